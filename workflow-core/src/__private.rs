@@ -1,0 +1,21 @@
+//! The one door through which generated code enters. It re-exports and decides nothing.
+
+pub use std::boxed::Box;
+pub use std::clone::Clone;
+pub use std::convert::From;
+pub use std::option::Option::{self, None, Some};
+pub use std::result::Result::{self, Err, Ok};
+pub use std::sync::Arc;
+
+pub use crate::error::StepError;
+
+pub use crate::event::{
+    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, IsStop,
+    NotStop, Pattern, Request, Roles, SetMember, StartEvent, StopEvent,
+};
+pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, bind_owned, input_of, taken};
+pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
+pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
+pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
+
+pub use crate::{check, warn};

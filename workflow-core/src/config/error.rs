@@ -1,0 +1,138 @@
+//! Why a configuration cannot be resolved, and where a layer came from.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// Where a layer of a configuration comes from.
+///
+/// ```
+/// use workflow_core::ConfigOrigin;
+/// assert_eq!(ConfigOrigin::Environment { prefix: "RESEARCH".into() }.to_string(), "the environment (`RESEARCH_…`)");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigOrigin {
+    /// The defaults written in the program.
+    Defaults,
+    /// A value given in the program.
+    Layer {
+        /// Which layer it is, counted from 1.
+        position: usize,
+    },
+    /// A JSON file.
+    File {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// Environment variables.
+    Environment {
+        /// What their names begin with.
+        prefix: String,
+    },
+    /// The value given for one run.
+    Run,
+}
+
+impl fmt::Display for ConfigOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Defaults => f.write_str("the defaults"),
+            Self::Layer { position } => write!(f, "layer {position}"),
+            Self::File { path } => write!(f, "the file `{}`", path.display()),
+            Self::Environment { prefix } => write!(f, "the environment (`{prefix}_…`)"),
+            Self::Run => f.write_str("the run's own value"),
+        }
+    }
+}
+
+/// A configuration that cannot be resolved.
+///
+/// ```
+/// use workflow_core::ConfigError;
+///
+/// fn is_the_operators_to_fix(error: &ConfigError) -> bool {
+///     matches!(error, ConfigError::Unreadable { .. } | ConfigError::NotJson { .. })
+/// }
+/// # let error = ConfigError::NotUnicode { variable: "APP_X".into() };
+/// # assert!(!is_the_operators_to_fix(&error));
+/// ```
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file layer could not be read.
+    #[error("cannot read the config file `{}`", path.display())]
+    Unreadable {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What the file system reported.
+        source: Arc<std::io::Error>,
+    },
+    /// A file layer is not JSON.
+    #[error("the config file `{}` is not JSON", path.display())]
+    NotJson {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Where the text stops being JSON.
+        source: Arc<serde_json::Error>,
+    },
+    /// A layer given as a value has no form in JSON.
+    #[error("the config value of {origin} cannot be written as JSON")]
+    Unserialisable {
+        /// Which layer it is.
+        origin: ConfigOrigin,
+        /// What the type's own `Serialize` reported.
+        source: Arc<serde_json::Error>,
+    },
+    /// An environment variable has the prefix, but its name leads to no key.
+    #[error("the environment variable `{variable}` names no config key: a part of its name is empty")]
+    Unnamed {
+        /// The full name of the variable.
+        variable: String,
+    },
+    /// The value of an environment variable is not Unicode.
+    #[error("the environment variable `{variable}` is not Unicode")]
+    NotUnicode {
+        /// The full name of the variable.
+        variable: String,
+    },
+    /// The merged layers are not a value of the configuration type.
+    #[error("`{path}` is not valid in the config `{type_name}`{}: {source}", given_by(origin.as_ref()))]
+    Invalid {
+        /// The configuration type.
+        type_name: &'static str,
+        /// The dotted path of the bad value: `store.path`, `tools[2].name`; a single dot is the whole.
+        path: String,
+        /// The layer that supplied the value, where one alone did.
+        origin: Option<ConfigOrigin>,
+        /// What is wrong with the value.
+        source: Arc<serde_json::Error>,
+    },
+}
+
+fn given_by(origin: Option<&ConfigOrigin>) -> String {
+    origin.map(|origin| format!(", given by {origin}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn an_error_names_path_type_and_layer_and_keeps_its_source() {
+        let source = serde_json::from_str::<u8>("true").unwrap_err();
+        let error = ConfigError::Invalid {
+            type_name: "app::Research",
+            path: "store.path".into(),
+            origin: Some(ConfigOrigin::Run),
+            source: Arc::new(source),
+        };
+        let text = "`store.path` is not valid in the config `app::Research`, given by the run's own value: ";
+        assert!(error.to_string().starts_with(text));
+        assert!(error.source().unwrap().to_string().starts_with("invalid type: boolean"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Shared state beside the log: counters and flags of one run, or of all runs of a thread (S26). This file
+//! owns what a store of such state promises; the handles that steps are given are in `handle`. Nothing here
+//! triggers a step (S11), and what steps hand to each other are events, not context.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+use crate::{RunId, ThreadId};
+
+mod error;
+mod handle;
+mod memory;
+mod value;
+
+pub use error::ContextError;
+pub use handle::{RunContext, ThreadContext};
+pub use memory::MemoryContexts;
+pub use value::{ContextData, ContextValue};
+
+/// Whose state it is: a run's own, or that of a thread, which all of its runs share.
+///
+/// ```
+/// use workflow_core::{ContextScope, RunId};
+/// assert_eq!(ContextScope::Run(RunId::new("order-17")).to_string(), "run order-17");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ContextScope {
+    /// The state of one run.
+    Run(RunId),
+    /// The state of one thread.
+    Thread(ThreadId),
+}
+
+impl fmt::Display for ContextScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run {run}"),
+            Self::Thread(thread) => write!(f, "thread {thread}"),
+        }
+    }
+}
+
+/// What [`ContextStore::update`] applies: from the value that is there to the one that shall be. `None`
+/// stands for no value, on both sides; an error leaves everything as it was.
+///
+/// ```
+/// use workflow_core::{ContextError, ContextStore, ContextScope, ContextValue};
+///
+/// async fn mark(store: &dyn ContextStore, scope: &ContextScope) -> Result<(), ContextError> {
+///     let mut change = |_: Option<ContextValue>| Ok(Some(ContextValue::new(true)));
+///     store.update(scope, "marked", &mut change).await?;
+///     Ok(())
+/// }
+/// ```
+pub type ContextChange<'a> =
+    &'a mut (dyn FnMut(Option<ContextValue>) -> Result<Option<ContextValue>, ContextError> + Send + 'a);
+
+/// Where the state of runs and threads is kept.
+///
+/// A store maps a scope and a key to a value. Scopes are independent of each other; so are keys. It has four
+/// duties, and no other knowledge: it does not know what a value means, when a run ends, or who asks.
+///
+/// **Order.** The calls on one key of one scope have a single order, and each sees all that came before it,
+/// from whichever process that came. A call that has returned comes before every call that begins later.
+/// Across keys there is no order to rely on.
+///
+/// **Atomicity.** Each call happens as a whole or not at all, and takes effect before its future returns
+/// `Ok`; there is no commit to wait for (S26). No caller ever sees half of a call.
+///
+/// **Errors.** An error other than [`ContextError::Unavailable`] means that nothing was changed. After
+/// `Unavailable` the outcome is unknown: the caller may read, or repeat a call that is idempotent.
+///
+/// **Cancellation.** A future that is dropped before it returns leaves the call either done or not done. A
+/// store must therefore not split a call in two parts with an `await` between them.
+///
+/// **Values.** A store that keeps bytes asks a value for its JSON and gives back values made from JSON; one
+/// that keeps everything in memory keeps the values as they are and never serialises. Readers cannot tell
+/// the two apart, as long as the types they use survive their own serialisation.
+///
+/// The engine never passes a key of more than 1 KiB.
+///
+/// ```
+/// use std::sync::Arc;
+/// use workflow_core::{ContextScope, ContextStore, ContextValue, MemoryContexts, ThreadId};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), workflow_core::ContextError> {
+/// let store: Arc<dyn ContextStore> = Arc::new(MemoryContexts::default());
+/// let scope = ContextScope::Thread(ThreadId::new("user-4"));
+///
+/// assert!(store.set(&scope, "greeted", Some(ContextValue::new(true))).await?.is_none());
+/// let greeted = store.get(&scope, "greeted").await?.expect("just set");
+/// assert!(greeted.get::<bool>().expect("a bool"));
+/// # Ok(())
+/// # }
+/// ```
+pub trait ContextStore: Send + Sync + 'static {
+    /// Reads a value; `None` where there is none. Changes nothing, so it can be repeated at will.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store cannot tell what it has.
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
+
+    /// Puts a value in place, or removes the one that is there (`None`), and returns the one that was.
+    /// Putting the same value twice leaves what putting it once leaves.
+    ///
+    /// # Errors
+    /// `Unserialisable` from a store that keeps bytes, with nothing changed; `Unavailable`.
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
+
+    /// Changes a value by a function of itself, atomically, and returns what is stored in the end.
+    ///
+    /// The store may apply `change` several times, each time to a newer value: what counts is the last
+    /// call, whose argument is the value that was replaced. `change` runs user code: a store holds no lock
+    /// while it runs, and lets a panic of it pass with nothing changed. Not idempotent.
+    ///
+    /// # Errors
+    /// Whatever `change` returned, with nothing changed; else as [`set`](Self::set).
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
+
+    /// Removes everything in a scope. A scope that has nothing is no error, so it can be repeated at will.
+    ///
+    /// # Errors
+    /// `Unavailable`; part of the scope may then be gone, and the call is to be repeated.
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>>;
+}

@@ -1,0 +1,462 @@
+//! The handles that steps are given: typed reads and writes of one scope. What a write means, and when it
+//! counts, is the store's contract.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts};
+use crate::{RunId, ThreadId};
+
+/// The greatest length of a key, in bytes.
+const MAX_KEY_LENGTH: usize = 1024;
+
+/// Generates a public handle: both have the same methods, but a step must be able to ask for either.
+macro_rules! context_handle {
+    ($(#[$doc:meta])* $name:ident, $scope:ident, $id:ident) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name {
+            handle: Handle,
+        }
+
+        impl $name {
+            pub(crate) fn new(scope: $id, store: Arc<dyn ContextStore>) -> Self {
+                Self { handle: Handle { scope: ContextScope::$scope(scope), store } }
+            }
+
+            /// A context of nothing but this handle and its clones: to call a step by hand, in a test.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("use workflow_core::", stringify!($name), ";")]
+            ///
+            #[doc = concat!("let context = ", stringify!($name), "::in_memory();")]
+            /// assert_eq!(context.get::<u32>("rounds").await?, None);
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub fn in_memory() -> Self {
+                Self::new($id::generate(), Arc::new(MemoryContexts::default()))
+            }
+
+            /// Reads a value; `None` where there is none.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// context.set("rounds", 2_u32).await?;
+            /// assert_eq!(context.get::<u64>("rounds").await?, Some(2));
+            /// assert!(context.get::<String>("rounds").await.is_err());
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::WrongType`] if the value is no `T`; what the store reports.
+            pub async fn get<T: ContextData>(&self, key: &str) -> Result<Option<T>, ContextError> {
+                self.handle.get(key).await
+            }
+
+            /// Puts a value in place of what is there, whatever its type.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// context.set("locale", "de".to_owned()).await?;
+            /// assert!(context.set(&"k".repeat(2000), true).await.is_err());
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::KeyTooLong`]; what the store reports.
+            pub async fn set<T: ContextData>(&self, key: &str, value: T) -> Result<(), ContextError> {
+                self.handle.set(key, value).await
+            }
+
+            /// Removes a value, and says whether there was one.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// context.set("paused", true).await?;
+            /// assert!(context.remove("paused").await?);
+            /// assert!(!context.remove("paused").await?);
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::KeyTooLong`]; what the store reports.
+            pub async fn remove(&self, key: &str) -> Result<bool, ContextError> {
+                self.handle.remove(key).await
+            }
+
+            /// Changes a value by a function of itself, atomically, and returns the new one.
+            ///
+            /// The function may be called again when another write comes between: it should do nothing but
+            /// compute.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// let best = |score: u32| move |best: Option<u32>| best.unwrap_or(0).max(score);
+            /// assert_eq!(context.update("best", best(7)).await?, 7);
+            /// assert_eq!(context.update("best", best(3)).await?, 7);
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::WrongType`] if the value that is there is no `T`; it is then unchanged. What
+            /// the store reports.
+            pub async fn update<T: ContextData>(
+                &self,
+                key: &str,
+                mut change: impl FnMut(Option<T>) -> T + Send,
+            ) -> Result<T, ContextError> {
+                self.handle.update(key, |there| Ok(change(there))).await
+            }
+
+            /// Adds to a number, atomically, and returns the sum. A number that is missing counts as 0.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// assert_eq!(context.increment("rounds", 1).await?, 1);
+            /// assert_eq!(context.increment("rounds", 2).await?, 3);
+            /// assert!(context.increment("rounds", i64::MAX).await.is_err());
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::Overflow`] if the sum is no `i64`, [`ContextError::WrongType`] if what is
+            /// there is no such number; either leaves it as it is. What the store reports.
+            pub async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {
+                self.handle.increment(key, by).await
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.handle.scope)
+            }
+        }
+    };
+}
+
+context_handle! {
+    /// The state of one run, shared by its steps: counters and flags, not data that steps hand on (S26).
+    ///
+    /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
+    /// attempt fails. Writing triggers no step (S11).
+    ///
+    /// ```
+    /// use workflow_core::{ContextError, RunContext};
+    ///
+    /// async fn may_search_again(context: &RunContext) -> Result<bool, ContextError> {
+    ///     Ok(context.increment("searches", 1).await? <= 3)
+    /// }
+    /// ```
+    RunContext, Run, RunId
+}
+
+context_handle! {
+    /// The state of one thread, shared by the steps of all of its runs, also of those at the same time. A
+    /// run that was started without a thread has one to itself.
+    ///
+    /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
+    /// attempt fails. Writing triggers no step (S11).
+    ///
+    /// ```
+    /// use workflow_core::{ContextError, ThreadContext};
+    ///
+    /// async fn is_first_contact(thread: &ThreadContext) -> Result<bool, ContextError> {
+    ///     Ok(thread.increment("contacts", 1).await? == 1)
+    /// }
+    /// ```
+    ThreadContext, Thread, ThreadId
+}
+
+#[derive(Clone)]
+struct Handle {
+    scope: ContextScope,
+    store: Arc<dyn ContextStore>,
+}
+
+impl Handle {
+    async fn get<T: ContextData>(&self, key: &str) -> Result<Option<T>, ContextError> {
+        check(key)?;
+        let found = self.store.get(&self.scope, key).await?;
+        found.map(|value| read(key, &value)).transpose()
+    }
+
+    async fn set<T: ContextData>(&self, key: &str, value: T) -> Result<(), ContextError> {
+        check(key)?;
+        self.store.set(&self.scope, key, Some(ContextValue::new(value))).await?;
+        Ok(())
+    }
+
+    async fn remove(&self, key: &str) -> Result<bool, ContextError> {
+        check(key)?;
+        Ok(self.store.set(&self.scope, key, None).await?.is_some())
+    }
+
+    async fn update<T: ContextData>(
+        &self,
+        key: &str,
+        mut change: impl FnMut(Option<T>) -> Result<T, ContextError> + Send,
+    ) -> Result<T, ContextError> {
+        check(key)?;
+        let mut change = |there: Option<ContextValue>| {
+            let there = there.map(|value| read(key, &value)).transpose()?;
+            change(there).map(|next| Some(ContextValue::new(next)))
+        };
+        let kept = self.store.update(&self.scope, key, &mut change).await?;
+        read(key, &kept.ok_or_else(|| ContextError::NotKept { key: key.into() })?)
+    }
+
+    async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {
+        let add = |there: Option<i64>| {
+            let value = there.unwrap_or(0);
+            value.checked_add(by).ok_or_else(|| ContextError::Overflow { key: key.into(), value, by })
+        };
+        self.update(key, add).await
+    }
+}
+
+fn check(key: &str) -> Result<(), ContextError> {
+    match key.len() {
+        ..=MAX_KEY_LENGTH => Ok(()),
+        length => Err(ContextError::KeyTooLong { length, limit: MAX_KEY_LENGTH }),
+    }
+}
+
+fn read<T: ContextData>(key: &str, value: &ContextValue) -> Result<T, ContextError> {
+    value.get().map_err(|source| ContextError::WrongType {
+        key: key.into(),
+        expected: std::any::type_name::<T>(),
+        source: Arc::new(source),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+    use serde::{Deserialize, Serialize, Serializer};
+    use static_assertions::assert_impl_all;
+
+    use super::super::ContextChange;
+    use super::*;
+
+    assert_impl_all!(RunContext: Send, Sync, Clone, fmt::Debug);
+    assert_impl_all!(ThreadContext: Send, Sync, Clone, fmt::Debug);
+
+    /// A value that must never be serialised.
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    struct MemoryOnly(u32);
+
+    impl Serialize for MemoryOnly {
+        fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("serialised in memory")
+        }
+    }
+
+    #[tokio::test]
+    async fn in_memory_nothing_is_serialised() {
+        let context = RunContext::in_memory();
+        context.set("k", MemoryOnly(1)).await.unwrap();
+        assert_eq!(context.get("k").await.unwrap(), Some(MemoryOnly(1)));
+        let bumped = context.update("k", |there: Option<MemoryOnly>| MemoryOnly(there.unwrap().0 + 1)).await;
+        assert_eq!(bumped.unwrap(), MemoryOnly(2));
+        assert!(context.remove("k").await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_number_is_read_at_another_width() {
+        let context = RunContext::in_memory();
+        context.set("k", 7_u32).await.unwrap();
+        assert_eq!(context.get::<u64>("k").await.unwrap(), Some(7));
+        assert_eq!(context.increment("k", 1).await.unwrap(), 8);
+        assert_eq!(context.get::<u32>("k").await.unwrap(), Some(8));
+    }
+
+    // S26
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn concurrent_writes_of_one_key_all_count() {
+        let context = ThreadContext::in_memory();
+        let count = |context: ThreadContext| async move {
+            for _ in 0..500 {
+                context.increment("n", 1).await.unwrap();
+                context.update("m", |there: Option<u64>| there.unwrap_or(0) + 1).await.unwrap();
+            }
+        };
+        let tasks: Vec<_> = (0..4).map(|_| tokio::spawn(count(context.clone()))).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(context.get::<i64>("n").await.unwrap(), Some(2000));
+        assert_eq!(context.get::<u64>("m").await.unwrap(), Some(2000));
+    }
+
+    // S26
+    #[tokio::test]
+    async fn a_write_is_seen_by_every_handle_of_its_scope_at_once_and_by_no_other() {
+        let store: Arc<dyn ContextStore> = Arc::new(MemoryContexts::default());
+        let [first, second] = [(); 2].map(|()| ThreadContext::new("t".into(), Arc::clone(&store)));
+        let stranger = ThreadContext::new("u".into(), Arc::clone(&store));
+        let run = RunContext::new("t".into(), store);
+        first.set("k", 1).await.unwrap();
+        assert_eq!(second.get::<i32>("k").await.unwrap(), Some(1));
+        assert_eq!(stranger.get::<i32>("k").await.unwrap(), None);
+        assert_eq!(run.get::<i32>("k").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_value_of_another_type_is_an_error_that_keeps_its_source_and_the_value() {
+        let context = RunContext::in_memory();
+        context.set("k", "text".to_owned()).await.unwrap();
+        let error = context.get::<u8>("k").await.unwrap_err();
+        assert_eq!(error.to_string(), "the context value `k` cannot be read as `u8`");
+        assert!(error.source().is_some());
+        let update = context.update("k", |_: Option<u8>| 1).await;
+        assert!(matches!(update, Err(ContextError::WrongType { .. })));
+        assert_eq!(context.get::<String>("k").await.unwrap().as_deref(), Some("text"));
+    }
+
+    #[tokio::test]
+    async fn an_increment_of_no_number_and_one_that_overflows_are_errors() {
+        let context = RunContext::in_memory();
+        context.set("text", "1".to_owned()).await.unwrap();
+        context.set("high", u64::MAX).await.unwrap();
+        context.set("edge", i64::MIN).await.unwrap();
+        for key in ["text", "high"] {
+            let error = context.increment(key, 1).await.unwrap_err();
+            assert!(matches!(error, ContextError::WrongType { expected: "i64", .. }));
+        }
+        let error = context.increment("edge", -1).await.unwrap_err();
+        assert!(matches!(error, ContextError::Overflow { value: i64::MIN, by: -1, .. }));
+        assert_eq!(context.get::<i64>("edge").await.unwrap(), Some(i64::MIN));
+    }
+
+    #[tokio::test]
+    async fn a_key_of_one_kibibyte_is_allowed_and_no_longer_one() {
+        let context = RunContext::in_memory();
+        context.set(&"k".repeat(1024), 1).await.unwrap();
+        let long = "k".repeat(1025);
+        let refused = [
+            context.set(&long, 1).await.unwrap_err(),
+            context.get::<u8>(&long).await.unwrap_err(),
+            context.remove(&long).await.unwrap_err(),
+            context.increment(&long, 1).await.unwrap_err(),
+        ];
+        assert!(refused.iter().all(|error| matches!(error, ContextError::KeyTooLong { length: 1025, .. })));
+    }
+
+    /// Keeps JSON in memory, as a durable store would, and loses every update if it is told to.
+    struct JsonContexts {
+        inner: MemoryContexts,
+        forgetful: bool,
+    }
+
+    impl JsonContexts {
+        fn encode(key: &str, value: &ContextValue) -> Result<ContextValue, ContextError> {
+            let json = value.to_json().map_err(|source| ContextError::Unserialisable {
+                key: key.into(),
+                source: Arc::new(source),
+            })?;
+            Ok(ContextValue::from_json(json))
+        }
+    }
+
+    impl ContextStore for JsonContexts {
+        fn get<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            self.inner.get(scope, key)
+        }
+
+        fn set<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+            value: Option<ContextValue>,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            async move {
+                let json = value.map(|value| Self::encode(key, &value)).transpose()?;
+                self.inner.set(scope, key, json).await
+            }
+            .boxed()
+        }
+
+        fn update<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+            change: ContextChange<'a>,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            async move {
+                let mut encoded = |there| {
+                    let next = change(there)?.filter(|_| !self.forgetful);
+                    next.map(|value| Self::encode(key, &value)).transpose()
+                };
+                self.inner.update(scope, key, &mut encoded).await
+            }
+            .boxed()
+        }
+
+        fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+            self.inner.clear(scope)
+        }
+    }
+
+    fn on_json(forgetful: bool) -> RunContext {
+        let store = JsonContexts { inner: MemoryContexts::default(), forgetful };
+        RunContext::new(RunId::generate(), Arc::new(store))
+    }
+
+    #[tokio::test]
+    async fn a_store_that_keeps_json_reads_the_same() {
+        let context = on_json(false);
+        context.set("k", vec![1_u8]).await.unwrap();
+        assert_eq!(context.get::<Vec<u64>>("k").await.unwrap(), Some(vec![1]));
+        assert_eq!(context.increment("n", 5).await.unwrap(), 5);
+        assert_eq!(context.update("n", |n: Option<u8>| n.unwrap() * 2).await.unwrap(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_keeps_nothing_is_found_out() {
+        let error = on_json(true).increment("n", 1).await.unwrap_err();
+        assert!(matches!(error, ContextError::NotKept { key } if &*key == "n"));
+    }
+
+    #[test]
+    fn every_call_can_move_between_threads() {
+        fn sendable(_: impl Send) {}
+        let context = RunContext::in_memory();
+        sendable(context.get::<String>("k"));
+        sendable(context.set("k", 1));
+        sendable(context.remove("k"));
+        sendable(context.increment("k", 1));
+        let step = 2;
+        sendable(context.update("k", |n: Option<i32>| n.unwrap_or(0) + step));
+    }
+
+    #[test]
+    fn debug_output_names_the_scope() {
+        let context = RunContext::new("order-17".into(), Arc::new(MemoryContexts::default()));
+        assert_eq!(format!("{context:?}"), "RunContext(run order-17)");
+    }
+}

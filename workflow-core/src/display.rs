@@ -1,0 +1,522 @@
+//! What a run shows to people while it goes on (S25): the handle that steps are given, and the streams that
+//! viewers read. Nothing shown is in the log, nothing shown triggers a step, and nothing here ever makes a
+//! run wait; what is kept, and for how long, is decided in `ring`.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+
+use crate::run::RunStatus;
+use crate::{AnyEvent, DisplayEvent, Event, ExecutionId};
+
+mod ring;
+
+use ring::{Cursor, Ring};
+
+/// How many items a run retains for its viewers, unless it is told otherwise.
+pub(crate) const DEFAULT_DISPLAY_CAPACITY: usize = 1024;
+
+/// What a viewer of a run receives, in the order in which the run showed it.
+///
+/// ```
+/// use workflow_core::DisplayItem;
+///
+/// fn line(item: &DisplayItem) -> String {
+///     match item {
+///         DisplayItem::Shown { step, event, .. } => format!("{step}: {}", event.name()),
+///         DisplayItem::Retracted { step, attempt, .. } => format!("{step}: attempt {attempt} is void"),
+///         DisplayItem::Missed { count } => format!("({count} more)"),
+///         DisplayItem::Ended { status } => format!("{status:?}"),
+///         _ => String::new(),
+///     }
+/// }
+/// assert_eq!(line(&DisplayItem::Missed { count: 3 }), "(3 more)");
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum DisplayItem {
+    /// A step showed an event.
+    Shown {
+        /// The name of the step.
+        step: Arc<str>,
+        /// Which execution of the step.
+        execution: ExecutionId,
+        /// Which attempt of the execution.
+        attempt: u32,
+        /// What it showed.
+        event: AnyEvent,
+    },
+    /// An attempt that had shown something failed: what it showed no longer counts.
+    Retracted {
+        /// The name of the step.
+        step: Arc<str>,
+        /// Which execution of the step.
+        execution: ExecutionId,
+        /// Which attempt of the execution.
+        attempt: u32,
+    },
+    /// The viewer came too late for some items, or reads too slowly: they were dropped to make room.
+    Missed {
+        /// How many items the viewer did not get.
+        count: u64,
+    },
+    /// The run has ended; nothing follows.
+    Ended {
+        /// How it ended.
+        status: RunStatus,
+    },
+}
+
+impl DisplayItem {
+    /// The event that was shown, if there is one and it is an `E`.
+    ///
+    /// ```
+    /// use workflow_core::{DisplayItem, prelude::*};
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(display)]
+    /// struct Progress { percent: u8 }
+    ///
+    /// assert!(DisplayItem::Missed { count: 3 }.event::<Progress>().is_none());
+    /// ```
+    pub fn event<E: Event>(&self) -> Option<&E> {
+        match self {
+            Self::Shown { event, .. } => event.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Shows display events to the viewers of a run: `display: &Display`.
+///
+/// ```
+/// use futures::StreamExt;
+/// use workflow_core::{Display, prelude::*};
+///
+/// #[derive(Debug, Serialize, Deserialize, Event)]
+/// #[event(display)]
+/// struct Progress { percent: u8 }
+///
+/// async fn index(display: &Display) {
+///     display.show(Progress { percent: 100 });
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let (display, mut shown) = Display::detached();
+/// index(&display).await;
+/// let item = shown.next().await.expect("something was shown");
+/// assert_eq!(item.event::<Progress>().map(|progress| progress.percent), Some(100));
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Display {
+    hub: DisplayHub,
+    step: Arc<str>,
+    execution: ExecutionId,
+    attempt: u32,
+    /// Written only while the hub is locked, so that nothing of an attempt is shown after it was retracted.
+    stage: Arc<AtomicU8>,
+}
+
+/// Nothing was shown yet.
+const SILENT: u8 = 0;
+/// Something was shown.
+const SHOWN: u8 = 1;
+/// The attempt failed: nothing of it is shown any more.
+const VOID: u8 = 2;
+
+impl Display {
+    /// A display of no run, and the one viewer of it: to call a step by hand, in a test.
+    ///
+    /// ```
+    /// let (display, shown) = workflow_core::Display::detached();
+    /// # drop((display, shown));
+    /// ```
+    pub fn detached() -> (Self, DisplayStream) {
+        let hub = DisplayHub::new(DEFAULT_DISPLAY_CAPACITY);
+        let shown = hub.subscribe();
+        (hub.display("detached".into(), ExecutionId(0), 1), shown)
+    }
+
+    /// Shows an event at once. It never waits and never fails: where viewers are too slow the oldest items
+    /// make room, and once the run has ended the event is dropped.
+    ///
+    /// ```
+    /// use workflow_core::{Display, prelude::*};
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(display)]
+    /// struct Progress { percent: u8 }
+    ///
+    /// fn report(display: &Display, done: usize, of: usize) {
+    ///     display.show(Progress { percent: u8::try_from(done * 100 / of.max(1)).unwrap_or(100) });
+    /// }
+    /// # report(&Display::detached().0, 1, 2);
+    /// ```
+    pub fn show<E: DisplayEvent>(&self, event: E) {
+        self.show_any(AnyEvent::new(event));
+    }
+
+    /// Shows an event that is at hand already: one that is both display and control, at its commit.
+    pub(crate) fn show_any(&self, event: AnyEvent) {
+        let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
+        let item = DisplayItem::Shown { step, execution, attempt, event };
+        self.hub.publish_if(item, || self.enter(SHOWN) != VOID);
+    }
+
+    /// Takes back what the attempt has shown, once, and only if it has shown something.
+    pub(crate) fn retract(&self) {
+        let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
+        let item = DisplayItem::Retracted { step, execution, attempt };
+        self.hub.publish_if(item, || self.enter(VOID) == SHOWN);
+    }
+
+    /// Stages only go up. Returns the one that was left.
+    fn enter(&self, stage: u8) -> u8 {
+        self.stage.fetch_max(stage, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Display {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Display({}, {}, attempt {})", self.step, self.execution, self.attempt)
+    }
+}
+
+/// All that one run shows. Clones are the same hub.
+///
+/// Viewers end when it is closed: whoever makes a hub closes it, however the run ends.
+#[derive(Clone)]
+pub(crate) struct DisplayHub {
+    ring: Arc<Mutex<Ring>>,
+}
+
+impl DisplayHub {
+    /// Retains the latest `capacity` items (at least one); takes no room for them before they are shown.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { ring: Arc::new(Mutex::new(Ring::new(capacity))) }
+    }
+
+    /// The handle of one attempt.
+    pub(crate) fn display(&self, step: Arc<str>, execution: ExecutionId, attempt: u32) -> Display {
+        Display { hub: self.clone(), step, execution, attempt, stage: Arc::new(AtomicU8::new(SILENT)) }
+    }
+
+    /// A viewer, which begins with the oldest item that is retained.
+    pub(crate) fn subscribe(&self) -> DisplayStream {
+        DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone() }
+    }
+
+    /// Shows an item, on behalf of no attempt.
+    pub(crate) fn publish(&self, item: DisplayItem) {
+        self.publish_if(item, || true);
+    }
+
+    /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
+    pub(crate) fn close(&self, status: RunStatus) {
+        let wakers = self.lock().close(status);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Decides under the lock; wakes viewers, and drops what made room, after it.
+    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce() -> bool) {
+        let mut ring = self.lock();
+        let published = (ring.is_open() && wanted()).then(|| ring.push(item));
+        drop(ring);
+        if let Some((dropped, wakers)) = published {
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            drop(dropped);
+        }
+    }
+
+    /// The ring is never left half-changed, so a panic elsewhere is no reason to stop showing.
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for DisplayHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DisplayHub").field(&*self.lock()).finish()
+    }
+}
+
+/// One viewer of a run: a stream of what the run shows, which ends after
+/// [`Ended`](DisplayItem::Ended).
+///
+/// A viewer begins with the oldest item that is retained. One that comes late, or reads slowly, is told how
+/// many items it did not get; it never slows the run.
+///
+/// ```
+/// use futures::StreamExt;
+/// use workflow_core::{DisplayItem, DisplayStream};
+///
+/// async fn count_shown(mut viewer: DisplayStream) -> usize {
+///     let mut shown = 0;
+///     while let Some(item) = viewer.next().await {
+///         shown += usize::from(matches!(item, DisplayItem::Shown { .. }));
+///     }
+///     shown
+/// }
+/// ```
+#[must_use = "a stream shows nothing unless it is read"]
+pub struct DisplayStream {
+    hub: DisplayHub,
+    /// Where the viewer stands; `None` once it has been told that the run has ended.
+    cursor: Option<Cursor>,
+}
+
+impl Stream for DisplayStream {
+    type Item = DisplayItem;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<DisplayItem>> {
+        let Self { hub, cursor } = self.get_mut();
+        let Some(place) = cursor else { return Poll::Ready(None) };
+        let item = hub.lock().poll(place, context.waker());
+        if let Poll::Ready(DisplayItem::Ended { .. }) = item {
+            *cursor = None;
+        }
+        item.map(Some)
+    }
+}
+
+impl Drop for DisplayStream {
+    fn drop(&mut self) {
+        if let Some(cursor) = &self.cursor {
+            // Bound first: a waker is foreign code, and is dropped after the lock.
+            let _waker = self.hub.lock().unsubscribe(cursor);
+        }
+    }
+}
+
+impl fmt::Debug for DisplayStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DisplayStream").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use futures::{FutureExt as _, StreamExt as _};
+    use serde::{Deserialize, Serialize};
+    use static_assertions::assert_impl_all;
+
+    use super::*;
+    use crate::{NotStop, Roles};
+
+    assert_impl_all!(Display: Send, Sync, Clone, fmt::Debug);
+    assert_impl_all!(DisplayStream: Send, Unpin, fmt::Debug);
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Tick(u32);
+
+    impl Event for Tick {
+        const NAME: &'static str = "Tick";
+        const ROLES: Roles = Roles::NONE.display();
+        type Stop = NotStop;
+    }
+
+    impl DisplayEvent for Tick {}
+
+    fn display(hub: &DisplayHub) -> Display {
+        hub.display("clock".into(), ExecutionId(7), 1)
+    }
+
+    fn show(display: &Display, ticks: std::ops::Range<u32>) {
+        ticks.for_each(|tick| display.show(Tick(tick)));
+    }
+
+    fn text(item: &DisplayItem) -> String {
+        match item {
+            DisplayItem::Shown { .. } => item.event::<Tick>().unwrap().0.to_string(),
+            DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
+            DisplayItem::Missed { count } => format!("missed {count}"),
+            DisplayItem::Ended { status } => format!("{status:?}"),
+        }
+    }
+
+    /// What can be read without waiting, and whether the stream has ended.
+    fn drain(viewer: &mut DisplayStream) -> String {
+        let mut read = Vec::new();
+        while let Some(item) = viewer.next().now_or_never() {
+            let Some(item) = item else {
+                read.push("end".to_owned());
+                break;
+            };
+            read.push(text(&item));
+        }
+        read.join(" ")
+    }
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls once, which must not find anything; the count goes up when the viewer is woken.
+    fn wait(viewer: &mut DisplayStream) -> Arc<Wakes> {
+        let wakes = Arc::new(Wakes::default());
+        let registered = Arc::clone(&wakes).into();
+        assert!(viewer.poll_next_unpin(&mut Context::from_waker(&registered)).is_pending());
+        wakes
+    }
+
+    // S25
+    #[test]
+    fn items_arrive_in_order_with_step_execution_and_attempt() {
+        let hub = DisplayHub::new(8);
+        let mut viewer = hub.subscribe();
+        show(&display(&hub), 0..2);
+        let DisplayItem::Shown { step, execution, attempt, event } =
+            viewer.next().now_or_never().flatten().unwrap()
+        else {
+            panic!("an event was shown")
+        };
+        assert_eq!((&*step, execution, attempt, event.name()), ("clock", ExecutionId(7), 1, "Tick"));
+        assert_eq!(drain(&mut viewer), "1");
+    }
+
+    #[test]
+    fn a_late_viewer_begins_with_what_is_retained() {
+        let hub = DisplayHub::new(8);
+        show(&display(&hub), 0..3);
+        assert_eq!(drain(&mut hub.subscribe()), "0 1 2");
+    }
+
+    #[test]
+    fn a_viewer_is_told_how_many_items_it_missed() {
+        let hub = DisplayHub::new(3);
+        let clock = display(&hub);
+        show(&clock, 0..5);
+        let mut viewer = hub.subscribe();
+        assert_eq!(drain(&mut viewer), "missed 2 2 3 4");
+        show(&clock, 5..9);
+        assert_eq!(drain(&mut viewer), "missed 1 6 7 8");
+    }
+
+    #[test]
+    fn two_viewers_read_at_their_own_speed() {
+        let hub = DisplayHub::new(2);
+        let clock = display(&hub);
+        let (mut quick, mut slow) = (hub.subscribe(), hub.subscribe());
+        for tick in 0..4 {
+            clock.show(Tick(tick));
+            assert_eq!(drain(&mut quick), tick.to_string());
+        }
+        assert_eq!(drain(&mut slow), "missed 2 2 3");
+    }
+
+    // S28
+    #[test]
+    fn what_was_shown_before_the_end_is_delivered_before_the_end_marker() {
+        let hub = DisplayHub::new(8);
+        let mut viewer = hub.subscribe();
+        show(&display(&hub), 0..2);
+        hub.close(RunStatus::Completed);
+        assert_eq!(drain(&mut viewer), "0 1 Completed end");
+        assert_eq!(drain(&mut viewer), "end");
+    }
+
+    #[test]
+    fn after_the_end_nothing_more_is_accepted() {
+        let hub = DisplayHub::new(8);
+        let clock = display(&hub);
+        show(&clock, 0..1);
+        hub.close(RunStatus::Failed);
+        show(&clock, 1..2);
+        clock.retract();
+        hub.publish(DisplayItem::Retracted { step: "s".into(), execution: ExecutionId(1), attempt: 1 });
+        hub.close(RunStatus::Completed);
+        assert_eq!(drain(&mut hub.subscribe()), "0 Failed end");
+    }
+
+    #[test]
+    fn a_waiting_viewer_is_woken_by_an_item_and_by_the_end() {
+        let hub = DisplayHub::new(8);
+        let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
+        let wakes = [wait(&mut first), wait(&mut second)];
+        show(&display(&hub), 0..2);
+        assert!(wakes.iter().all(|wakes| wakes.0.load(Ordering::SeqCst) == 1));
+        assert_eq!(drain(&mut first), "0 1");
+        let woken = wait(&mut first);
+        hub.close(RunStatus::Cancelled);
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(drain(&mut first), "Cancelled end");
+    }
+
+    #[test]
+    fn a_viewer_polled_again_is_woken_through_its_latest_waker_only() {
+        let hub = DisplayHub::new(8);
+        let mut viewer = hub.subscribe();
+        let (earlier, latest) = (wait(&mut viewer), wait(&mut viewer));
+        show(&display(&hub), 0..1);
+        assert_eq!((earlier.0.load(Ordering::SeqCst), latest.0.load(Ordering::SeqCst)), (0, 1));
+    }
+
+    #[test]
+    fn a_viewer_that_is_dropped_leaves_nothing_behind() {
+        let hub = DisplayHub::new(8);
+        let mut viewer = hub.subscribe();
+        let wakes = wait(&mut viewer);
+        drop(viewer);
+        assert_eq!(Arc::strong_count(&wakes), 1);
+        show(&display(&hub), 0..1);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
+    }
+
+    // S25
+    #[test]
+    fn a_failed_attempt_is_retracted_once_and_only_if_it_showed_something() {
+        let hub = DisplayHub::new(8);
+        let mut viewer = hub.subscribe();
+        display(&hub).retract();
+        assert_eq!(drain(&mut viewer), "");
+        let clock = display(&hub);
+        clock.clone().show(Tick(0));
+        clock.retract();
+        clock.retract();
+        assert_eq!(drain(&mut viewer), "0 retracted x7/1");
+    }
+
+    // S25
+    #[test]
+    fn nothing_of_an_attempt_is_shown_after_it_failed() {
+        let hub = DisplayHub::new(8);
+        let silent = display(&hub);
+        silent.retract();
+        silent.show(Tick(0));
+        silent.retract();
+        assert_eq!(drain(&mut hub.subscribe()), "");
+    }
+
+    #[test]
+    fn a_hub_that_shows_nothing_holds_no_buffer() {
+        assert!(std::mem::size_of::<Ring>() <= 128);
+        assert_eq!(format!("{:?}", DisplayHub::new(8)), "DisplayHub(Ring { retained: 0, dropped: 0, .. })");
+    }
+
+    #[tokio::test]
+    async fn another_thread_can_show() {
+        let hub = DisplayHub::new(1000);
+        let viewer = hub.subscribe();
+        let thread = std::thread::spawn(move || {
+            show(&display(&hub), 0..500);
+            hub.close(RunStatus::Completed);
+        });
+        let shown: Vec<_> = viewer.map(|item| text(&item)).collect().await;
+        thread.join().unwrap();
+        assert_eq!((shown.len(), &*shown[499], &*shown[500]), (501, "499", "Completed"));
+    }
+}

@@ -1,0 +1,238 @@
+//! The engine: hosts workflows, starts runs within its limits, and outlives them.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use crate::config::ConfigSet;
+use crate::context::ContextStore;
+use crate::display::DisplayHub;
+use crate::error::StartError;
+use crate::event::{AnyEvent, StartEvent};
+use crate::id::{RunId, ThreadId};
+use crate::observe::Observers;
+use crate::run::{Command, Host, MAILBOX, Run, RunHandle, RunOptions, RunShared, RunStatus};
+use crate::scheduler::SchedulerLimits;
+use crate::table::EventIndex;
+use crate::workflow::Workflow;
+
+mod builder;
+
+pub use builder::EngineBuilder;
+
+/// Hosts workflows and starts their runs. Clones are the same engine.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, greet: &Greet) -> Greeting {
+/// #         Greeting(format!("Hello, {}!", greet.name))
+/// #     }
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).max_concurrent_runs(10).build()?;
+/// let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+/// assert_eq!(run.outcome().await?, Greeting("Hello, Ada!".into()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hosts: HashMap<TypeId, Arc<dyn Host>>,
+    configs: ConfigSet,
+    contexts: Arc<dyn ContextStore>,
+    observers: Observers,
+    limits: SchedulerLimits,
+    display_capacity: usize,
+    slots: Option<Arc<Semaphore>>,
+    /// How to end the runs that have not ended, by id.
+    running: DashMap<RunId, mpsc::WeakSender<Command>>,
+    shut_down: AtomicBool,
+}
+
+impl Engine {
+    /// Begins an engine.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// Starts a run of `W` on the current tokio runtime and returns a handle on it.
+    ///
+    /// With [`max_concurrent_runs`](EngineBuilder::max_concurrent_runs) it waits for a place first; dropping
+    /// the future gives up the wait. A start event that no step of `W` takes does not compile.
+    ///
+    /// # Errors
+    /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`].
+    pub async fn start<W: Workflow>(&self, event: impl StartEvent) -> Result<RunHandle<W>, StartError> {
+        self.start_with(event, RunOptions::new()).await
+    }
+
+    /// Starts a run with an id, a thread, configuration or metadata of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and [`StartError::DuplicateRun`] or [`StartError::Config`].
+    pub async fn start_with<W: Workflow>(
+        &self,
+        event: impl StartEvent,
+        options: RunOptions,
+    ) -> Result<RunHandle<W>, StartError> {
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let (run, handle) = self.prepare(event, options).await?;
+        runtime.spawn(run);
+        Ok(handle)
+    }
+
+    /// The ids of the runs that have not ended, in no order.
+    pub fn running(&self) -> Vec<RunId> {
+        self.inner.running.iter().map(|run| run.key().clone()).collect()
+    }
+
+    /// Refuses new runs, cancels those that have not ended, and waits until observers have seen everything;
+    /// gives up waiting for observers after `at_most`.
+    pub async fn shut_down(&self, at_most: Duration) {
+        self.inner.shut_down.store(true, std::sync::atomic::Ordering::SeqCst);
+        for run in self.running() {
+            self.cancel(&run).await;
+        }
+        let observers = self.inner.observers.clone();
+        if !observers.is_empty() {
+            // Flushing blocks its thread; an error says that the runtime is going down as well.
+            let _ = tokio::task::spawn_blocking(move || observers.flush(at_most)).await;
+        }
+    }
+
+    async fn cancel(&self, run: &RunId) {
+        let mailbox = self.inner.running.get(run).and_then(|mailbox| mailbox.upgrade());
+        let Some(mailbox) = mailbox else { return };
+        let (done, answer) = tokio::sync::oneshot::channel();
+        // Errors say that the run has ended meanwhile, which is what was asked for.
+        let _ = mailbox.send(Command::Cancel { reason: "the engine is shutting down".into(), done }).await;
+        let _ = answer.await;
+        mailbox.closed().await;
+    }
+
+    /// A run that is ready to be driven, and the handle on it.
+    pub(crate) async fn prepare<W: Workflow, S: StartEvent>(
+        &self,
+        event: S,
+        options: RunOptions,
+    ) -> Result<(impl Future<Output = ()> + Send + use<W, S>, RunHandle<W>), StartError> {
+        const { crate::check::taken_from_outside::<W, S>() };
+        let unknown = || StartError::UnknownWorkflow { workflow: W::TABLE.name() };
+        let host = Arc::clone(self.inner.hosts.get(&TypeId::of::<W>()).ok_or_else(unknown)?);
+        let index = *host.table().by_type.get(&S::TYPE.type_id()).ok_or_else(unknown)?;
+        let slot = self.take_slot().await;
+        if self.inner.shut_down.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(StartError::ShutDown);
+        }
+        let shared = Arc::new(self.shared(&host, options)?);
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        let registered = self.register(&shared.id, &sender)?;
+        let handle = RunHandle::new(Arc::clone(&shared), sender);
+        let run = Run::new(shared, host, self.inner.limits, mailbox, slot);
+        Ok((drive(run, AnyEvent::new(event), index, registered), handle))
+    }
+
+    async fn take_slot(&self) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
+        let slots = self.inner.slots.as_ref()?;
+        // The semaphore is never closed.
+        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+        Some((Arc::clone(slots), slot))
+    }
+
+    fn shared(&self, host: &Arc<dyn Host>, options: RunOptions) -> Result<RunShared, StartError> {
+        let private_thread = options.thread.is_none();
+        Ok(RunShared {
+            configs: self.inner.resolve_configs(host, &options)?,
+            id: options.id.unwrap_or_else(RunId::generate),
+            thread: options.thread.unwrap_or_else(ThreadId::generate),
+            private_thread,
+            table: Arc::clone(host.table()),
+            contexts: Arc::clone(&self.inner.contexts),
+            context_used: AtomicBool::new(false),
+            display: DisplayHub::new(self.inner.display_capacity),
+            observers: self.inner.observers.clone(),
+            metadata: options.metadata,
+            status: watch::Sender::new(RunStatus::Running),
+            finished: OnceLock::new(),
+        })
+    }
+
+    fn register(&self, id: &RunId, sender: &mpsc::Sender<Command>) -> Result<Registered, StartError> {
+        match self.inner.running.entry(id.clone()) {
+            Entry::Occupied(_) => Err(StartError::DuplicateRun { run: id.clone() }),
+            Entry::Vacant(vacant) => {
+                vacant.insert(sender.downgrade());
+                Ok(Registered { engine: Arc::clone(&self.inner), id: id.clone() })
+            }
+        }
+    }
+}
+
+async fn drive(run: Run, start: AnyEvent, index: EventIndex, registered: Registered) {
+    run.drive(start, index).await;
+    drop(registered);
+}
+
+impl Inner {
+    /// Every configuration that the workflow's parameters declare, checked into its type.
+    fn resolve_configs(
+        &self,
+        host: &Arc<dyn Host>,
+        options: &RunOptions,
+    ) -> Result<HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>, StartError> {
+        let configs = host.table().configs();
+        let resolved = configs.map(|config| {
+            let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
+            let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
+            let value = self.configs.resolve_for(&config, layer).map_err(StartError::Config)?;
+            Ok((config.type_id(), value))
+        });
+        resolved.collect()
+    }
+}
+
+/// A run's entry among the running ones.
+struct Registered {
+    engine: Arc<Inner>,
+    id: RunId,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.engine.running.remove(&self.id);
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workflows: Vec<&str> = self.inner.hosts.values().map(|host| host.table().name()).collect();
+        f.debug_struct("Engine")
+            .field("workflows", &workflows)
+            .field("running", &self.inner.running.len())
+            .finish_non_exhaustive()
+    }
+}

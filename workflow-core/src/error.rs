@@ -1,0 +1,259 @@
+//! Errors: one type per boundary. Building a table or an engine, starting a run, sending into one, and how
+//! a run ended; a step's own error is [`StepError`].
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::ConfigError;
+use crate::explain::StallReport;
+use crate::id::{ExecutionId, RunId, Seq};
+use crate::input::BranchFailure;
+use crate::run::RunStatus;
+
+mod step;
+mod table;
+
+pub use step::{ErrorClass, StepError};
+pub use table::{TableError, TableProblem};
+
+/// Why an engine cannot be built: every problem, not just the first.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BuildError {
+    /// What is wrong.
+    pub problems: Vec<BuildProblem>,
+}
+
+/// One thing that is wrong with an engine.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildProblem {
+    /// A workflow's table has problems.
+    #[error(transparent)]
+    Table(TableError),
+    /// A configuration is missing or does not fit its type.
+    #[error("workflow `{workflow}` needs a configuration: {source}; give it with `.config::<…>(…)`")]
+    Config {
+        /// The workflow that needs it.
+        workflow: String,
+        /// What is wrong with it.
+        source: ConfigError,
+    },
+    /// A layer of a configuration cannot be read.
+    #[error("a configuration layer cannot be used: {0}")]
+    ConfigLayer(ConfigError),
+    /// Two workflows have one name.
+    #[error("two workflows are named `{workflow}`: give one another name with `#[workflow(name = \"…\")]`")]
+    DuplicateWorkflow {
+        /// The name.
+        workflow: String,
+    },
+    /// Two event types have one wire name (S1).
+    #[error(
+        "two event types are named `{event}`: `{}` and `{}`; give one another name with `#[event(name = \"…\")]`",
+        types[0], types[1]
+    )]
+    DuplicateEvent {
+        /// The wire name.
+        event: String,
+        /// The Rust types.
+        types: [String; 2],
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the engine cannot be built:")?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.problems.first().map(|problem| problem as _)
+    }
+}
+
+/// Why a run was not started. Nothing of it is left behind.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The engine does not host the workflow.
+    #[error("the engine does not host workflow `{workflow}`: add it with `.workflow(…)`")]
+    UnknownWorkflow {
+        /// The workflow.
+        workflow: &'static str,
+    },
+    /// A run of this id is running.
+    #[error("run `{run}` is running already: choose another id, or leave it out")]
+    DuplicateRun {
+        /// The id.
+        run: RunId,
+    },
+    /// The configuration of this run does not fit its type.
+    #[error(transparent)]
+    Config(ConfigError),
+    /// The engine is shut down.
+    #[error("the engine is shut down")]
+    ShutDown,
+    /// There is no tokio runtime to run on.
+    #[error("no tokio runtime: call this from within one")]
+    NoRuntime,
+}
+
+/// How a run ended without its output.
+///
+/// Clones share their sources.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The one-line form could not build its engine.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The run was not started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// An execution failed and nothing takes its failure (S29).
+    #[error("step `{step}` failed ({execution}, {}): {source}", .class)]
+    StepFailed {
+        /// The step.
+        step: Arc<str>,
+        /// The execution.
+        execution: ExecutionId,
+        /// What kind of failure it was.
+        class: ErrorClass,
+        /// What it failed with.
+        source: SharedError,
+    },
+    /// Branches of a fan-out that waits for all failed (S49).
+    #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
+    BranchesFailed {
+        /// Every failure, in the order of the branches.
+        failures: Vec<BranchFailure>,
+    },
+    /// A precondition failed (S18).
+    #[error("precondition `{precondition}` of step `{step}` failed: {source}")]
+    PreconditionFailed {
+        /// The step it guards.
+        step: Arc<str>,
+        /// The precondition.
+        precondition: Arc<str>,
+        /// What it failed with.
+        source: SharedError,
+    },
+    /// Nothing ran, nothing was scheduled and nothing could arrive (S30).
+    #[error("{0}")]
+    Stalled(Box<StallReport>),
+    /// It was cancelled (S31).
+    #[error("the run was cancelled: {reason}")]
+    Cancelled {
+        /// Why, in the words of who cancelled it.
+        reason: Arc<str>,
+    },
+    /// The log holds as many events as it may.
+    #[error(
+        "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
+    )]
+    LogFull {
+        /// The bound.
+        limit: u64,
+    },
+    /// The task that drove the run is gone: its runtime was shut down, or it panicked outside of any step.
+    #[error("the task that drove the run ended before the run did")]
+    Abandoned,
+    /// The log ended the run with an event that the workflow's output type does not hold.
+    #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
+    UnexpectedStop {
+        /// The stop event.
+        event: &'static str,
+        /// The workflow.
+        workflow: &'static str,
+    },
+}
+
+/// An error that clones share.
+#[derive(Clone)]
+pub struct SharedError(Arc<dyn Error + Send + Sync>);
+
+impl SharedError {
+    pub(crate) fn of(error: &StepError) -> Self {
+        Self(error.shared_source())
+    }
+
+    /// The error, if it is an `E`.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for SharedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+fn list(failures: &[BranchFailure]) -> String {
+    failures.iter().map(|failure| format!("\n- {failure}")).collect()
+}
+
+/// Why something was not taken by a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The run has ended (S33).
+    #[error("run `{run}` has ended: {status}")]
+    Ended {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        status: RunStatus,
+    },
+    /// The workflow's table does not hold the event.
+    #[error("no step of the workflow takes `{event}`")]
+    NotTaken {
+        /// The event's wire name.
+        event: &'static str,
+    },
+    /// There is no open request at this position; it may have been answered already.
+    #[error("no request is open at {request}: it was answered, or there never was one")]
+    NotOpen {
+        /// The position.
+        request: Seq,
+    },
+    /// The request at this position is of another type.
+    #[error("the request at {request} is a `{asked}`, and the reply is one to a `{answered}`")]
+    WrongRequest {
+        /// The position.
+        request: Seq,
+        /// The request's wire name.
+        asked: String,
+        /// The wire name of what the reply answers.
+        answered: &'static str,
+    },
+}
+
+/// What went wrong between the library's own parts: a bug of the library or of a hand-written `StepInput`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Internal {
+    #[error("parameter {slot} was bound to something its type does not take")]
+    SlotMismatch { slot: usize },
+    #[error("`Config<{type_name}>` is not among the parameters of any step: declare it, or use a field of the workflow")]
+    UndeclaredConfig { type_name: &'static str },
+    #[error("the step returned `{event}`, which its table does not declare")]
+    UndeclaredOutput { event: &'static str },
+    #[error("the step panicked: {message}")]
+    Panicked { message: String },
+}

@@ -1,0 +1,282 @@
+//! Events: the immutable values a run's log is made of. This file owns what an event type is (name and
+//! roles) and the erased, shared form in which a log holds events; it knows nothing of steps.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+mod role;
+mod set;
+
+pub use role::Roles;
+pub use set::{EventSet, FromEvent, Pattern, SetMember};
+
+/// An immutable value that drives steps, or is shown to people (S1).
+///
+/// Derive it: `#[derive(Event)]` also emits the marker traits that follow from the roles. The value must
+/// be serialisable, because a run may outlive its process; in memory nothing is ever serialised.
+///
+/// ```
+/// use workflow_core::prelude::*;
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(start, name = "shop.order")]
+/// struct Order {
+///     lines: Vec<String>,
+/// }
+///
+/// assert_eq!(Order::NAME, "shop.order");
+/// assert!(Order::ROLES.is_start());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event",
+    label = "not an event",
+    note = "derive it: `#[derive(Serialize, Deserialize, Event)]`"
+)]
+pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
+    const NAME: &'static str;
+
+    /// What the event is for (S2).
+    const ROLES: Roles;
+
+    /// Whether the event ends a run, on the level of types: a workflow's output is found with it.
+    #[doc(hidden)]
+    type Stop;
+
+    /// Name, roles and Rust type as one value.
+    const TYPE: EventType = EventType {
+        name: Self::NAME,
+        roles: Self::ROLES,
+        type_id: TypeId::of::<Self>(),
+        type_name: std::any::type_name::<Self>,
+    };
+}
+
+/// An event that enters the log and drives steps: every event but a pure display event (S2).
+///
+/// ```compile_fail
+/// use workflow_core::prelude::*;
+///
+/// #[derive(Debug, Serialize, Deserialize, Event)]
+/// #[event(display)]
+/// struct Progress(u8);
+///
+/// fn drives_steps<E: workflow_core::ControlEvent>() {}
+/// drives_steps::<Progress>(); // a pure display event never triggers anything
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a control event",
+    label = "not an event that can drive steps",
+    note = "an event drives steps unless its only role is display: `#[derive(Event)]`, or `#[event(control, display)]` for both"
+)]
+pub trait ControlEvent: Event {}
+
+/// An event that opens a run: `#[event(start)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot start a run",
+    label = "not a start event",
+    note = "write `#[event(start)]` on the event that opens the run"
+)]
+pub trait StartEvent: ControlEvent {}
+
+/// An event that ends its run: `#[event(stop)]` (S28).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not end a run",
+    label = "not a stop event",
+    note = "write `#[event(stop)]` on the event that ends the run"
+)]
+pub trait StopEvent: ControlEvent {}
+
+/// An event that may be sent into a run from outside: `#[event(external)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be sent from outside",
+    label = "not an external event",
+    note = "write `#[event(external)]` on an event that people or other systems send"
+)]
+pub trait ExternalEvent: ControlEvent {}
+
+/// An event that people can see: `#[event(display)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be displayed",
+    label = "not a display event",
+    note = "write `#[event(display)]` on an event that is shown to people"
+)]
+pub trait DisplayEvent: Event {}
+
+/// An event that asks the outside and waits for a typed reply: `#[event(request, reply = Approval)]`.
+///
+/// ```
+/// use workflow_core::prelude::*;
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize)]
+/// struct Approval { granted: bool }
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(request, reply = Approval)]
+/// struct ApproveRefund { cents: u64 }
+///
+/// fn asks<R: workflow_core::Request<Reply = Approval>>() {}
+/// asks::<ApproveRefund>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a request",
+    label = "not a request",
+    note = "write `#[event(request, reply = TheReply)]` on the event that asks"
+)]
+pub trait Request: ControlEvent {
+    /// What the outside answers with.
+    type Reply: Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// The wire name under which replies stand in the log: the request's name and `.reply`.
+    const REPLY_NAME: &'static str;
+
+    /// The type of the log entry that carries a reply.
+    const REPLY_TYPE: EventType = EventType {
+        name: Self::REPLY_NAME,
+        roles: Roles::NONE.reply(),
+        type_id: TypeId::of::<crate::input::Answered<Self>>(),
+        type_name: std::any::type_name::<crate::input::Answered<Self>>,
+    };
+}
+
+/// What a table knows of an event type: its wire name, its roles and which Rust type it is.
+#[derive(Clone, Copy)]
+pub struct EventType {
+    pub(crate) name: &'static str,
+    pub(crate) roles: Roles,
+    pub(crate) type_id: TypeId,
+    pub(crate) type_name: fn() -> &'static str,
+}
+
+impl EventType {
+    /// The wire name (S1).
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the event is for (S2).
+    pub const fn roles(&self) -> Roles {
+        self.roles
+    }
+
+    /// The full path of the Rust type, for messages.
+    pub fn type_name(&self) -> &'static str {
+        (self.type_name)()
+    }
+
+    /// The identity of the Rust type.
+    pub const fn type_id(&self) -> TypeId {
+        self.type_id
+    }
+}
+
+impl fmt::Debug for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventType").field("name", &self.name).field("roles", &self.roles).finish_non_exhaustive()
+    }
+}
+
+/// An event of any type, shared: what a log holds, and what observers and viewers are given.
+///
+/// Cloning copies a pointer. The value inside is immutable (S1).
+///
+/// ```
+/// use workflow_core::{AnyEvent, prelude::*};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize, Event)]
+/// struct Scored(u32);
+///
+/// let event = AnyEvent::new(Scored(7));
+/// assert_eq!(event.name(), "Scored");
+/// assert_eq!(event.downcast_ref::<Scored>(), Some(&Scored(7)));
+/// assert_eq!(event.to_json().unwrap(), serde_json::json!(7));
+/// ```
+#[derive(Clone)]
+pub struct AnyEvent {
+    payload: Arc<dyn Erased>,
+}
+
+impl AnyEvent {
+    /// Wraps a value. One allocation.
+    pub fn new<E: Event>(event: E) -> Self {
+        Self { payload: Arc::new(event) }
+    }
+
+    pub(crate) fn from_erased(payload: Arc<dyn Erased>) -> Self {
+        Self { payload }
+    }
+
+    /// What type the event is of.
+    pub fn event_type(&self) -> EventType {
+        self.payload.event_type()
+    }
+
+    /// The wire name of the event's type.
+    pub fn name(&self) -> &'static str {
+        self.event_type().name
+    }
+
+    /// The value, if it is an `E`.
+    pub fn downcast_ref<E: Event>(&self) -> Option<&E> {
+        self.payload_ref()
+    }
+
+    /// The shared value, if it is an `E`. Nothing is copied.
+    pub fn downcast<E: Event>(&self) -> Option<Arc<E>> {
+        self.payload_arc()
+    }
+
+    pub(crate) fn payload_ref<T: Any>(&self) -> Option<&T> {
+        let any: &(dyn Any + Send + Sync) = &*self.payload;
+        any.downcast_ref()
+    }
+
+    pub(crate) fn payload_arc<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&self.payload) as _;
+        any.downcast().ok()
+    }
+
+    /// The value as JSON.
+    ///
+    /// # Errors
+    /// What the type's own `Serialize` reports.
+    pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        self.payload.to_json()
+    }
+}
+
+impl fmt::Debug for AnyEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnyEvent({})", self.name())
+    }
+}
+
+/// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
+pub(crate) trait Erased: Any + Send + Sync {
+    fn event_type(&self) -> EventType;
+    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error>;
+}
+
+impl<E: Event> Erased for E {
+    fn event_type(&self) -> EventType {
+        E::TYPE
+    }
+
+    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::to_value(self)
+    }
+}
+
+/// Type-level answer of [`Event::Stop`]: the event does not end a run.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct NotStop;
+
+/// Type-level answer of [`Event::Stop`]: the event `E` ends a run.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct IsStop<E>(std::marker::PhantomData<E>);

@@ -1,0 +1,123 @@
+//! Roles of an event type (S2), as a set of flags usable in constants.
+
+use std::fmt;
+
+/// What an event is for: any combination of start, stop, display, request, external and control (S2).
+///
+/// ```
+/// use workflow_core::Roles;
+/// const SHOWN_START: Roles = Roles::NONE.start().display();
+/// assert!(SHOWN_START.is_start() && SHOWN_START.is_control());
+/// assert!(!Roles::NONE.display().is_control());
+/// assert_eq!(SHOWN_START.to_string(), "start, display");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Roles(u8);
+
+const START: u8 = 1;
+const STOP: u8 = 2;
+const DISPLAY: u8 = 4;
+const REQUEST: u8 = 8;
+const EXTERNAL: u8 = 16;
+const CONTROL: u8 = 32;
+const REPLY: u8 = 64;
+
+impl Roles {
+    /// No role given: an ordinary control event.
+    pub const NONE: Self = Self(0);
+
+    /// Adds: opens a run.
+    pub const fn start(self) -> Self {
+        Self(self.0 | START)
+    }
+
+    /// Adds: ends its run.
+    pub const fn stop(self) -> Self {
+        Self(self.0 | STOP)
+    }
+
+    /// Adds: is shown to people.
+    pub const fn display(self) -> Self {
+        Self(self.0 | DISPLAY)
+    }
+
+    /// Adds: asks the outside and has a typed reply.
+    pub const fn request(self) -> Self {
+        Self(self.0 | REQUEST)
+    }
+
+    /// Adds: may be sent in from outside.
+    pub const fn external(self) -> Self {
+        Self(self.0 | EXTERNAL)
+    }
+
+    /// Adds: drives steps. Only needed beside [`display`](Self::display); it is the default otherwise.
+    pub const fn control(self) -> Self {
+        Self(self.0 | CONTROL)
+    }
+
+    pub(crate) const fn reply(self) -> Self {
+        Self(self.0 | REPLY)
+    }
+
+    /// Opens a run.
+    pub const fn is_start(self) -> bool {
+        self.0 & START != 0
+    }
+
+    /// Ends its run.
+    pub const fn is_stop(self) -> bool {
+        self.0 & STOP != 0
+    }
+
+    /// Is shown to people.
+    pub const fn is_display(self) -> bool {
+        self.0 & DISPLAY != 0
+    }
+
+    /// Asks the outside.
+    pub const fn is_request(self) -> bool {
+        self.0 & REQUEST != 0
+    }
+
+    /// May be sent in from outside.
+    pub const fn is_external(self) -> bool {
+        self.0 & EXTERNAL != 0
+    }
+
+    /// Is the reply to a request.
+    pub const fn is_reply(self) -> bool {
+        self.0 & REPLY != 0
+    }
+
+    /// Drives steps: everything but a pure display event.
+    pub const fn is_control(self) -> bool {
+        self.0 != DISPLAY
+    }
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            (self.is_start(), "start"),
+            (self.is_stop(), "stop"),
+            (self.is_display(), "display"),
+            (self.is_request(), "request"),
+            (self.is_external(), "external"),
+            (self.is_reply(), "reply"),
+            (self.is_control() && self.0 & !(CONTROL | DISPLAY) == 0, "control"),
+        ];
+        let mut separator = "";
+        for (_, name) in names.iter().filter(|(has, _)| *has) {
+            write!(f, "{separator}{name}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Roles({self})")
+    }
+}

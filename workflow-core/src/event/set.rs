@@ -1,0 +1,132 @@
+//! "Either of": what one slot of a signature can match, be it a single event type or an enum of several (S3).
+
+use std::sync::Arc;
+
+use super::{AnyEvent, ControlEvent, EventType};
+
+/// What one input slot matches: an event type, or an [`EventSet`] enum of several.
+///
+/// Implemented for every [`ControlEvent`] and by `#[derive(EventSet)]`; there is nothing to implement by
+/// hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an event nor an event set",
+    label = "no step can take or wait for this",
+    note = "derive `Event` on a struct, or `EventSet` on an enum of events"
+)]
+pub trait Pattern: Send + Sync + Sized + 'static {
+    /// The event types that match, in the order in which they were declared.
+    const EVENTS: &'static [EventType];
+
+    /// What an execution owns while a step borrows the event.
+    type Held: Send + Sync + 'static;
+
+    /// How a list lends its elements: `&E` for an event, the enum itself for a set.
+    type Item<'a>;
+
+    /// Takes hold of a logged event; `None` if it does not match.
+    fn hold(event: &AnyEvent) -> Option<Self::Held>;
+
+    /// Borrows what is held.
+    fn held(held: &Self::Held) -> &Self;
+
+    /// Looks at a logged event; `None` if it does not match.
+    fn item(event: &AnyEvent) -> Option<Self::Item<'_>>;
+}
+
+impl<E: ControlEvent> Pattern for E {
+    const EVENTS: &'static [EventType] = &[E::TYPE];
+    type Held = Arc<E>;
+    type Item<'a> = &'a E;
+
+    fn hold(event: &AnyEvent) -> Option<Arc<E>> {
+        event.downcast()
+    }
+
+    fn held(held: &Arc<E>) -> &E {
+        held
+    }
+
+    fn item(event: &AnyEvent) -> Option<&E> {
+        event.downcast_ref()
+    }
+}
+
+/// An enum whose variants each hold one event: "either of", as an input and as an output (S3).
+///
+/// A variant holds the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
+///
+/// ```
+/// use std::sync::Arc;
+/// use workflow_core::prelude::*;
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// struct Enough { passages: u32 }
+///
+/// #[derive(Debug, Serialize, Deserialize, Event)]
+/// struct Short { missing: u32 }
+///
+/// #[derive(Debug, EventSet)]
+/// enum Graded {
+///     Enough(Enough),
+///     Short(Arc<Short>),
+/// }
+/// ```
+pub trait EventSet: Pattern + FromEvent {}
+
+/// Makes an owned value out of a logged event: what `E` and enum inputs, and a run's output, need.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be taken out of the log by value",
+    label = "needs `Clone`",
+    note = "the log keeps every event: derive `Clone`, or take `&{Self}` or `Arc<{Self}>`, which cost no copy"
+)]
+pub trait FromEvent: Sized {
+    /// The value, cloned or shared; `None` if the event is of another type.
+    fn from_event(event: &AnyEvent) -> Option<Self>;
+}
+
+impl<E: ControlEvent + Clone> FromEvent for E {
+    fn from_event(event: &AnyEvent) -> Option<Self> {
+        event.downcast_ref::<E>().cloned()
+    }
+}
+
+/// What a variant of an [`EventSet`] may hold: an event that is `Clone`, or an `Arc` of any event.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a member of an event set",
+    label = "not an event that is `Clone`, nor an `Arc` of an event",
+    note = "derive `Event` and `Clone` on it, or hold `Arc<{Self}>`"
+)]
+pub trait SetMember: Sized {
+    /// The event type of the member.
+    type Event: ControlEvent;
+
+    /// Takes the member out of a logged event of its type.
+    fn take(event: &AnyEvent) -> Option<Self>;
+
+    /// The member as an event for the log.
+    fn into_event(self) -> AnyEvent;
+}
+
+impl<E: ControlEvent + Clone> SetMember for E {
+    type Event = E;
+
+    fn take(event: &AnyEvent) -> Option<Self> {
+        event.downcast_ref::<E>().cloned()
+    }
+
+    fn into_event(self) -> AnyEvent {
+        AnyEvent::new(self)
+    }
+}
+
+impl<E: ControlEvent> SetMember for Arc<E> {
+    type Event = E;
+
+    fn take(event: &AnyEvent) -> Option<Self> {
+        event.downcast()
+    }
+
+    fn into_event(self) -> AnyEvent {
+        AnyEvent::from_erased(self)
+    }
+}

@@ -1,0 +1,116 @@
+//! The identities of runs, threads, executions, scopes and positions in a log. It owns how they look as
+//! text; who hands them out is elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The identity of one run, unique in an engine: any text you choose, or a time-ordered UUID by default.
+///
+/// ```
+/// use workflow_core::RunId;
+/// assert_eq!(RunId::new("order-17").as_str(), "order-17");
+/// assert_ne!(RunId::generate(), RunId::generate());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(Arc<str>);
+
+/// The identity of a thread: the runs of one conversation, user or case share one, and with it a
+/// [`ThreadContext`](crate::ThreadContext).
+///
+/// ```
+/// use workflow_core::ThreadId;
+/// assert_eq!(ThreadId::new("user-4").to_string(), "user-4");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ThreadId(Arc<str>);
+
+macro_rules! text_id {
+    ($name:ident) => {
+        impl $name {
+            /// Takes the text as it is.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// A fresh identity: a UUID of version 7, which sorts by creation time.
+            pub fn generate() -> Self {
+                Self(uuid::Uuid::now_v7().to_string().into())
+            }
+
+            /// The text of the identity.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self::new(text)
+            }
+        }
+    };
+}
+
+text_id!(RunId);
+text_id!(ThreadId);
+
+/// A position in a run's log: 1, 2, 3… (S4). Order always means `Seq`, never a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+/// One execution of one step, numbered in the order in which the run's scheduler created them. All
+/// attempts of an execution share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ExecutionId(pub u64);
+
+/// A scope of a run's scope tree (S44). [`ScopeId::ROOT`] is the run itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ScopeId(pub u32);
+
+impl ScopeId {
+    /// The scope every run begins with.
+    pub const ROOT: Self = Self(0);
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+impl fmt::Display for ExecutionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
+    }
+}
+
+impl fmt::Display for ScopeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scope {}", self.0)
+    }
+}

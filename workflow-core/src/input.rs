@@ -1,0 +1,129 @@
+//! How a step's parameters are declared and filled: the trait [`StepInput`], and the kinds of parameter
+//! the library brings. Nothing outside this module knows kinds of parameter; the scheduler only sees the
+//! [`InputSpec`] each of them declares.
+
+use crate::error::StepError;
+
+mod call;
+mod emitter;
+mod gather;
+mod injected;
+mod list;
+mod reply;
+mod single;
+mod spec;
+
+pub use call::{Slot, StepCall};
+pub use emitter::{EmitError, Emitter};
+pub use gather::{Branch, BranchFailure, Gather};
+pub use injected::RunInfo;
+pub use list::{FixedList, List, ListIter};
+pub use reply::{Answered, Reply};
+pub use single::{bind_owned, input_of, taken};
+pub use spec::{InputKind, InputSpec};
+
+pub(crate) use call::{CallContext, SlotValue};
+pub(crate) use gather::{Gathered, GatheredBranch};
+pub(crate) use list::{LogEntry, Prefix};
+
+/// One parameter of a step or precondition: declares what it needs and fills it.
+///
+/// The kind of a parameter is found through its type, never through its name, so type aliases and renamed
+/// imports work. These types implement it (S5, S6):
+///
+/// | parameter | meaning | counts for readiness |
+/// |---|---|---|
+/// | `&E` | the event, borrowed from the log: no copy | yes |
+/// | `Arc<E>` | the event, shared: no copy | yes |
+/// | `E` | a clone of the event; `E: Clone` | yes |
+/// | `Option<…>` of any of these, of lists and of replies | the same, or `None` while there is none | no |
+/// | [`List<E>`], `&List<E>` | every event of the type so far; taking it costs O(1) | at least one |
+/// | [`FixedList<E, N>`](FixedList), `&FixedList<E, N>` | exactly the first `N` | `N` of them |
+/// | an [`EventSet`](crate::EventSet) enum wherever `E` stands | any of its members | any of them |
+/// | [`Reply<R>`], `&Reply<R>` | the reply to request `R`, with that very request | yes |
+/// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
+/// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
+/// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`RunInfo`], each also by reference | | injected |
+///
+/// # Your own injectables
+/// Implement it for what your steps should be handed. An injectable never triggers a step and never keeps
+/// one waiting (S6).
+///
+/// ```
+/// use workflow_core::{prelude::*, InputSpec, Slot, StepInput};
+///
+/// /// A log line prefix that names the run and the step.
+/// struct Prefix(String);
+///
+/// impl StepInput for &Prefix {
+///     const SPEC: InputSpec = InputSpec::injected("Prefix");
+///     type Held = Prefix;
+///     type Item<'a> = &'a Prefix;
+///
+///     fn bind(slot: Slot<'_>) -> Result<Prefix, StepError> {
+///         let info = slot.run_info();
+///         Ok(Prefix(format!("{}/{}", info.run(), info.step())))
+///     }
+///
+///     fn item(held: &mut Prefix) -> &Prefix {
+///         held
+///     }
+/// }
+/// ```
+///
+/// # Contract
+/// `bind` runs once per execution, in the execution's own task, before the step's body; it must not block.
+/// An error of `bind` is a failure of the execution like any other (S29). `item` runs once, after every
+/// parameter is bound.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of a step",
+    label = "neither an event input nor an injectable",
+    note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>` or `Gather<E>`, where `E` derives `Event` (and is not display only) or `EventSet`",
+    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Config<C>`, `&Display`, `&RunInfo`, `&Emitter<E>`, or your own type that implements `StepInput`"
+)]
+pub trait StepInput: Sized {
+    /// What the parameter needs, as the table shows it.
+    const SPEC: InputSpec;
+
+    /// What the execution owns while the step runs; the parameter may borrow from it.
+    type Held: Send + 'static;
+
+    /// The parameter itself, with the lifetime of what it borrows.
+    type Item<'a>;
+
+    /// Takes what the parameter needs out of its slot.
+    ///
+    /// # Errors
+    /// Whatever keeps the parameter from being filled; the execution then fails with it.
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError>;
+
+    /// Lends the parameter to the step.
+    fn item(held: &mut Self::Held) -> Self::Item<'_>;
+}
+
+/// A parameter that takes events, and may therefore stand inside `Option`.
+#[diagnostic::on_unimplemented(
+    message = "`Option<{Self}>` cannot be a parameter of a step",
+    label = "only event inputs can be optional",
+    note = "injectables are always there: take them without `Option`"
+)]
+pub trait EventInput: StepInput {
+    #[doc(hidden)]
+    fn bind_optional(slot: Slot<'_>) -> Result<Option<Self::Held>, StepError> {
+        if slot.is_empty() { Ok(None) } else { Self::bind(slot).map(Some) }
+    }
+}
+
+impl<T: EventInput> StepInput for Option<T> {
+    const SPEC: InputSpec = T::SPEC.optional();
+    type Held = Option<T::Held>;
+    type Item<'a> = Option<T::Item<'a>>;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        T::bind_optional(slot)
+    }
+
+    fn item(held: &mut Self::Held) -> Self::Item<'_> {
+        held.as_mut().map(T::item)
+    }
+}

@@ -1,0 +1,234 @@
+//! `Gather<E>`: the settled branches of a fan-out, in the order of its items (S48).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::single::taken;
+use super::{EventInput, InputSpec, Slot, StepInput};
+use crate::error::StepError;
+use crate::event::{AnyEvent, ControlEvent, Erased, EventType, Roles};
+use crate::id::ScopeId;
+
+/// What one branch left behind.
+#[derive(Debug, Clone)]
+pub(crate) struct GatheredBranch {
+    pub(crate) scope: ScopeId,
+    pub(crate) item: AnyEvent,
+    pub(crate) events: Vec<AnyEvent>,
+    pub(crate) failure: Option<BranchFailure>,
+}
+
+/// The log entry of a settled fan-out.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) branches: Vec<GatheredBranch>,
+}
+
+impl Gathered {
+    pub(crate) const TYPE: EventType = EventType {
+        name: "gathered",
+        roles: Roles::NONE,
+        type_id: std::any::TypeId::of::<Gathered>(),
+        type_name: std::any::type_name::<Gathered>,
+    };
+}
+
+impl Erased for Gathered {
+    fn event_type(&self) -> EventType {
+        Self::TYPE
+    }
+
+    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        let items = self.branches.iter().map(|branch| branch.item.to_json());
+        items.collect::<Result<Vec<_>, _>>().map(serde_json::Value::Array)
+    }
+}
+
+/// Why a branch failed.
+#[derive(Debug, Clone)]
+pub struct BranchFailure {
+    pub(crate) step: Arc<str>,
+    pub(crate) error: StepError,
+}
+
+impl BranchFailure {
+    /// The step that failed.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// What it failed with.
+    pub fn error(&self) -> &StepError {
+        &self.error
+    }
+}
+
+impl fmt::Display for BranchFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step `{}` failed: {}", self.step, self.error)
+    }
+}
+
+/// The settled branches of a fan-out: taken by one step, once per fan-out, also for an empty one (S48).
+///
+/// Branches stand in the order of the fan-out's items, whatever the order in which they settled. A branch
+/// holds its item, the events of type `E` that its own scope emitted (usually one, possibly none or
+/// several), and its failure if it has one. A clone shares the branches.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Quote { cents: u64 }
+/// fn total(quotes: &Gather<Quote>) -> u64 {
+///     quotes.ok().map(|quote| quote.cents).sum()
+/// }
+/// ```
+pub struct Gather<E> {
+    gathered: Arc<Gathered>,
+    event: PhantomData<fn() -> E>,
+}
+
+impl<E: ControlEvent> Gather<E> {
+    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+        let gathered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
+        Ok(Self { gathered, event: PhantomData })
+    }
+
+    /// How many branches the fan-out had.
+    pub fn len(&self) -> usize {
+        self.gathered.branches.len()
+    }
+
+    /// Whether the fan-out was empty.
+    pub fn is_empty(&self) -> bool {
+        self.gathered.branches.is_empty()
+    }
+
+    /// Every branch, in the order of the fan-out's items.
+    pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'_, E>> + DoubleEndedIterator {
+        self.gathered.branches.iter().map(Branch::of)
+    }
+
+    /// The events of the branches that did not fail, in the order of the fan-out's items.
+    pub fn ok(&self) -> impl Iterator<Item = &E> {
+        self.branches().filter(|branch| branch.failure().is_none()).flat_map(Branch::into_events)
+    }
+
+    /// The branches that failed, in the order of the fan-out's items.
+    pub fn failed(&self) -> impl Iterator<Item = Branch<'_, E>> {
+        self.branches().filter(|branch| branch.failure().is_some())
+    }
+
+    /// The branch of the first item equal to `item`, if the fan-out has one. O(branches).
+    pub fn branch_of<I: ControlEvent + PartialEq>(&self, item: &I) -> Option<Branch<'_, E>> {
+        self.branches().find(|branch| branch.item::<I>() == Some(item))
+    }
+
+    /// Clones of the events of the branches that did not fail, in the order of the fan-out's items.
+    pub fn into_vec(self) -> Vec<E>
+    where
+        E: Clone,
+    {
+        self.ok().cloned().collect()
+    }
+}
+
+impl<E> Clone for Gather<E> {
+    fn clone(&self) -> Self {
+        Self { gathered: Arc::clone(&self.gathered), event: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for Gather<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gather({} branches)", self.gathered.branches.len())
+    }
+}
+
+/// One settled branch of a [`Gather`].
+pub struct Branch<'a, E> {
+    branch: &'a GatheredBranch,
+    event: PhantomData<fn() -> E>,
+}
+
+impl<'a, E: ControlEvent> Branch<'a, E> {
+    fn of(branch: &'a GatheredBranch) -> Self {
+        Self { branch, event: PhantomData }
+    }
+
+    /// The item the branch began with, if it is an `I`.
+    pub fn item<I: ControlEvent>(&self) -> Option<&'a I> {
+        self.branch.item.downcast_ref()
+    }
+
+    /// The item the branch began with, whatever its type.
+    pub fn any_item(&self) -> &'a AnyEvent {
+        &self.branch.item
+    }
+
+    /// The events of type `E` that the branch's own scope emitted, in the log's order.
+    pub fn events(&self) -> impl Iterator<Item = &'a E> + use<'a, E> {
+        self.branch.events.iter().filter_map(AnyEvent::downcast_ref)
+    }
+
+    /// The first of the events, for the usual branch that emits one.
+    pub fn event(&self) -> Option<&'a E> {
+        self.events().next()
+    }
+
+    /// Why the branch failed, if it did.
+    pub fn failure(&self) -> Option<&'a BranchFailure> {
+        self.branch.failure.as_ref()
+    }
+
+    /// The branch's scope, as explanations and traces name it.
+    pub fn scope(&self) -> ScopeId {
+        self.branch.scope
+    }
+
+    fn into_events(self) -> impl Iterator<Item = &'a E> + use<'a, E> {
+        self.events()
+    }
+}
+
+impl<E> fmt::Debug for Branch<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Branch")
+            .field("item", &self.branch.item)
+            .field("events", &self.branch.events)
+            .field("failure", &self.branch.failure)
+            .finish()
+    }
+}
+
+impl<E: ControlEvent> StepInput for Gather<E> {
+    const SPEC: InputSpec = InputSpec::gather::<E>();
+    type Held = Option<Self>;
+    type Item<'a> = Self;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        Self::bound(slot).map(Some)
+    }
+
+    fn item(held: &mut Self::Held) -> Self {
+        taken(held)
+    }
+}
+
+impl<E: ControlEvent> StepInput for &Gather<E> {
+    const SPEC: InputSpec = InputSpec::gather::<E>();
+    type Held = Gather<E>;
+    type Item<'a> = &'a Gather<E>;
+
+    fn bind(slot: Slot<'_>) -> Result<Gather<E>, StepError> {
+        Gather::bound(slot)
+    }
+
+    fn item(held: &mut Gather<E>) -> &Gather<E> {
+        held
+    }
+}
+
+impl<E: ControlEvent> EventInput for Gather<E> {}
+impl<E: ControlEvent> EventInput for &Gather<E> {}

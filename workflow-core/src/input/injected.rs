@@ -1,0 +1,155 @@
+//! The injectables: contexts, configuration, display and run information (S6).
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::call::SlotValue;
+use super::single::taken;
+use super::{InputSpec, Slot, StepCall, StepInput};
+use crate::config::{Config, ConfigType};
+use crate::context::{RunContext, ThreadContext};
+use crate::display::Display;
+use crate::error::StepError;
+use crate::id::{ExecutionId, RunId, ScopeId, ThreadId};
+
+/// Who is executing: run, workflow, step, execution and attempt.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Charge { cents: u64 }
+/// # struct Payments;
+/// # impl Payments {
+/// async fn charge(&self, charge: &Charge, info: &RunInfo) {
+///     // A payment service takes the key, so that a repeated attempt does not charge twice.
+///     let _key = info.idempotency_key();
+/// }
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunInfo {
+    run: RunId,
+    thread: ThreadId,
+    workflow: Arc<str>,
+    step: Arc<str>,
+    execution: ExecutionId,
+    attempt: u32,
+    scope: ScopeId,
+    binding: String,
+}
+
+impl RunInfo {
+    pub(crate) fn of(call: &StepCall) -> Self {
+        let context = &call.context;
+        Self {
+            run: context.run.id.clone(),
+            thread: context.run.thread.clone(),
+            workflow: Arc::clone(&context.run.table.name),
+            step: context.run.step_name(context.step),
+            execution: context.execution,
+            attempt: context.attempt,
+            scope: context.scope,
+            binding: binding_text(&call.slots),
+        }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The thread the run belongs to; one of its own if none was given.
+    pub fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// The name of the workflow.
+    pub fn workflow(&self) -> &str {
+        &self.workflow
+    }
+
+    /// The name of the step.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// The execution.
+    pub fn execution(&self) -> ExecutionId {
+        self.execution
+    }
+
+    /// Which attempt of the execution this is, from 1 (S37).
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The scope the execution was evaluated in (S44).
+    pub fn scope(&self) -> ScopeId {
+        self.scope
+    }
+
+    /// A text that is the same for every attempt of this execution and differs from every other
+    /// execution's: run, scope, step and the positions of the bound events (S20, S39).
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
+    }
+}
+
+fn binding_text(slots: &[SlotValue]) -> String {
+    slots.iter().fold(String::new(), |mut text, slot| {
+        let dot = if text.is_empty() { "" } else { "." };
+        // Writing to a `String` cannot fail.
+        let _ = match slot {
+            SlotValue::Empty => write!(text, "{dot}-"),
+            SlotValue::One(seq, _) => write!(text, "{dot}{}", seq.0),
+            SlotValue::List(prefix) => write!(text, "{dot}{}e", prefix.len()),
+        };
+        text
+    })
+}
+
+macro_rules! injectable {
+    ($type:ty, $spec:expr, $slot:ident => $bind:expr $(, $generic:ident: $($bound:tt)+)?) => {
+        impl $(<$generic: $($bound)+>)? StepInput for $type {
+            const SPEC: InputSpec = $spec;
+            type Held = Option<Self>;
+            type Item<'a> = Self;
+
+            fn bind($slot: Slot<'_>) -> Result<Self::Held, StepError> {
+                Ok(Some($bind))
+            }
+
+            fn item(held: &mut Self::Held) -> Self {
+                taken(held)
+            }
+        }
+
+        impl $(<$generic: $($bound)+>)? StepInput for &$type {
+            const SPEC: InputSpec = $spec;
+            type Held = $type;
+            type Item<'a> = &'a $type;
+
+            fn bind($slot: Slot<'_>) -> Result<Self::Held, StepError> {
+                Ok($bind)
+            }
+
+            fn item(held: &mut Self::Held) -> &$type {
+                held
+            }
+        }
+    };
+}
+
+injectable!(RunInfo, InputSpec::injected("RunInfo"), slot => slot.run_info());
+injectable!(RunContext, InputSpec::injected("RunContext"), slot => slot.run_context());
+injectable!(ThreadContext, InputSpec::injected("ThreadContext"), slot => slot.thread_context());
+injectable!(Display, InputSpec::injected("Display"), slot => slot.display());
+injectable!(
+    Config<C>,
+    InputSpec::config(ConfigType::of::<C>()),
+    slot => slot.config::<C>()?,
+    C: DeserializeOwned + Send + Sync + 'static
+);

@@ -1,0 +1,302 @@
+//! `List<E>` and `FixedList<E, N>`: prefixes of the log, shared with it. Taking one clones a pointer per
+//! scope, never an event (S16).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::single::taken;
+use super::{EventInput, InputSpec, Slot, StepInput};
+use crate::append_log::AppendLog;
+use crate::error::StepError;
+use crate::event::{AnyEvent, Pattern};
+use crate::id::Seq;
+
+/// An event and its position, as lists hold them.
+#[derive(Debug, Clone)]
+pub(crate) struct LogEntry {
+    pub(crate) seq: Seq,
+    pub(crate) event: AnyEvent,
+}
+
+/// The first `len` entries of each scope's log; one segment outside of fan-outs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Prefix {
+    pub(crate) segments: SmallVec<[(Arc<AppendLog<LogEntry>>, usize); 1]>,
+}
+
+impl Prefix {
+    pub(crate) fn len(&self) -> usize {
+        self.segments.iter().map(|(_, len)| len).sum()
+    }
+
+    fn entries(&self) -> Entries<'_> {
+        Entries { heads: self.segments.iter().map(|(log, len)| log.iter(*len).peekable()).collect() }
+    }
+
+    fn get(&self, index: usize) -> Option<&LogEntry> {
+        match &self.segments[..] {
+            [(log, len)] => (index < *len).then(|| log.get(index)).flatten(),
+            _ => self.entries().nth(index),
+        }
+    }
+}
+
+/// Merges the segments by position.
+struct Entries<'a> {
+    heads: SmallVec<[std::iter::Peekable<crate::append_log::Iter<'a, LogEntry>>; 1]>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = &'a LogEntry;
+
+    fn next(&mut self) -> Option<&'a LogEntry> {
+        if let [only] = &mut self.heads[..] {
+            return only.next();
+        }
+        let seqs = self.heads.iter_mut().enumerate().filter_map(|(i, head)| Some((head.peek()?.seq, i)));
+        let (_, first) = seqs.min()?;
+        self.heads[first].next()
+    }
+}
+
+/// Every event of a type that the log held when the step was triggered, in the log's order (S12, S16).
+///
+/// As an input it is satisfied by one event and runs the step again for each arrival, unless a precondition
+/// says otherwise. `P` is an event, whose elements are lent as `&E`, or an
+/// [`EventSet`](crate::EventSet), whose elements are made on the way out. A clone shares the log.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Scored { points: u32 }
+/// fn total(scores: &List<Scored>) -> u32 {
+///     scores.iter().map(|score| score.points).sum()
+/// }
+/// ```
+pub struct List<P: Pattern> {
+    prefix: Prefix,
+    pattern: PhantomData<fn() -> P>,
+}
+
+impl<P: Pattern> List<P> {
+    fn of(prefix: &Prefix) -> Self {
+        Self { prefix: prefix.clone(), pattern: PhantomData }
+    }
+
+    /// How many events. O(1) outside of fan-outs, O(depth) inside.
+    pub fn len(&self) -> usize {
+        self.prefix.len()
+    }
+
+    /// Whether there are none; never so for a list handed to a step.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The events in the log's order.
+    pub fn iter(&self) -> ListIter<'_, P> {
+        ListIter { entries: self.prefix.entries(), left: self.len(), pattern: PhantomData }
+    }
+
+    /// The event at `index`. O(log n) outside of fan-outs, O(n) inside.
+    pub fn get(&self, index: usize) -> Option<P::Item<'_>> {
+        P::item(&self.prefix.get(index)?.event)
+    }
+
+    /// The oldest event.
+    pub fn first(&self) -> Option<P::Item<'_>> {
+        self.get(0)
+    }
+
+    /// The newest event.
+    pub fn last(&self) -> Option<P::Item<'_>> {
+        self.get(self.len().checked_sub(1)?)
+    }
+}
+
+impl<P: Pattern> Clone for List<P> {
+    fn clone(&self) -> Self {
+        Self::of(&self.prefix)
+    }
+}
+
+impl<P: Pattern> fmt::Debug for List<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "List({} events)", self.len())
+    }
+}
+
+impl<'a, P: Pattern> IntoIterator for &'a List<P> {
+    type Item = P::Item<'a>;
+    type IntoIter = ListIter<'a, P>;
+
+    fn into_iter(self) -> ListIter<'a, P> {
+        self.iter()
+    }
+}
+
+/// The iterator of [`List::iter`] and [`FixedList::iter`].
+pub struct ListIter<'a, P> {
+    entries: Entries<'a>,
+    left: usize,
+    pattern: PhantomData<fn() -> P>,
+}
+
+impl<P> fmt::Debug for ListIter<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ListIter({} left)", self.left)
+    }
+}
+
+impl<'a, P: Pattern> Iterator for ListIter<'a, P> {
+    type Item = P::Item<'a>;
+
+    fn next(&mut self) -> Option<P::Item<'a>> {
+        let item = P::item(&self.entries.next()?.event);
+        self.left = self.left.saturating_sub(1);
+        item
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<P: Pattern> ExactSizeIterator for ListIter<'_, P> {}
+
+/// Exactly the first `N` events of a type (S17).
+///
+/// As an input it fires once, when the `N`-th event is in the log. Later events of the type neither change
+/// it nor run the step again; the run's report counts them as surplus.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Scored { points: u32 }
+/// fn best(scores: &FixedList<Scored, 3>) -> u32 {
+///     scores.to_array().map(|score| score.points).into_iter().max().unwrap_or(0)
+/// }
+/// ```
+pub struct FixedList<P: Pattern, const N: usize> {
+    list: List<P>,
+}
+
+impl<P: Pattern, const N: usize> FixedList<P, N> {
+    /// How many events: always `N`.
+    pub const fn len(&self) -> usize {
+        N
+    }
+
+    /// Always false: a fixed list of nothing does not compile.
+    pub const fn is_empty(&self) -> bool {
+        N == 0
+    }
+
+    /// The events in the log's order.
+    pub fn iter(&self) -> ListIter<'_, P> {
+        self.list.iter()
+    }
+
+    /// The event at `index`.
+    pub fn get(&self, index: usize) -> Option<P::Item<'_>> {
+        self.list.get(index)
+    }
+
+    /// All `N` events as an array, in the log's order.
+    pub fn to_array(&self) -> [P::Item<'_>; N] {
+        let mut items = self.iter();
+        std::array::from_fn(|_| items.next().expect("a fixed list is bound with exactly N events"))
+    }
+}
+
+impl<P: Pattern, const N: usize> Clone for FixedList<P, N> {
+    fn clone(&self) -> Self {
+        Self { list: self.list.clone() }
+    }
+}
+
+impl<P: Pattern, const N: usize> fmt::Debug for FixedList<P, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FixedList({N} events)")
+    }
+}
+
+impl<'a, P: Pattern, const N: usize> IntoIterator for &'a FixedList<P, N> {
+    type Item = P::Item<'a>;
+    type IntoIter = ListIter<'a, P>;
+
+    fn into_iter(self) -> ListIter<'a, P> {
+        self.iter()
+    }
+}
+
+impl<P: Pattern> StepInput for List<P> {
+    const SPEC: InputSpec = InputSpec::list::<P>();
+    type Held = Option<Self>;
+    type Item<'a> = Self;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        Ok(Some(Self::of(slot.prefix()?)))
+    }
+
+    fn item(held: &mut Self::Held) -> Self {
+        taken(held)
+    }
+}
+
+impl<P: Pattern> StepInput for &List<P> {
+    const SPEC: InputSpec = InputSpec::list::<P>();
+    type Held = List<P>;
+    type Item<'a> = &'a List<P>;
+
+    fn bind(slot: Slot<'_>) -> Result<List<P>, StepError> {
+        Ok(List::of(slot.prefix()?))
+    }
+
+    fn item(held: &mut List<P>) -> &List<P> {
+        held
+    }
+}
+
+impl<P: Pattern, const N: usize> FixedList<P, N> {
+    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+        let list = List::of(slot.prefix()?);
+        if list.len() == N { Ok(Self { list }) } else { Err(slot.mismatch()) }
+    }
+}
+
+impl<P: Pattern, const N: usize> StepInput for FixedList<P, N> {
+    const SPEC: InputSpec = InputSpec::fixed::<P>(N);
+    type Held = Option<Self>;
+    type Item<'a> = Self;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        Self::bound(slot).map(Some)
+    }
+
+    fn item(held: &mut Self::Held) -> Self {
+        taken(held)
+    }
+}
+
+impl<P: Pattern, const N: usize> StepInput for &FixedList<P, N> {
+    const SPEC: InputSpec = InputSpec::fixed::<P>(N);
+    type Held = FixedList<P, N>;
+    type Item<'a> = &'a FixedList<P, N>;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        FixedList::bound(slot)
+    }
+
+    fn item(held: &mut Self::Held) -> &FixedList<P, N> {
+        held
+    }
+}
+
+impl<P: Pattern> EventInput for List<P> {}
+impl<P: Pattern> EventInput for &List<P> {}
+impl<P: Pattern, const N: usize> EventInput for FixedList<P, N> {}
+impl<P: Pattern, const N: usize> EventInput for &FixedList<P, N> {}

@@ -1,0 +1,118 @@
+//! `Reply<R>`: what the outside answered, together with the request it answers.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::single::taken;
+use super::{EventInput, InputSpec, Slot, StepInput};
+use crate::error::StepError;
+use crate::event::{Erased, EventType, Request};
+
+/// The log entry that carries a reply.
+#[derive(Debug)]
+pub struct Answered<R: Request> {
+    request: Arc<R>,
+    reply: R::Reply,
+}
+
+impl<R: Request> Answered<R> {
+    pub(crate) fn new(request: Arc<R>, reply: R::Reply) -> Self {
+        Self { request, reply }
+    }
+}
+
+impl<R: Request> Erased for Answered<R> {
+    fn event_type(&self) -> EventType {
+        R::REPLY_TYPE
+    }
+
+    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::to_value(&self.reply)
+    }
+}
+
+/// The reply to a request `R`, together with that very request (S5). It dereferences to the reply.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize)]
+/// # struct Approval { granted: bool }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(request, reply = Approval)]
+/// # struct ApproveRefund { cents: u64 }
+/// fn refunded(approval: &Reply<ApproveRefund>) -> u64 {
+///     if approval.granted { approval.request().cents } else { 0 }
+/// }
+/// ```
+pub struct Reply<R: Request> {
+    answered: Arc<Answered<R>>,
+}
+
+impl<R: Request> Reply<R> {
+    /// The request that was answered.
+    pub fn request(&self) -> &R {
+        &self.answered.request
+    }
+
+    /// The answer.
+    pub fn value(&self) -> &R::Reply {
+        &self.answered.reply
+    }
+
+    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+        let answered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
+        Ok(Self { answered })
+    }
+}
+
+impl<R: Request> Deref for Reply<R> {
+    type Target = R::Reply;
+
+    fn deref(&self) -> &R::Reply {
+        self.value()
+    }
+}
+
+impl<R: Request> Clone for Reply<R> {
+    fn clone(&self) -> Self {
+        Self { answered: Arc::clone(&self.answered) }
+    }
+}
+
+impl<R: Request> fmt::Debug for Reply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({})", R::NAME)
+    }
+}
+
+impl<R: Request> StepInput for Reply<R> {
+    const SPEC: InputSpec = InputSpec::reply::<R>();
+    type Held = Option<Self>;
+    type Item<'a> = Self;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        Self::bound(slot).map(Some)
+    }
+
+    fn item(held: &mut Self::Held) -> Self {
+        taken(held)
+    }
+}
+
+impl<R: Request> StepInput for &Reply<R> {
+    const SPEC: InputSpec = InputSpec::reply::<R>();
+    type Held = Reply<R>;
+    type Item<'a> = &'a Reply<R>;
+
+    fn bind(slot: Slot<'_>) -> Result<Reply<R>, StepError> {
+        Reply::bound(slot)
+    }
+
+    fn item(held: &mut Reply<R>) -> &Reply<R> {
+        held
+    }
+}
+
+impl<R: Request> EventInput for Reply<R> {}
+impl<R: Request> EventInput for &Reply<R> {}

@@ -1,0 +1,59 @@
+//! Parameters that take one event: `&E` and `Arc<E>`. `E` by value is emitted by the derives, because only
+//! they can say it without claiming every type there is.
+
+use std::sync::Arc;
+
+use super::{EventInput, InputSpec, Slot, StepInput};
+use crate::error::StepError;
+use crate::event::{ControlEvent, FromEvent, Pattern};
+
+impl<P: Pattern> StepInput for &P {
+    const SPEC: InputSpec = InputSpec::one::<P>();
+    type Held = P::Held;
+    type Item<'a> = &'a P;
+
+    fn bind(slot: Slot<'_>) -> Result<P::Held, StepError> {
+        slot.hold::<P>()
+    }
+
+    fn item(held: &mut P::Held) -> &P {
+        P::held(held)
+    }
+}
+
+impl<P: Pattern> EventInput for &P {}
+
+impl<E: ControlEvent> StepInput for Arc<E> {
+    const SPEC: InputSpec = InputSpec::one::<E>();
+    type Held = Option<Arc<E>>;
+    type Item<'a> = Arc<E>;
+
+    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
+        slot.hold::<E>().map(Some)
+    }
+
+    fn item(held: &mut Self::Held) -> Arc<E> {
+        taken(held)
+    }
+}
+
+impl<E: ControlEvent> EventInput for Arc<E> {}
+
+/// What a parameter taken by value declares.
+#[doc(hidden)]
+pub const fn input_of<P: Pattern>() -> InputSpec {
+    InputSpec::one::<P>()
+}
+
+/// How the derives fill a parameter taken by value.
+#[doc(hidden)]
+pub fn bind_owned<P: Pattern + FromEvent>(slot: Slot<'_>) -> Result<Option<P>, StepError> {
+    let event = slot.event()?;
+    P::from_event(event).map(Some).ok_or_else(|| slot.mismatch())
+}
+
+/// Hands out a by-value parameter, which every execution asks for exactly once.
+#[doc(hidden)]
+pub fn taken<T>(held: &mut Option<T>) -> T {
+    held.take().expect("a parameter is bound once and taken once")
+}

@@ -1,0 +1,136 @@
+//! Embeddable, typed, event-driven workflows.
+//!
+//! You write plain async functions; their signatures say which events they need and which they emit.
+//! `#[workflow]` turns the signatures into a static dependency table, and a reactive scheduler evaluates it
+//! on every event and runs whatever is ready, in parallel.
+//!
+//! ```
+//! use workflow_core::prelude::*;
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! #[event(start)]
+//! struct Question { text: String }
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! struct Facts { lines: Vec<String> }
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! #[event(stop)]
+//! struct Answer { text: String }
+//!
+//! struct Librarian { shelf: Vec<String> }        // what steps depend on: fields
+//!
+//! #[workflow]
+//! impl Librarian {
+//!     /// Looks the question up.
+//!     #[step]
+//!     async fn look_up(&self, question: &Question) -> Facts {
+//!         let mut lines = self.shelf.clone();
+//!         lines.retain(|line| line.contains(&question.text));
+//!         Facts { lines }
+//!     }
+//!
+//!     /// Needs the facts and the question they answer: both are borrowed from the log.
+//!     #[step]
+//!     async fn answer(&self, question: &Question, facts: &Facts) -> Answer {
+//!         Answer { text: format!("{}: {} lines", question.text, facts.lines.len()) }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), RunError> {
+//! let librarian = Librarian { shelf: vec!["a log is append-only".into(), "a table is static".into()] };
+//! let answer = librarian.run(Question { text: "log".into() }).await?;
+//! assert_eq!(answer.text, "log: 1 lines");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The model
+//! A **run** is an append-only **log** of typed events plus a static table. An **event** is an immutable
+//! value that derives [`Event`]. When one enters the log, each **step** that takes its type is evaluated: it
+//! is **ready** when its required inputs are there, it is **bound** to the triggering event and to the latest
+//! of the other types, its **precondition** is asked, and it is **executed**. What it returns enters the log
+//! as one batch when it returns `Ok`, and nothing of it does when it fails. The first **stop** event ends the
+//! run. A run in which nothing can happen any more ends at once, and says which step waited for what.
+//!
+//! Everything else follows from log and table: joins keep no buffers that could be lost, and every
+//! execution can be explained.
+//!
+//! # Where to read on
+//! - [`StepInput`]: every kind of parameter. [`StepOutput`]: every kind of return type.
+//! - [`workflow`], [`step`], [`precondition`]: what the attributes accept.
+//! - [`List`], [`FixedList`], [`FanOut`] and [`Gather`]: joining several events.
+//! - [`Engine`] and [`RunHandle`]: many runs, external events, display, cancellation, reports.
+//! - [`Observer`], [`TracingObserver`]: seeing what runs do.
+//! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
+
+mod append_log;
+#[doc(hidden)]
+pub mod check;
+mod config;
+mod context;
+mod display;
+mod engine;
+mod error;
+mod event;
+mod explain;
+mod id;
+mod input;
+mod observe;
+mod output;
+mod run;
+pub mod scheduler;
+mod table;
+#[doc(hidden)]
+pub mod warn;
+mod workflow;
+
+pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
+pub use context::{
+    ContextChange, ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,
+    RunContext, ThreadContext,
+};
+pub use display::{Display, DisplayItem, DisplayStream};
+pub use engine::{Engine, EngineBuilder};
+pub use error::{
+    BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError, TableError,
+    TableProblem,
+};
+pub use event::{
+    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
+    Request, Roles, SetMember, StartEvent, StopEvent,
+};
+pub use explain::{Explanation, IdleStep, StallReport};
+pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
+pub use input::{
+    Branch, BranchFailure, EmitError, Emitter, EventInput, FixedList, Gather, InputKind, InputSpec, List,
+    ListIter, Reply, RunInfo, Slot, StepInput,
+};
+pub use observe::{Observation, Observed, Observer, TracingObserver};
+pub use output::{Emitted, FanOut, FanOutPolicy, OutputSpec, StepOutput};
+pub use run::{
+    BoundInput, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, Quality, RequestId, RunHandle,
+    RunOptions, RunReport, RunStatus, StepReport, Violation,
+};
+pub use table::{
+    DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, InputDef, InputRow, OutputDef, OutputRow,
+    PreconditionDef, PreconditionSpec, StepDef, StepIndex, StepPolicy, StepRow, StepSpec, TableBuilder,
+    TableSpec, TopicIndex,
+};
+pub use workflow::Workflow;
+pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
+
+/// What nearly every file that defines a workflow needs.
+pub mod prelude {
+    pub use serde::{Deserialize, Serialize};
+
+    pub use crate::{
+        Config, Display, Emitter, Engine, Event, EventSet, FanOut, FixedList, Gather, List, Reply, RunContext,
+        RunError, RunInfo, StepError, ThreadContext, Workflow, precondition, step, workflow,
+    };
+}
+
+/// What generated code names. Nothing here is meant to be used by hand, and all of it may change.
+#[doc(hidden)]
+pub mod __private;

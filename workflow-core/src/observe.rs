@@ -1,0 +1,171 @@
+//! Observation: everything that can be seen of a run, as one enum, and who may see it. An observer is
+//! served by a thread of its own through a bounded queue, so that neither a panic nor slowness of it ever
+//! reaches a run.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::display::DisplayItem;
+use crate::error::ErrorClass;
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::run::RunStatus;
+use crate::scheduler::Cause;
+
+mod queue;
+mod trace_spans;
+
+pub use trace_spans::TracingObserver;
+
+pub(crate) use queue::Observers;
+pub(crate) use trace_spans::{run_span, step_span};
+
+/// Something that was seen of a run.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// The run.
+    pub run: RunId,
+    /// The workflow.
+    pub workflow: Arc<str>,
+    /// When, by the system's clock. Order is the order of observations, not this.
+    pub at: SystemTime,
+    /// What.
+    pub what: Observed,
+}
+
+/// Everything observable. More will be added.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Observed {
+    /// The run began; its start event follows.
+    RunStarted,
+    /// An event entered the log.
+    EventLogged {
+        /// Its position.
+        seq: Seq,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event.
+        event: AnyEvent,
+        /// What caused it.
+        cause: Cause,
+    },
+    /// A precondition was asked and answered (S18).
+    PreconditionAnswered {
+        /// The step it guards.
+        step: Arc<str>,
+        /// The precondition.
+        precondition: Arc<str>,
+        /// The event that triggered the step.
+        trigger: Seq,
+        /// What it said; none if it failed.
+        answer: Option<bool>,
+    },
+    /// An execution started.
+    ExecutionStarted {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+    },
+    /// An execution ended by itself: its events follow.
+    ExecutionSucceeded {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// How long it took.
+        took: Duration,
+    },
+    /// An execution failed.
+    ExecutionFailed {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The error's text.
+        error: String,
+        /// How long it took.
+        took: Duration,
+    },
+    /// An execution was dropped: the run ended, or its branch was dropped.
+    ExecutionDropped {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+    },
+    /// What an execution wanted to commit was refused, because the run had ended (S28).
+    CommitRefused {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// The wire names of what it wanted to leave in the log.
+        events: Vec<&'static str>,
+    },
+    /// Something was displayed, or retracted (S25).
+    Displayed(DisplayItem),
+    /// Nothing can happen before something arrives from outside (S30).
+    RunWaiting,
+    /// The run ended.
+    RunEnded {
+        /// How.
+        status: RunStatus,
+    },
+    /// The observer was too slow: this many observations were left out at this point.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Sees what runs do.
+///
+/// # Contract
+/// - **Order**: an observer sees the observations of one run in the order in which they happened; those of
+///   several runs interleave.
+/// - **Threads**: each observer is called from one thread of its own, never from a run's task. It may block.
+/// - **Loss**: 4,096 observations wait for a slow observer; beyond that they are left out, and it is told
+///   how many with [`Observed::Missed`].
+/// - **Panics** are caught; the observer is called again with the next observation.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use workflow_core::{Engine, Observation, Observer};
+///
+/// struct Names(mpsc::Sender<String>);
+///
+/// impl Observer for Names {
+///     fn observe(&self, observation: &Observation) {
+///         let _ = self.0.send(format!("{:?}", observation.what));
+///     }
+/// }
+///
+/// let (sender, _seen) = mpsc::channel();
+/// let engine = Engine::builder().observer(Names(sender)).build()?;
+/// # Ok::<(), workflow_core::BuildError>(())
+/// ```
+pub trait Observer: Send + Sync + 'static {
+    /// Is told of one observation.
+    fn observe(&self, observation: &Observation);
+
+    /// Whether runs and executions get `tracing` spans; only [`TracingObserver`] says so.
+    #[doc(hidden)]
+    fn wants_spans(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for dyn Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}

@@ -1,0 +1,185 @@
+//! The queue and the thread of each observer.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::{Observation, Observed, Observer};
+
+/// How many observations wait for a slow observer.
+const QUEUE: usize = 4_096;
+
+/// The observers of an engine. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Observers {
+    queues: Arc<[Queue]>,
+    spans: bool,
+}
+
+impl Observers {
+    /// Starts a thread per observer. The threads end when the last clone is dropped.
+    pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
+        let spans = observers.iter().any(|observer| observer.wants_spans());
+        Self { queues: observers.into_iter().map(Queue::start).collect(), spans }
+    }
+
+    /// Whether nobody looks, so that nothing has to be told.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    pub(crate) fn wants_spans(&self) -> bool {
+        self.spans
+    }
+
+    /// Tells every observer. Never waits.
+    pub(crate) fn tell(&self, observation: &Observation) {
+        for queue in self.queues.iter() {
+            queue.push(observation.clone());
+        }
+    }
+
+    /// Waits until every observer has seen what was told before this call, or the time is up. Blocks.
+    pub(crate) fn flush(&self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        let replies: Vec<Receiver<()>> = self.queues.iter().map(|queue| queue.mark(until)).collect();
+        for reply in replies {
+            let _ = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+enum Message {
+    Observation(Box<Observation>),
+    Mark(SyncSender<()>),
+}
+
+struct Queue {
+    sender: SyncSender<Message>,
+    missed: AtomicU64,
+}
+
+impl Queue {
+    fn start(observer: Arc<dyn Observer>) -> Self {
+        let (sender, receiver) = sync_channel(QUEUE);
+        // A thread that cannot be started leaves the queue without a receiver: the observer sees nothing,
+        // and no run is harmed.
+        let _ = std::thread::Builder::new()
+            .name("workflow-observer".into())
+            .spawn(move || serve(&*observer, &receiver));
+        Self { sender, missed: AtomicU64::new(0) }
+    }
+
+    fn push(&self, observation: Observation) {
+        let missed = self.missed.swap(0, Ordering::Relaxed);
+        if missed > 0 && !self.offer(Observation { what: Observed::Missed { count: missed }, ..observation.clone() })
+        {
+            self.missed.fetch_add(missed, Ordering::Relaxed);
+        }
+        if !self.offer(observation) {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn offer(&self, observation: Observation) -> bool {
+        let offered = self.sender.try_send(Message::Observation(Box::new(observation)));
+        !matches!(offered, Err(TrySendError::Full(_)))
+    }
+
+    /// A receiver that hears when the observer has seen everything up to now.
+    fn mark(&self, until: Instant) -> Receiver<()> {
+        let (sender, receiver) = sync_channel(1);
+        while let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Mark(sender.clone())) {
+            if Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        receiver
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("missed", &self.missed).finish_non_exhaustive()
+    }
+}
+
+fn serve(observer: &dyn Observer, receiver: &Receiver<Message>) {
+    for message in receiver {
+        match message {
+            Message::Observation(observation) => {
+                let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(&observation)));
+            }
+            Message::Mark(sender) => {
+                let _ = sender.try_send(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::id::RunId;
+
+    fn observation() -> Observation {
+        Observation { run: RunId::new("r"), workflow: "w".into(), at: SystemTime::now(), what: Observed::RunWaiting }
+    }
+
+    struct Blocked(Mutex<mpsc::Receiver<()>>, Mutex<mpsc::Sender<Observed>>);
+
+    impl Observer for Blocked {
+        fn observe(&self, observation: &Observation) {
+            let _ = self.1.lock().unwrap().send(observation.what.clone());
+            let _ = self.0.lock().unwrap().recv();
+        }
+    }
+
+    #[test]
+    fn a_blocked_observer_is_told_how_many_observations_it_missed() {
+        let (release, blocked) = mpsc::channel();
+        let (sender, seen) = mpsc::channel();
+        let observers = Observers::start(vec![Arc::new(Blocked(Mutex::new(blocked), Mutex::new(sender)))]);
+        observers.tell(&observation());
+        let _first = seen.recv().unwrap();
+        for _ in 0..QUEUE + 7 {
+            observers.tell(&observation());
+        }
+        drop(release);
+        observers.flush(Duration::from_secs(60));
+        observers.tell(&observation());
+        observers.flush(Duration::from_secs(60));
+        let missed: Vec<u64> = seen
+            .try_iter()
+            .filter_map(|seen| if let Observed::Missed { count } = seen { Some(count) } else { None })
+            .collect();
+        assert_eq!(missed, [7]);
+    }
+
+    struct Panics(Mutex<mpsc::Sender<()>>);
+
+    impl Observer for Panics {
+        fn observe(&self, _: &Observation) {
+            let _ = self.0.lock().map(|sender| sender.send(()));
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+
+    #[test]
+    fn an_observer_that_panics_is_called_again() {
+        let (sender, seen) = mpsc::channel();
+        let observers = Observers::start(vec![Arc::new(Panics(Mutex::new(sender)))]);
+        observers.tell(&observation());
+        observers.tell(&observation());
+        observers.flush(Duration::from_secs(60));
+        assert_eq!(seen.try_iter().count(), 2);
+    }
+}

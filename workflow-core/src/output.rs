@@ -1,0 +1,309 @@
+//! How a step's return type is declared and emitted: the trait [`StepOutput`] and the forms the library
+//! brings (S7). An output that is not declared cannot be expressed.
+
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+
+use crate::error::StepError;
+use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
+use crate::scheduler::Emission;
+use crate::table::OutputRow;
+
+mod fan_out;
+
+pub use fan_out::{FanOut, FanOutPolicy};
+
+pub(crate) use fan_out::OpenedFanOut;
+
+/// What a step may return: declares the event types and puts the values into the execution's batch.
+///
+/// These types implement it (S7):
+///
+/// | return type | what enters the log |
+/// |---|---|
+/// | an event `E` | the event |
+/// | `()` | nothing |
+/// | `Option<T>` | nothing for `None` (S24) |
+/// | `Vec<T>` | each in order, adjacent (S24) |
+/// | `(A, B, …)`, up to eight | each in order |
+/// | an [`EventSet`](crate::EventSet) enum | the variant's event |
+/// | [`FanOut<E>`](FanOut) | a branch per item (S44) |
+/// | `Result<T, E>` where `E: Into<StepError>` | what `T` says; an error fails the execution |
+///
+/// All of it enters the log as one batch when the execution commits (S23).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned by a step",
+    label = "not something a step can emit",
+    note = "return an event that derives `Event` (and is not display only), an enum that derives `EventSet`, `FanOut<E>`, `()`, or `Option`, `Vec`, a tuple or `Result<_, E>` of these, where `E` is an error"
+)]
+pub trait StepOutput: Sized {
+    /// What may be emitted, as the table shows it.
+    const SPEC: OutputSpec;
+
+    /// The event types on the level of types; the workflow's output type is found with it.
+    #[doc(hidden)]
+    type Events;
+
+    /// Puts the events into the execution's batch.
+    ///
+    /// # Errors
+    /// The error of a `Result` that is `Err`; the execution then fails with it.
+    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError>;
+}
+
+/// What a return type may emit, as constant data.
+#[derive(Debug, Clone, Copy)]
+pub enum OutputSpec {
+    /// No event.
+    Nothing,
+    /// Exactly one event.
+    Event(EventType),
+    /// What the inner type emits, or nothing.
+    Optional(&'static OutputSpec),
+    /// What the inner type emits, any number of times.
+    Many(&'static OutputSpec),
+    /// Everything the inner types emit.
+    All(&'static [OutputSpec]),
+    /// Exactly one event of these types.
+    OneOf(&'static [EventType]),
+    /// A branch per item.
+    FanOut(EventType),
+}
+
+/// The batch of one execution: what it will leave in the log.
+#[derive(Debug, Default)]
+pub struct Emitted {
+    pub(crate) items: SmallVec<[EmittedItem; 1]>,
+}
+
+/// One entry of a batch.
+#[derive(Debug)]
+pub(crate) enum EmittedItem {
+    Event(AnyEvent),
+    FanOut(OpenedFanOut),
+}
+
+impl Emitted {
+    /// Adds an event at the end of the batch.
+    pub(crate) fn push(&mut self, event: AnyEvent) {
+        self.items.push(EmittedItem::Event(event));
+    }
+
+    /// Every event of the batch, in the order in which they enter the log.
+    pub(crate) fn into_events(self) -> impl Iterator<Item = AnyEvent> {
+        self.items.into_iter().flat_map(|item| match item {
+            EmittedItem::Event(event) => EmittedEvents::One(std::iter::once(event)),
+            EmittedItem::FanOut(fan_out) => EmittedEvents::Items(fan_out.items.into_iter()),
+        })
+    }
+
+    /// Adds the member of an event set; the derive calls it.
+    #[doc(hidden)]
+    pub fn push_member(&mut self, event: AnyEvent) {
+        self.push(event);
+    }
+}
+
+/// The events of one entry of a batch.
+enum EmittedEvents {
+    One(std::iter::Once<AnyEvent>),
+    Items(std::vec::IntoIter<AnyEvent>),
+}
+
+impl Iterator for EmittedEvents {
+    type Item = AnyEvent;
+
+    fn next(&mut self) -> Option<AnyEvent> {
+        match self {
+            Self::One(event) => event.next(),
+            Self::Items(items) => items.next(),
+        }
+    }
+}
+
+impl EmittedItem {
+    /// The type of the event, or of the fan-out's items.
+    pub(crate) fn event_type(&self) -> EventType {
+        match self {
+            Self::Event(event) => event.event_type(),
+            Self::FanOut(fan_out) => fan_out.item_type,
+        }
+    }
+
+    /// The entry in the scheduler's terms, if `output` is what declares it.
+    pub(crate) fn emission(&self, output: &OutputRow) -> Option<Emission> {
+        match (self, output.fan_out) {
+            (Self::Event(_), None) => Some(Emission::Event(output.event)),
+            (Self::FanOut(opened), Some(fan_out)) => Some(Emission::FanOut {
+                fan_out,
+                items: u32::try_from(opened.items.len()).ok()?,
+                concurrency: opened.concurrency,
+                policy: opened.policy,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl<E: ControlEvent> StepOutput for E {
+    const SPEC: OutputSpec = OutputSpec::Event(E::TYPE);
+    type Events = One<E>;
+
+    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+        emitted.push(AnyEvent::new(self));
+        Ok(())
+    }
+}
+
+impl StepOutput for () {
+    const SPEC: OutputSpec = OutputSpec::Nothing;
+    type Events = Nothing;
+
+    fn emit(self, _: &mut Emitted) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+impl<T: StepOutput> StepOutput for Option<T> {
+    const SPEC: OutputSpec = OutputSpec::Optional(&T::SPEC);
+    type Events = T::Events;
+
+    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+        self.map_or(Ok(()), |output| output.emit(emitted))
+    }
+}
+
+impl<T: StepOutput> StepOutput for Vec<T> {
+    const SPEC: OutputSpec = OutputSpec::Many(&T::SPEC);
+    type Events = T::Events;
+
+    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+        self.into_iter().try_for_each(|output| output.emit(emitted))
+    }
+}
+
+impl<T: StepOutput, E: Into<StepError>> StepOutput for Result<T, E> {
+    const SPEC: OutputSpec = T::SPEC;
+    type Events = T::Events;
+
+    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+        self.map_err(Into::into)?.emit(emitted)
+    }
+}
+
+macro_rules! tuple_output {
+    ($($name:ident $index:tt),+) => {
+        impl<$($name: StepOutput),+> StepOutput for ($($name,)+) {
+            const SPEC: OutputSpec = OutputSpec::All(&[$($name::SPEC),+]);
+            type Events = Each<($($name::Events,)+)>;
+
+            fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+                $(self.$index.emit(emitted)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+tuple_output!(A 0, B 1);
+tuple_output!(A 0, B 1, C 2);
+tuple_output!(A 0, B 1, C 2, D 3);
+tuple_output!(A 0, B 1, C 2, D 3, E 4);
+tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+/// Type level: no event.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Nothing;
+
+/// Type level: one event type.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct One<E>(PhantomData<E>);
+
+/// Type level: the events of each member of a tuple.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Each<T>(PhantomData<T>);
+
+/// Folds the event types of the steps' outputs into the one stop event among them.
+#[doc(hidden)]
+pub trait FindStop<Found> {
+    /// The stop event found so far.
+    type Found;
+}
+
+impl<Found> FindStop<Found> for Nothing {
+    type Found = Found;
+}
+
+impl<Found: OrStop<E::Stop>, E: Event> FindStop<Found> for One<E> {
+    type Found = Found::Either;
+}
+
+macro_rules! find_stop_in_tuple {
+    ($first:ident $($rest:ident)*) => {
+        impl<Found, $first: FindStop<Found>, $($rest,)*> FindStop<Found> for Each<($first, $($rest,)*)>
+        where
+            Each<($($rest,)*)>: FindStop<$first::Found>,
+        {
+            type Found = <Each<($($rest,)*)> as FindStop<$first::Found>>::Found;
+        }
+    };
+}
+
+impl<Found> FindStop<Found> for Each<()> {
+    type Found = Found;
+}
+
+find_stop_in_tuple!(A);
+find_stop_in_tuple!(A B);
+find_stop_in_tuple!(A B C);
+find_stop_in_tuple!(A B C D);
+find_stop_in_tuple!(A B C D E);
+find_stop_in_tuple!(A B C D E F);
+find_stop_in_tuple!(A B C D E F G);
+find_stop_in_tuple!(A B C D E F G H);
+
+/// Joins what was found so far with one more event type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the workflow has more than one stop event",
+    label = "its output is not one type",
+    note = "derive `EventSet` on an enum of the stop events and name it: `#[workflow(output = TheEnum)]`"
+)]
+pub trait OrStop<Other> {
+    /// Whichever of both is a stop event.
+    type Either;
+}
+
+impl<Other> OrStop<Other> for NotStop {
+    type Either = Other;
+}
+
+impl<E> OrStop<NotStop> for IsStop<E> {
+    type Either = Self;
+}
+
+impl<E> OrStop<IsStop<E>> for IsStop<E> {
+    type Either = Self;
+}
+
+/// The one stop event of a workflow.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the workflow has no stop event",
+    label = "no step returns an event that ends the run",
+    note = "write `#[event(stop)]` on the event that ends the run and return it from a step"
+)]
+pub trait OnlyStop {
+    /// The event.
+    type Event;
+}
+
+impl<E> OnlyStop for IsStop<E> {
+    type Event = E;
+}

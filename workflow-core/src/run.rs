@@ -1,0 +1,67 @@
+//! Runs: one run is one task that owns its state. It performs the scheduler's actions and feeds facts back;
+//! it is the only place that polls steps and keeps the log.
+
+use std::fmt;
+
+use serde::Serialize;
+
+mod answer;
+mod drive;
+mod finish;
+mod handle;
+mod host;
+mod in_flight;
+mod log;
+mod options;
+mod perform;
+mod report;
+mod shared;
+
+pub use handle::{OpenRequest, RequestId, RunHandle};
+pub use options::RunOptions;
+pub use report::{BoundInput, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation};
+
+pub(crate) use drive::Run;
+pub(crate) use finish::Finished;
+pub(crate) use handle::{Command, MAILBOX};
+pub(crate) use host::{Host, Hosted};
+pub(crate) use shared::RunShared;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// Something runs, is scheduled or is left to evaluate.
+    Running,
+    /// Nothing can happen before a reply or an external event arrives (S30).
+    Waiting,
+    /// A stop event is in the log (S28).
+    Completed,
+    /// An execution or a precondition failed, and nothing took the failure (S29), or the log was full.
+    Failed,
+    /// Nothing ran, nothing was scheduled and nothing could arrive (S30).
+    Stalled,
+    /// It was cancelled (S31).
+    Cancelled,
+}
+
+impl RunStatus {
+    /// Whether the run has ended: nothing enters its log any more (S33).
+    pub const fn is_ended(self) -> bool {
+        !matches!(self, Self::Running | Self::Waiting)
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stalled => "stalled",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! What arrives at a run: ended executions, answered preconditions, and commands from its handles.
+
+use super::RunStatus;
+use super::drive::{Received, Run};
+use super::handle::{Command, MakeReply, OpenRequest};
+use super::in_flight::{Arrived, StepResult};
+use crate::error::{SendError, StepError};
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, Seq};
+use crate::observe::Observed;
+use crate::scheduler::Fact;
+use crate::table::StepIndex;
+
+impl Run {
+    pub(super) fn arrive(&mut self, arrived: Arrived) {
+        match arrived {
+            Arrived::Execution(execution, result) => self.executed(execution, result),
+            Arrived::Check(candidate, answer) => self.answered(candidate, answer),
+            Arrived::Dropped => {}
+        }
+    }
+
+    fn executed(&mut self, execution: ExecutionId, result: StepResult) {
+        self.droppable.remove(&execution);
+        let Some(step) = self.trace.step_of(execution) else { return };
+        let emissions = result.and_then(|emitted| {
+            let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
+            Ok((emitted, emissions))
+        });
+        match emissions {
+            Ok((emitted, emissions)) => {
+                self.committing = Some((execution, emitted));
+                self.note_success(execution, step);
+                self.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
+            }
+            Err(error) => self.failed(execution, step, error),
+        }
+    }
+
+    fn note_success(&mut self, execution: ExecutionId, step: StepIndex) {
+        let took = self.trace.succeeded(execution, self.clock.now);
+        let name = &self.host.table().step(step).name;
+        self.shared.tell(|| Observed::ExecutionSucceeded { execution, step: name.clone(), took });
+    }
+
+    fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
+        let took = self.trace.failed(execution, self.clock.now, &error);
+        let name = &self.host.table().step(step).name;
+        self.shared.tell(|| Observed::ExecutionFailed {
+            execution,
+            step: name.clone(),
+            class: error.class(),
+            error: error.to_string(),
+            took,
+        });
+        self.failures.insert(execution, error);
+        self.scheduler.apply(Fact::ExecutionFailed { execution });
+    }
+
+    pub(super) fn obey(&mut self, command: Command) {
+        // A handle that no longer listens has no use for the answer.
+        match command {
+            Command::Send { event, index, done } => {
+                self.receive(Received { event, done: Some(done) }, Fact::EventReceived { event: index });
+            }
+            Command::Reply { request, answers, make, done } => {
+                match self.reply(request, answers, make) {
+                    Ok(event) => self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request }),
+                    Err(error) => drop(done.send(Err(error))),
+                }
+            }
+            Command::Requests { done } => {
+                let _ = done.send(self.open_requests());
+            }
+            Command::Cancel { reason, done } => {
+                // Without an answer the handle waits for the end and is told of it.
+                if self.scheduler.end().is_none() {
+                    self.cancel_reason = reason;
+                    self.scheduler.apply(Fact::CancelRequested);
+                    let _ = done.send(());
+                }
+            }
+            Command::Explain { done } => {
+                let _ = done.send(self.explain());
+            }
+        }
+    }
+
+    /// Takes an event from outside; the scheduler's answer is an action of its own.
+    fn receive(&mut self, received: Received, fact: Fact) {
+        self.wake();
+        self.receiving.push_back(received);
+        self.scheduler.apply(fact);
+    }
+
+    /// The reply as an event for the log.
+    fn reply(&self, request: Seq, answers: &'static str, make: MakeReply) -> Result<AnyEvent, SendError> {
+        if let Some(end) = self.scheduler.end() {
+            return Err(SendError::Ended { run: self.shared.id.clone(), status: end.into() });
+        }
+        let is_open = self.scheduler.open_requests().any(|(seq, _)| seq == request);
+        let asked = self.log.get(request).filter(|_| is_open).ok_or(SendError::NotOpen { request })?;
+        make(&asked.event).ok_or_else(|| SendError::WrongRequest {
+            request,
+            asked: asked.event.name().to_owned(),
+            answered: answers,
+        })
+    }
+
+    /// What came from outside is in the log.
+    pub(super) fn received(&mut self) -> Option<AnyEvent> {
+        let Received { event, done } = self.receiving.pop_front()?;
+        if let Some(done) = done {
+            let _ = done.send(Ok(()));
+        }
+        Some(event)
+    }
+
+    /// What came from outside was refused (S33).
+    pub(super) fn refuse_received(&mut self) {
+        if let Some(Received { done: Some(done), .. }) = self.receiving.pop_front() {
+            let status = self.scheduler.end().map_or(RunStatus::Completed, RunStatus::from);
+            let _ = done.send(Err(SendError::Ended { run: self.shared.id.clone(), status }));
+        }
+    }
+
+    fn open_requests(&self) -> Vec<OpenRequest> {
+        let requests = self.scheduler.open_requests();
+        let open = requests.filter_map(|(seq, _)| {
+            let record = self.log.get(seq)?;
+            Some(OpenRequest { seq, event: record.event.clone() })
+        });
+        open.collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! The run's task: performs what the scheduler asks for and feeds facts back, in slices that yield to other
+//! tasks.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tracing::Span;
+
+use super::handle::Command;
+use super::host::Host;
+use super::in_flight::{Arrived, Dropped, InFlight};
+use super::log::Log;
+use super::report::Trace;
+use super::shared::RunShared;
+use super::{RunStatus, finish};
+use crate::error::{SendError, StepError};
+use crate::event::AnyEvent;
+use crate::id::ExecutionId;
+use crate::observe::{Observed, run_span};
+use crate::output::Emitted;
+use crate::scheduler::{CandidateId, Fact, Scheduler, SchedulerLimits};
+use crate::table::{EventIndex, StepIndex};
+
+/// How many actions, facts and commands one poll handles before it yields to other tasks.
+const SLICE: usize = 256;
+
+/// One run.
+pub(crate) struct Run {
+    pub(super) shared: Arc<RunShared>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) scheduler: Scheduler,
+    pub(super) log: Log,
+    pub(super) trace: Trace,
+    pub(super) in_flight: FuturesUnordered<InFlight>,
+    /// How to drop what is in flight, by execution.
+    pub(super) droppable: HashMap<ExecutionId, Arc<Dropped>>,
+    /// What ended while it was being started, oldest first.
+    pub(super) arrived: VecDeque<Arrived>,
+    /// What the execution that is being committed wants to leave in the log.
+    pub(super) committing: Option<(ExecutionId, Emitted)>,
+    /// What came from outside and the scheduler has not answered yet, oldest first.
+    pub(super) receiving: VecDeque<Received>,
+    /// What executions failed with, until the run or a gather needs it.
+    pub(super) failures: HashMap<ExecutionId, StepError>,
+    pub(super) precondition_failure: Option<(StepIndex, StepError)>,
+    pub(super) asked: HashMap<CandidateId, (StepIndex, crate::id::Seq)>,
+    pub(super) cancel_reason: Arc<str>,
+    pub(super) limits: SchedulerLimits,
+    pub(super) span: Span,
+    pub(super) clock: RunClock,
+    mailbox: mpsc::Receiver<Command>,
+    mailbox_closed: bool,
+    slots: Option<Arc<Semaphore>>,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+/// Something from outside, and who wants to know that it was taken.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) event: AnyEvent,
+    pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
+}
+
+/// One reading of the clock serves everything that happens between two polls of user code.
+#[derive(Debug)]
+pub(super) struct RunClock {
+    pub(super) now: Instant,
+    began: Instant,
+    began_at: SystemTime,
+}
+
+impl RunClock {
+    fn start() -> Self {
+        let now = Instant::now();
+        Self { now, began: now, began_at: SystemTime::now() }
+    }
+
+    /// Reads the clock; returns the time since the last reading.
+    pub(super) fn tick(&mut self) -> Duration {
+        let now = Instant::now();
+        let passed = now.saturating_duration_since(self.now);
+        self.now = now;
+        passed
+    }
+
+    pub(super) fn wall(&self) -> SystemTime {
+        self.began_at + self.now.saturating_duration_since(self.began)
+    }
+}
+
+impl Run {
+    pub(crate) fn new(
+        shared: Arc<RunShared>,
+        host: Arc<dyn Host>,
+        limits: SchedulerLimits,
+        mailbox: mpsc::Receiver<Command>,
+        slots: Option<(Arc<Semaphore>, OwnedSemaphorePermit)>,
+    ) -> Self {
+        let (slots, slot) = slots.unzip();
+        Self {
+            scheduler: Scheduler::with_limits(Arc::clone(host.table()), limits),
+            span: run_span(&shared),
+            shared,
+            host,
+            log: Log::default(),
+            trace: Trace::default(),
+            in_flight: FuturesUnordered::new(),
+            droppable: HashMap::new(),
+            arrived: VecDeque::new(),
+            committing: None,
+            receiving: VecDeque::new(),
+            failures: HashMap::new(),
+            precondition_failure: None,
+            asked: HashMap::new(),
+            cancel_reason: "cancelled".into(),
+            limits,
+            clock: RunClock::start(),
+            mailbox,
+            mailbox_closed: false,
+            slots,
+            slot,
+        }
+    }
+
+    /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
+    /// the run as abandoned.
+    pub(crate) async fn drive(mut self, start: AnyEvent, index: EventIndex) {
+        self.shared.tell(|| Observed::RunStarted);
+        self.receiving.push_back(Received { event: start, done: None });
+        self.scheduler.apply(Fact::EventReceived { event: index });
+        loop {
+            let ended = std::future::poll_fn(|cx| self.poll_slice(cx)).await;
+            if ended {
+                break;
+            }
+            self.take_slot().await;
+        }
+        self.finish();
+        self.shared.clear_contexts().await;
+    }
+
+    /// Handles what there is to handle: `true` at the end of the run, `false` when a waiting run has to
+    /// take its place among the engine's running ones first.
+    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.clock.tick();
+        self.poll_mailbox(cx);
+        for _ in 0..SLICE {
+            if self.wants_slot() {
+                return Poll::Ready(false);
+            }
+            if let Some(action) = self.scheduler.next_action() {
+                self.perform(action, cx);
+            } else if self.scheduler.end().is_some() {
+                return Poll::Ready(true);
+            } else if !self.take_arrived(cx) && !self.poll_mailbox(cx) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn take_arrived(&mut self, cx: &mut Context<'_>) -> bool {
+        let arrived = match self.arrived.pop_front() {
+            Some(arrived) => arrived,
+            None => match self.in_flight.poll_next_unpin(cx) {
+                Poll::Ready(Some(arrived)) => {
+                    self.clock.tick();
+                    arrived
+                }
+                _ => return false,
+            },
+        };
+        self.arrive(arrived);
+        true
+    }
+
+    fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.mailbox_closed {
+            return false;
+        }
+        match self.mailbox.poll_recv(cx) {
+            Poll::Ready(Some(command)) => self.obey(command),
+            Poll::Ready(None) => self.mailbox_closed = true,
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    /// A waiting run gives its place among the engine's running ones to another.
+    pub(super) fn wait(&mut self) {
+        self.slot = None;
+        self.shared.status.send_replace(RunStatus::Waiting);
+        self.shared.tell(|| Observed::RunWaiting);
+    }
+
+    fn wants_slot(&self) -> bool {
+        self.shared.status() == RunStatus::Running && self.slot.is_none() && self.slots.is_some()
+    }
+
+    async fn take_slot(&mut self) {
+        if let Some(slots) = &self.slots {
+            // The semaphore is never closed.
+            self.slot = Arc::clone(slots).acquire_owned().await.ok();
+        }
+    }
+
+    /// Something arrived for a waiting run.
+    pub(super) fn wake(&mut self) {
+        if self.shared.status() == RunStatus::Waiting {
+            self.shared.status.send_replace(RunStatus::Running);
+        }
+    }
+}
+
+impl Run {
+    /// What explanations are made of: the types of the log's events, and the scheduler.
+    pub(crate) fn explained(&self) -> (Vec<EventIndex>, &Scheduler) {
+        (self.log.records().map(|(_, record)| record.index).collect(), &self.scheduler)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        finish::abandon(&self.shared);
+    }
+}

@@ -1,0 +1,188 @@
+//! How a run ends: what it ended with, its report, and who is told.
+
+use std::sync::Arc;
+
+use super::drive::Run;
+use super::report::{LoggedEvent, Quality, RunReport, StepReport};
+use super::shared::RunShared;
+use super::RunStatus;
+use crate::error::{RunError, SendError, SharedError};
+use crate::event::AnyEvent;
+use crate::explain::Explanation;
+use crate::id::ExecutionId;
+use crate::observe::Observed;
+use crate::scheduler::{Cause, End};
+use crate::table::StepIndex;
+
+/// What is kept of an ended run.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) outcome: Result<AnyEvent, RunError>,
+    /// Nothing for a run whose task is gone.
+    pub(crate) kept: Option<Kept>,
+}
+
+/// What people can ask of an ended run.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) report: Arc<RunReport>,
+    pub(crate) explanation: Arc<Explanation>,
+}
+
+impl From<&End> for RunStatus {
+    fn from(end: &End) -> Self {
+        match end {
+            End::Completed(_) => Self::Completed,
+            End::Stalled => Self::Stalled,
+            End::Cancelled => Self::Cancelled,
+            End::Failed(_) | End::PreconditionFailed(_) | End::LogFull => Self::Failed,
+        }
+    }
+}
+
+impl Run {
+    /// Refuses what is left, drops what runs, and tells everyone.
+    pub(super) fn finish(&mut self) {
+        let Some(end) = self.scheduler.end().cloned() else { return };
+        let status = RunStatus::from(&end);
+        self.refuse_what_is_left(status);
+        // Closed before executions are dropped: what they showed stands (S28).
+        self.shared.display.close(status);
+        self.drop_what_runs();
+        let explanation = Arc::new(self.explain());
+        let kept = Some(Kept { report: Arc::new(self.report(status)), explanation });
+        let finished = Finished { outcome: self.outcome(&end), kept };
+        // Only this task finishes the run.
+        let _ = self.shared.finished.set(finished);
+        self.shared.tell(|| Observed::RunEnded { status });
+        self.shared.status.send_replace(status);
+    }
+
+    fn refuse_what_is_left(&mut self, status: RunStatus) {
+        while let Some(arrived) = self.arrived.pop_front() {
+            self.arrive(arrived);
+            self.refuse_actions();
+        }
+        self.refuse_actions();
+        for received in self.receiving.drain(..) {
+            if let Some(done) = received.done {
+                let _ = done.send(Err(SendError::Ended { run: self.shared.id.clone(), status }));
+            }
+        }
+    }
+
+    fn refuse_actions(&mut self) {
+        while let Some(action) = self.scheduler.next_action() {
+            self.perform(action, &mut std::task::Context::from_waker(std::task::Waker::noop()));
+        }
+    }
+
+    fn drop_what_runs(&mut self) {
+        for execution in self.trace.running() {
+            self.drop_execution(execution);
+        }
+        self.in_flight.clear();
+    }
+
+    fn outcome(&mut self, end: &End) -> Result<AnyEvent, RunError> {
+        Err(match end {
+            End::Completed(seq) => {
+                let stop = self.log.get(*seq).map(|record| record.event.clone());
+                return stop.ok_or(RunError::Abandoned);
+            }
+            End::Failed(executions) => self.failure(executions),
+            End::PreconditionFailed(_) => self.precondition_error(),
+            End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
+            End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
+            End::LogFull => RunError::LogFull { limit: self.limits.events },
+        })
+    }
+
+    fn failure(&self, executions: &[ExecutionId]) -> RunError {
+        match executions {
+            [execution] => self.step_failed(*execution),
+            many => RunError::BranchesFailed {
+                failures: many.iter().filter_map(|execution| self.branch_failure(*execution)).collect(),
+            },
+        }
+    }
+
+    fn step_failed(&self, execution: ExecutionId) -> RunError {
+        let (Some(step), Some(error)) = (self.trace.step_of(execution), self.failures.get(&execution)) else {
+            return RunError::Abandoned;
+        };
+        let step = self.step_name(step);
+        RunError::StepFailed { step, execution, class: error.class(), source: SharedError::of(error) }
+    }
+
+    fn precondition_error(&mut self) -> RunError {
+        let Some((step, error)) = self.precondition_failure.take() else { return RunError::Abandoned };
+        let precondition = &self.host.table().step(step).precondition;
+        let name = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
+        RunError::PreconditionFailed {
+            step: self.step_name(step),
+            precondition: name,
+            source: SharedError::of(&error),
+        }
+    }
+
+    fn step_name(&self, step: StepIndex) -> Arc<str> {
+        Arc::clone(&self.host.table().step(step).name)
+    }
+
+    fn report(&self, status: RunStatus) -> RunReport {
+        let table = self.host.table();
+        let quality = match status {
+            RunStatus::Completed if self.scheduler.is_degraded() => Quality::Degraded,
+            RunStatus::Completed => Quality::Clean,
+            _ => Quality::Failed,
+        };
+        RunReport {
+            run: self.shared.id.clone(),
+            thread: self.shared.thread.clone(),
+            workflow: Arc::clone(&table.name),
+            status,
+            quality,
+            steps: self.step_reports(),
+            trace: self.trace.report(table),
+            log: self.logged_events(),
+            violations: self.trace.violations(table),
+            metadata: self.shared.metadata.clone(),
+        }
+    }
+
+    fn step_reports(&self) -> Vec<StepReport> {
+        let steps = self.host.table().steps.iter().enumerate();
+        let report = |(i, step): (usize, &crate::table::StepRow)| StepReport {
+            step: Arc::clone(&step.name),
+            executions: self.scheduler.executions_of(StepIndex::at(i)),
+            surplus: self.scheduler.surplus_of(StepIndex::at(i)),
+        };
+        steps.map(report).collect()
+    }
+
+    fn logged_events(&self) -> Vec<LoggedEvent> {
+        let table = self.host.table();
+        let records = self.log.records().map(|(seq, record)| LoggedEvent {
+            seq,
+            scope: record.scope,
+            event: Arc::clone(&table.event(record.index).name),
+            execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
+            at: record.at,
+        });
+        records.collect()
+    }
+}
+
+/// Ends a run whose task is gone before the run ended.
+pub(super) fn abandon(run: &RunShared) {
+    if run.finished.get().is_some() {
+        return;
+    }
+    let status = RunStatus::Cancelled;
+    run.display.close(status);
+    let finished = Finished { outcome: Err(RunError::Abandoned), kept: None };
+    let _ = run.finished.set(finished);
+    run.tell(|| Observed::RunEnded { status });
+    run.status.send_replace(status);
+}

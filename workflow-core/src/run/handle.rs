@@ -1,0 +1,300 @@
+//! The handle on a run: what a program does with a run it has started.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::finish::{Finished, Kept};
+use super::{RunReport, RunShared, RunStatus};
+use crate::display::DisplayStream;
+use crate::error::{RunError, SendError};
+use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request};
+use crate::explain::Explanation;
+use crate::id::{RunId, Seq, ThreadId};
+use crate::input::Answered;
+use crate::table::EventIndex;
+use crate::workflow::Workflow;
+
+/// How many commands wait for a busy run; sending more waits.
+pub(crate) const MAILBOX: usize = 64;
+
+/// Makes the log entry of a reply out of its request; none if the request is of another type.
+pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Option<AnyEvent> + Send>;
+
+/// What a handle asks of its run.
+pub(crate) enum Command {
+    Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
+    Reply { request: Seq, answers: &'static str, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
+    Requests { done: oneshot::Sender<Vec<OpenRequest>> },
+    Explain { done: oneshot::Sender<Explanation> },
+    Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
+}
+
+/// A handle on a run of workflow `W`.
+///
+/// Clones are handles on the same run. Dropping every handle leaves the run as it is: it goes on. All
+/// methods can be called at any time; their futures are `Send` and `'static`-friendly, and dropping one
+/// drops the question, never the run.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, greet: &Greet) -> Greeting {
+/// #         Greeting(format!("Hello, {}!", greet.name))
+/// #     }
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).build()?;
+/// let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+/// assert_eq!(run.outcome().await?, Greeting("Hello, Ada!".into()));
+/// assert_eq!(run.report().await?.executions("greet"), 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct RunHandle<W> {
+    shared: Arc<RunShared>,
+    mailbox: mpsc::Sender<Command>,
+    workflow: PhantomData<fn() -> W>,
+}
+
+/// A request that waits for its reply.
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    pub(super) seq: Seq,
+    pub(super) event: AnyEvent,
+}
+
+impl OpenRequest {
+    /// What a reply names, if the request is an `R`.
+    pub fn id<R: Request>(&self) -> Option<RequestId<R>> {
+        self.event.downcast_ref::<R>().map(|_| RequestId::new(self.seq))
+    }
+
+    /// The request, if it is an `R`.
+    pub fn downcast_ref<R: Request>(&self) -> Option<&R> {
+        self.event.downcast_ref()
+    }
+
+    /// The request, whatever its type.
+    pub fn event(&self) -> &AnyEvent {
+        &self.event
+    }
+
+    /// The request's position in the log.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+/// The identity of an open request of type `R` in its run: the position at which it was logged.
+///
+/// It can be kept outside of the process as its [`seq`](Self::seq) and made again with
+/// [`new`](Self::new); whether the request really is an `R` is checked when it is replied to.
+pub struct RequestId<R> {
+    seq: Seq,
+    request: PhantomData<fn() -> R>,
+}
+
+impl<R: Request> RequestId<R> {
+    /// The request of type `R` at this position.
+    pub fn new(seq: Seq) -> Self {
+        Self { seq, request: PhantomData }
+    }
+
+    /// The request's position in the log.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+impl<R> Clone for RequestId<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for RequestId<R> {}
+
+impl<R> fmt::Debug for RequestId<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({})", self.seq)
+    }
+}
+
+impl<W: Workflow> RunHandle<W> {
+    pub(crate) fn new(shared: Arc<RunShared>, mailbox: mpsc::Sender<Command>) -> Self {
+        Self { shared, mailbox, workflow: PhantomData }
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        &self.shared.id
+    }
+
+    /// The thread the run belongs to.
+    pub fn thread(&self) -> &ThreadId {
+        &self.shared.thread
+    }
+
+    /// Where the run stands now.
+    pub fn status(&self) -> RunStatus {
+        self.shared.status()
+    }
+
+    /// Waits until the run waits for something from outside, or has ended; says which.
+    pub async fn settled(&self) -> RunStatus {
+        self.wait_for(|status| *status != RunStatus::Running).await
+    }
+
+    /// What the run shows, from the oldest item that is still kept; as many viewers as wanted (S25).
+    ///
+    /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
+    /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
+    pub fn display(&self) -> DisplayStream {
+        self.shared.display.subscribe()
+    }
+
+    /// Sends an event in. An event type that no step of `W` takes does not compile.
+    ///
+    /// Returns when the event is in the log. If the returned future is dropped before, the event may or may
+    /// not be taken.
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended (S33).
+    pub async fn send<E: ExternalEvent>(&self, event: E) -> Result<(), SendError> {
+        const { crate::check::taken_from_outside::<W, E>() };
+        let index = self.index_of(&E::TYPE)?;
+        let (done, answer) = oneshot::channel();
+        self.ask(Command::Send { event: AnyEvent::new(event), index, done }, answer).await?
+    }
+
+    /// Replies to an open request, which [`requests`](Self::requests) lists. The reply's type is the
+    /// request's.
+    ///
+    /// # Errors
+    /// [`SendError::NotOpen`] if there is no such request or it was answered, [`SendError::WrongRequest`]
+    /// if the request is not an `R`, [`SendError::Ended`] if the run has ended.
+    pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
+        let make: MakeReply = Box::new(move |asked| {
+            let asked = asked.downcast::<R>()?;
+            Some(AnyEvent::from_erased(Arc::new(Answered::new(asked, reply))))
+        });
+        let (done, answer) = oneshot::channel();
+        self.ask(Command::Reply { request: request.seq, answers: R::NAME, make, done }, answer).await?
+    }
+
+    /// The open requests, oldest first.
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended: nothing is open any more.
+    pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
+        let (done, answer) = oneshot::channel();
+        self.ask(Command::Requests { done }, answer).await
+    }
+
+    /// Why each step ran, or why it did not; at any time, also after the end.
+    ///
+    /// # Errors
+    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
+    pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
+        let (done, answer) = oneshot::channel();
+        match self.ask(Command::Explain { done }, answer).await {
+            Ok(explanation) => Ok(Arc::new(explanation)),
+            Err(_) => Ok(Arc::clone(&self.kept().await?.explanation)),
+        }
+    }
+
+    /// Ends the run: its executions are dropped and nothing enters its log any more (S31). Returns when the
+    /// run has ended.
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run had ended before.
+    pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let (done, answer) = oneshot::channel();
+        self.ask(Command::Cancel { reason: reason.into(), done }, answer).await?;
+        self.finished().await;
+        Ok(())
+    }
+
+    /// Waits for the end and returns what the run ended with. Can be called any number of times.
+    ///
+    /// # Errors
+    /// [`RunError`] says how the run ended if it did not complete.
+    pub async fn outcome(&self) -> Result<W::Output, RunError> {
+        let finished = self.finished().await;
+        let stop = finished.outcome.clone()?;
+        W::Output::from_event(&stop)
+            .ok_or_else(|| RunError::UnexpectedStop { event: stop.name(), workflow: W::TABLE.name() })
+    }
+
+    /// Waits for the end and returns what the run did (S34).
+    ///
+    /// # Errors
+    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
+    /// failed has a report like any other.
+    pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
+        Ok(Arc::clone(&self.kept().await?.report))
+    }
+
+    async fn kept(&self) -> Result<&Kept, RunError> {
+        self.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
+    }
+
+    fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
+        let index = self.shared.table.by_type.get(&event.type_id());
+        index.copied().ok_or(SendError::NotTaken { event: event.name() })
+    }
+
+    async fn ask<T>(&self, command: Command, answer: oneshot::Receiver<T>) -> Result<T, SendError> {
+        let asked = self.mailbox.send(command).await.is_ok();
+        match answer.await {
+            Ok(answer) if asked => Ok(answer),
+            _ => Err(self.ended().await),
+        }
+    }
+
+    async fn ended(&self) -> SendError {
+        let status = self.wait_for(|status| status.is_ended()).await;
+        SendError::Ended { run: self.shared.id.clone(), status }
+    }
+
+    async fn finished(&self) -> &Finished {
+        self.wait_for(|status| status.is_ended()).await;
+        self.shared.finished.get().expect("a run that has ended says how before it says so")
+    }
+
+    async fn wait_for(&self, is_due: impl FnMut(&RunStatus) -> bool) -> RunStatus {
+        let mut status = self.shared.status.subscribe();
+        // The sender lives in what this handle shares.
+        let due = status.wait_for(is_due).await.map(|status| *status);
+        due.unwrap_or_else(|_| self.status())
+    }
+}
+
+impl<W> Clone for RunHandle<W> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            mailbox: self.mailbox.clone(),
+            workflow: PhantomData,
+        }
+    }
+}
+
+impl<W> fmt::Debug for RunHandle<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("run", &self.shared).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! What a run waits for: executions and asynchronous preconditions, each with its panics caught (S27).
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use futures::task::AtomicWaker;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::JoinHandle;
+use tracing::Span;
+
+use crate::error::{Internal, StepError};
+use crate::id::ExecutionId;
+use crate::output::Emitted;
+use crate::scheduler::CandidateId;
+use crate::workflow::StepFuture;
+
+/// How an execution came to its end.
+pub(super) type StepResult = Result<Emitted, StepError>;
+
+type BoxedCheck = Pin<Box<dyn Future<Output = Result<bool, StepError>> + Send>>;
+
+/// One thing a run waits for.
+pub(super) enum InFlight {
+    Execution(ExecutionId, GuardedStep, Arc<Dropped>),
+    Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
+    Check(CandidateId, BoxedCheck),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    Execution(ExecutionId, StepResult),
+    Dropped,
+    Check(CandidateId, Result<bool, StepError>),
+}
+
+impl Future for InFlight {
+    type Output = Arrived;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
+        match &mut *self {
+            Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) if dropped.is_told(cx) => {
+                Poll::Ready(Arrived::Dropped)
+            }
+            Self::Execution(id, step, _) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll(cx)))),
+            Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
+            Self::Check(id, check) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| check.as_mut().poll(cx)));
+                let answer = answer.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))));
+                Poll::Ready(Arrived::Check(*id, ready!(answer)))
+            }
+        }
+    }
+}
+
+/// Tells an execution that it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    told: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Dropped {
+    pub(super) fn tell(&self) {
+        self.told.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    fn is_told(&self, cx: &mut Context<'_>) -> bool {
+        self.waker.register(cx.waker());
+        self.told.load(Ordering::Acquire)
+    }
+}
+
+/// A step's future that turns panics into failures and lies in its span.
+pub(super) struct GuardedStep {
+    future: StepFuture,
+    span: Span,
+}
+
+impl GuardedStep {
+    pub(super) fn new(future: StepFuture, span: Span) -> Self {
+        Self { future, span }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
+        let _entered = self.span.enter();
+        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+    }
+
+    /// Moves the execution to a task of its own, if there is a runtime; `only_if_parallel` asks for one
+    /// with several threads.
+    pub(super) fn spawn(self, only_if_parallel: bool) -> Result<AbortOnDrop, Self> {
+        let Ok(runtime) = Handle::try_current() else { return Err(self) };
+        if only_if_parallel && runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return Err(self);
+        }
+        let mut step = self;
+        Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll(cx)))))
+    }
+}
+
+/// A task that is aborted when nobody waits for it any more.
+pub(super) struct AbortOnDrop(JoinHandle<StepResult>);
+
+impl AbortOnDrop {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(error.into())))
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A panic as an error, with its message if it has one.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> StepError {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    StepError::permanent(Internal::Panicked { message: message.unwrap_or_else(|| "no message".into()) })
+}

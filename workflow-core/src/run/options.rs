@@ -1,0 +1,57 @@
+//! What can be said of a run when it is started.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::config::{ConfigError, ConfigOrigin};
+use crate::id::{RunId, ThreadId};
+
+/// What can be said of a run when it is started; everything has a default.
+///
+/// ```
+/// use workflow_core::RunOptions;
+/// let options = RunOptions::new().id("order-17").thread("user-4").metadata("tenant", "acme");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    pub(crate) id: Option<RunId>,
+    pub(crate) thread: Option<ThreadId>,
+    pub(crate) configs: HashMap<TypeId, Result<Value, ConfigError>>,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+impl RunOptions {
+    /// A generated id, a thread of its own, the engine's configuration, no metadata.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The run's id; it must not be in use by a running run.
+    pub fn id(self, id: impl Into<RunId>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    /// The thread the run belongs to: its runs share a [`ThreadContext`](crate::ThreadContext).
+    pub fn thread(self, thread: impl Into<ThreadId>) -> Self {
+        Self { thread: Some(thread.into()), ..self }
+    }
+
+    /// The last layer of `Config<C>`, for this run only. A part of `C` is enough, for example
+    /// `serde_json::json!({"rerank": true})`.
+    pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
+        let unserialisable = |error| ConfigError::Unserialisable { origin: ConfigOrigin::Run, source: Arc::new(error) };
+        let layer = serde_json::to_value(layer).map_err(unserialisable);
+        self.configs.insert(TypeId::of::<C>(), layer);
+        self
+    }
+
+    /// A label that the report carries.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+}

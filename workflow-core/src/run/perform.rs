@@ -1,0 +1,240 @@
+//! Performing the scheduler's actions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::drive::Run;
+use super::in_flight::{Arrived, Dropped, GuardedStep, InFlight, panicked};
+use crate::error::{Internal, StepError};
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
+use crate::observe::{Observed, step_span};
+use crate::output::{Emitted, EmittedItem};
+use crate::scheduler::{Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary};
+use crate::table::StepIndex;
+use crate::workflow::Check;
+
+/// A poll this long proves that a step is heavy: its later executions get tasks of their own.
+const HEAVY: Duration = Duration::from_micros(100);
+
+impl Run {
+    pub(super) fn perform(&mut self, action: Action, cx: &mut Context<'_>) {
+        match action {
+            Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
+                self.ask(candidate, step, scope, trigger, &binding);
+            }
+            Action::StartExecution { execution, step, scope, trigger, binding } => {
+                self.start(execution, step, scope, trigger, binding, cx);
+            }
+            Action::Append { cause, entries } => self.append(cause, &entries),
+            Action::AppendGathered { entry, group } => self.append_gathered(entry, &group),
+            Action::DropExecution { execution } => self.drop_execution(execution),
+            Action::FreeScope { scope } => self.log.free(scope, self.host.table()),
+            Action::RefuseCommit { execution } => self.refuse_commit(execution),
+            Action::RefuseReceived => self.refuse_received(),
+            Action::Wait => self.wait(),
+            // The loop sees that the scheduler has ended.
+            Action::Finish { .. } => {}
+        }
+    }
+
+    fn call(&self, execution: ExecutionId, step: StepIndex, scope: ScopeId) -> CallContext {
+        CallContext { run: Arc::clone(&self.shared), step: step.get(), execution, attempt: 1, scope }
+    }
+
+    fn start(
+        &mut self,
+        execution: ExecutionId,
+        step: StepIndex,
+        scope: ScopeId,
+        trigger: Seq,
+        binding: Binding,
+        cx: &mut Context<'_>,
+    ) {
+        let row = self.host.table().step(step);
+        let slots = self.log.slots(row, &binding);
+        let span = step_span(&self.span, &row.name, execution, 1);
+        let forced = row.policy.spawn;
+        self.shared.tell(|| Observed::ExecutionStarted { execution, step: Arc::clone(&row.name), scope, trigger });
+        self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
+        let call = StepCall::new(slots, self.call(execution, step, scope));
+        let step_future = GuardedStep::new(self.host.call(step.get(), call), span);
+        self.launch(execution, step, step_future, forced, cx);
+    }
+
+    /// Polls the execution at once; what is pending stays in this task, and what is heavy moves to another.
+    fn launch(
+        &mut self,
+        execution: ExecutionId,
+        step: StepIndex,
+        mut future: GuardedStep,
+        forced: bool,
+        cx: &mut Context<'_>,
+    ) {
+        if forced || self.host.is_heavy(step.get()) {
+            future = match future.spawn(!forced) {
+                Ok(task) => {
+                    let dropped = self.droppable(execution);
+                    self.in_flight.push(InFlight::Spawned(execution, task, dropped));
+                    return;
+                }
+                Err(future) => future,
+            };
+        }
+        let polled = future.poll(cx);
+        if self.clock.tick() > HEAVY {
+            self.host.note_heavy(step.get());
+        }
+        match polled {
+            Poll::Ready(result) => self.arrived.push_back(Arrived::Execution(execution, result)),
+            Poll::Pending => {
+                let dropped = self.droppable(execution);
+                self.in_flight.push(InFlight::Execution(execution, future, dropped));
+            }
+        }
+    }
+
+    fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
+        Arc::clone(self.droppable.entry(execution).or_default())
+    }
+
+    pub(super) fn drop_execution(&mut self, execution: ExecutionId) {
+        if let Some(dropped) = self.droppable.remove(&execution) {
+            dropped.tell();
+        }
+        if let Some(step) = self.trace.dropped(execution, self.clock.now) {
+            let step = Arc::clone(&self.host.table().step(step).name);
+            self.shared.tell(|| Observed::ExecutionDropped { execution, step });
+        }
+    }
+
+    /// A precondition gets the step's slots in the order of its own parameters (S18).
+    fn ask(&mut self, candidate: CandidateId, step: StepIndex, scope: ScopeId, trigger: Seq, binding: &Binding) {
+        let row = self.host.table().step(step);
+        let slots = self.log.slots(row, binding);
+        let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
+        let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
+        let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope));
+        self.asked.insert(candidate, (step, trigger));
+        let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
+        match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
+            Check::Answered(answer) => self.answered(candidate, answer),
+            Check::Pending(check) => self.in_flight.push(InFlight::Check(candidate, check)),
+        }
+    }
+
+    pub(super) fn answered(&mut self, candidate: CandidateId, answer: Result<bool, StepError>) {
+        let Some((step, trigger)) = self.asked.remove(&candidate) else { return };
+        let row = self.host.table().step(step);
+        if let Some(precondition) = &row.precondition {
+            self.shared.tell(|| Observed::PreconditionAnswered {
+                step: Arc::clone(&row.name),
+                precondition: Arc::clone(&precondition.name),
+                trigger,
+                answer: answer.as_ref().ok().copied(),
+            });
+        }
+        let answer = match answer {
+            Ok(true) => Answer::Yes,
+            Ok(false) => Answer::No,
+            Err(error) => {
+                self.precondition_failure.get_or_insert((step, error));
+                Answer::Failed
+            }
+        };
+        self.scheduler.apply(Fact::PreconditionAnswered { candidate, answer });
+    }
+
+    /// One batch enters the log (S23).
+    fn append(&mut self, cause: Cause, entries: &[Entry]) {
+        let events: Vec<AnyEvent> = match cause {
+            Cause::Execution(id) => self.committed(id),
+            _ => self.received().into_iter().collect(),
+        };
+        debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
+        if let Cause::Execution(id) = cause {
+            self.trace.emitted(id, entries);
+        }
+        for (entry, event) in entries.iter().zip(events) {
+            self.append_event(*entry, event, cause);
+        }
+        self.scheduler.apply(Fact::Appended);
+    }
+
+    fn committed(&mut self, id: ExecutionId) -> Vec<AnyEvent> {
+        let Some((_, emitted)) = self.committing.take_if(|(committing, _)| *committing == id) else {
+            return Vec::new();
+        };
+        emitted.into_events().collect()
+    }
+
+    fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
+        let Entry { seq, scope, .. } = entry;
+        self.shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });
+        if let Cause::Execution(id) = cause
+            && event.event_type().roles.is_display()
+        {
+            self.display(id, event.clone());
+        }
+        self.log.append(self.host.table(), entry, event, cause, self.clock.wall());
+    }
+
+    /// An event that is both control and display is shown when it is committed (S2).
+    fn display(&self, execution: ExecutionId, event: AnyEvent) {
+        if let Some(step) = self.trace.step_of(execution) {
+            self.shared.display_for(step.get(), execution, 1).show_any(event);
+        }
+    }
+
+    fn append_gathered(&mut self, entry: Entry, group: &GroupSummary) {
+        let branches = group.branches.iter().filter_map(|branch| self.gathered_branch(branch)).collect();
+        let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
+        self.append_event(entry, event, Cause::Outside);
+        self.scheduler.apply(Fact::Appended);
+    }
+
+    fn gathered_branch(&mut self, branch: &BranchSummary) -> Option<GatheredBranch> {
+        let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
+        let event = |seq: Seq| self.log.get(seq).map(|record| record.event.clone());
+        let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
+        Some(GatheredBranch { scope: branch.scope, item: event(branch.item)?, events, failure })
+    }
+
+    pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
+        let step = self.trace.step_of(execution)?;
+        let error = self.failures.get(&execution)?.clone();
+        Some(BranchFailure { step: Arc::clone(&self.host.table().step(step).name), error })
+    }
+
+    /// S28.
+    fn refuse_commit(&mut self, execution: ExecutionId) {
+        let Some((_, emitted)) = self.committing.take() else { return };
+        let events: Vec<&'static str> = emitted.into_events().map(|event| event.name()).collect();
+        if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
+            let step = Arc::clone(&self.host.table().step(step).name);
+            self.shared.tell(|| Observed::CommitRefused { execution, step, events });
+        }
+    }
+
+    /// What the batch is, in the scheduler's terms.
+    pub(super) fn emissions(
+        &self,
+        step: StepIndex,
+        emitted: &Emitted,
+    ) -> Result<SmallVec<[Emission; 1]>, Internal> {
+        let table = self.host.table();
+        let outputs = &table.step(step).outputs;
+        let emission = |item: &EmittedItem| {
+            let event = item.event_type();
+            let declared = outputs.iter().filter(|row| table.event(row.event).type_id == Some(event.type_id));
+            let emission = declared.filter_map(|row| item.emission(row)).next();
+            emission.ok_or(Internal::UndeclaredOutput { event: event.name })
+        };
+        emitted.items.iter().map(emission).collect()
+    }
+}

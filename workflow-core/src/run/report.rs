@@ -1,0 +1,338 @@
+//! What a run leaves for people: outcome, quality, executions per step, trace, violations and surplus (S34).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use super::RunStatus;
+use crate::error::{ErrorClass, StepError};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
+use crate::scheduler::{Binding, Bound, Entry};
+use crate::table::{DependencyTable, StepIndex};
+
+/// Everything a run did (S34).
+///
+/// It prints as a table for people, and serialises for machines.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// The run.
+    pub run: RunId,
+    /// The thread it belonged to.
+    pub thread: ThreadId,
+    /// The workflow.
+    pub workflow: Arc<str>,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Whether anything went wrong on the way.
+    pub quality: Quality,
+    /// A row per step, in declaration order.
+    pub steps: Vec<StepReport>,
+    /// Every execution, in the order in which they started.
+    pub trace: Vec<ExecutionTrace>,
+    /// Every event of the log.
+    pub log: Vec<LoggedEvent>,
+    /// What was refused.
+    pub violations: Vec<Violation>,
+    /// The labels it was started with.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// How well a run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quality {
+    /// Nothing failed.
+    Clean,
+    /// Something failed and was handled.
+    Degraded,
+    /// The run did not complete.
+    Failed,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepReport {
+    /// The step.
+    pub step: Arc<str>,
+    /// How often it was executed, in all scopes.
+    pub executions: u64,
+    /// How many events came after a fixed list of it was full (S17).
+    pub surplus: u64,
+}
+
+/// One execution of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExecutionTrace {
+    /// Which.
+    pub execution: ExecutionId,
+    /// The step.
+    pub step: Arc<str>,
+    /// Its scope.
+    pub scope: ScopeId,
+    /// The event that triggered it.
+    pub trigger: Seq,
+    /// The events it was bound to one by one, and how many each list held.
+    pub inputs: Vec<BoundInput>,
+    /// The events it left in the log.
+    pub emitted: Vec<Seq>,
+    /// When it started, from the start of the run.
+    pub started: Duration,
+    /// How long it took.
+    pub took: Duration,
+    /// What came of it.
+    pub outcome: ExecutionOutcome,
+}
+
+/// What one parameter was bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundInput {
+    /// An injectable, or an optional input without an event.
+    Nothing,
+    /// The event at this position.
+    One(Seq),
+    /// A list of so many events.
+    List(u32),
+}
+
+/// What came of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExecutionOutcome {
+    /// It committed.
+    Succeeded,
+    /// It failed and left nothing in the log (S23).
+    Failed {
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The error's text.
+        error: String,
+    },
+    /// It returned after the run had ended; its events were refused (S28).
+    Refused,
+    /// It was dropped: the run ended, or its branch was dropped.
+    Dropped,
+    /// It is still running.
+    Running,
+}
+
+/// One event of a run's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LoggedEvent {
+    /// Its position.
+    pub seq: Seq,
+    /// Its scope.
+    pub scope: ScopeId,
+    /// Its wire name.
+    pub event: Arc<str>,
+    /// The execution that emitted it; none for what came from outside and for gathers.
+    pub execution: Option<ExecutionId>,
+    /// When it entered the log, by the system's clock.
+    pub at: SystemTime,
+}
+
+/// Something a run refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Violation {
+    /// An execution wanted to commit after the end (S28).
+    CommitAfterEnd {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// The wire names of the events.
+        events: Vec<String>,
+    },
+}
+
+impl RunReport {
+    /// How often the step was executed, in all scopes; 0 for a step the workflow does not have.
+    pub fn executions(&self, step: &str) -> u64 {
+        self.steps.iter().find(|row| &*row.step == step).map_or(0, |row| row.executions)
+    }
+}
+
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { run, workflow, status, quality, .. } = self;
+        writeln!(f, "run {run} of {workflow}: {status}, {quality}")?;
+        let width = self.steps.iter().map(|row| row.step.len()).max().unwrap_or(0).max(4);
+        writeln!(f, "{:width$}  {:>10}  {:>12}", "step", "executions", "time")?;
+        for row in &self.steps {
+            let took = self.trace.iter().filter(|trace| trace.step == row.step).map(|trace| trace.took);
+            let took = format!("{:.3} ms", took.sum::<Duration>().as_secs_f64() * 1_000.0);
+            write!(f, "{:width$}  {:>10}  {took:>12}", row.step, row.executions)?;
+            if row.surplus > 0 {
+                write!(f, "  ({} surplus events)", row.surplus)?;
+            }
+            writeln!(f)?;
+        }
+        for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
+            writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Quality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clean => "clean",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// The executions of a run while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    began: Option<Instant>,
+    entries: Vec<Entered>,
+    /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
+    /// those that wait later.
+    places: Vec<u32>,
+    pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
+}
+
+#[derive(Debug)]
+struct Entered {
+    execution: ExecutionId,
+    step: StepIndex,
+    scope: ScopeId,
+    trigger: Seq,
+    binding: Binding,
+    emitted: Option<(Seq, u32)>,
+    started: Instant,
+    took: Duration,
+    outcome: ExecutionOutcome,
+}
+
+impl Trace {
+    pub(super) fn start(
+        &mut self,
+        execution: ExecutionId,
+        step: StepIndex,
+        scope: ScopeId,
+        trigger: Seq,
+        binding: Binding,
+        now: Instant,
+    ) {
+        self.began.get_or_insert(now);
+        let place = usize::try_from(execution.0).unwrap_or(0);
+        if self.places.len() <= place {
+            self.places.resize(place + 1, u32::MAX);
+        }
+        self.places[place] = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let (took, outcome) = (Duration::ZERO, ExecutionOutcome::Running);
+        let entry =
+            Entered { execution, step, scope, trigger, binding, emitted: None, started: now, took, outcome };
+        self.entries.push(entry);
+    }
+
+    fn entry(&self, execution: ExecutionId) -> Option<&Entered> {
+        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
+        self.entries.get(place as usize)
+    }
+
+    fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut Entered> {
+        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
+        self.entries.get_mut(place as usize)
+    }
+
+    pub(super) fn step_of(&self, execution: ExecutionId) -> Option<StepIndex> {
+        self.entry(execution).map(|entry| entry.step)
+    }
+
+    fn end(&mut self, execution: ExecutionId, now: Instant, outcome: ExecutionOutcome) -> Option<&Entered> {
+        let entry = self.entry_mut(execution)?;
+        entry.took = now.saturating_duration_since(entry.started);
+        entry.outcome = outcome;
+        Some(entry)
+    }
+
+    pub(super) fn succeeded(&mut self, execution: ExecutionId, now: Instant) -> Duration {
+        self.end(execution, now, ExecutionOutcome::Succeeded).map_or(Duration::ZERO, |entry| entry.took)
+    }
+
+    pub(super) fn failed(&mut self, execution: ExecutionId, now: Instant, error: &StepError) -> Duration {
+        let outcome = ExecutionOutcome::Failed { class: error.class(), error: error.to_string() };
+        self.end(execution, now, outcome).map_or(Duration::ZERO, |entry| entry.took)
+    }
+
+    pub(super) fn dropped(&mut self, execution: ExecutionId, now: Instant) -> Option<StepIndex> {
+        let is_running = self.entry(execution)?.outcome == ExecutionOutcome::Running;
+        is_running.then(|| self.end(execution, now, ExecutionOutcome::Dropped)).flatten().map(|entry| entry.step)
+    }
+
+    pub(super) fn refused(
+        &mut self,
+        execution: ExecutionId,
+        now: Instant,
+        events: &[&'static str],
+    ) -> Option<StepIndex> {
+        let step = self.end(execution, now, ExecutionOutcome::Refused)?.step;
+        let events = events.iter().map(ToString::to_string).collect();
+        self.violations.push((execution, step, events));
+        Some(step)
+    }
+
+    pub(super) fn emitted(&mut self, execution: ExecutionId, entries: &[Entry]) {
+        if let (Some(entry), Some(first)) = (self.entry_mut(execution), entries.first()) {
+            entry.emitted = Some((first.seq, u32::try_from(entries.len()).unwrap_or(u32::MAX)));
+        }
+    }
+
+    /// The executions that still run.
+    pub(super) fn running(&self) -> Vec<ExecutionId> {
+        let running = self.entries.iter().filter(|entry| entry.outcome == ExecutionOutcome::Running);
+        running.map(|entry| entry.execution).collect()
+    }
+
+    pub(super) fn report(&self, table: &DependencyTable) -> Vec<ExecutionTrace> {
+        self.entries.iter().map(|entry| self.traced(entry, table)).collect()
+    }
+
+    fn traced(&self, entry: &Entered, table: &DependencyTable) -> ExecutionTrace {
+        let emitted = entry.emitted.into_iter();
+        let began = self.began.unwrap_or(entry.started);
+        ExecutionTrace {
+            execution: entry.execution,
+            step: Arc::clone(&table.step(entry.step).name),
+            scope: entry.scope,
+            trigger: entry.trigger,
+            inputs: entry.binding.iter().map(bound_input).collect(),
+            emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
+            started: entry.started.saturating_duration_since(began),
+            took: entry.took,
+            outcome: entry.outcome.clone(),
+        }
+    }
+
+    pub(super) fn violations(&self, table: &DependencyTable) -> Vec<Violation> {
+        let violations = self.violations.iter().map(|(execution, step, events)| Violation::CommitAfterEnd {
+            execution: *execution,
+            step: Arc::clone(&table.step(*step).name),
+            events: events.clone(),
+        });
+        violations.collect()
+    }
+}
+
+fn bound_input(bound: &Bound) -> BoundInput {
+    match bound {
+        Bound::Nothing => BoundInput::Nothing,
+        Bound::One(seq) => BoundInput::One(*seq),
+        Bound::List(prefixes) => BoundInput::List(prefixes.iter().map(|(_, count)| count).sum()),
+    }
+}

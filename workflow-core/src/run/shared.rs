@@ -1,0 +1,93 @@
+//! What a run's task, its handles and its executions share.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use tokio::sync::watch;
+
+use super::{Finished, RunStatus};
+use crate::config::Config;
+use crate::context::{ContextScope, ContextStore, RunContext, ThreadContext};
+use crate::display::{Display, DisplayHub};
+use crate::id::{ExecutionId, RunId, ThreadId};
+use crate::observe::{Observation, Observed, Observers};
+use crate::table::DependencyTable;
+
+pub(crate) struct RunShared {
+    pub(crate) id: RunId,
+    pub(crate) thread: ThreadId,
+    /// Whether the thread was made for this run alone.
+    pub(crate) private_thread: bool,
+    pub(crate) table: Arc<DependencyTable>,
+    pub(crate) configs: HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>,
+    pub(crate) contexts: Arc<dyn ContextStore>,
+    pub(crate) context_used: AtomicBool,
+    pub(crate) display: DisplayHub,
+    pub(crate) observers: Observers,
+    pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) status: watch::Sender<RunStatus>,
+    pub(crate) finished: OnceLock<Finished>,
+}
+
+impl RunShared {
+    pub(crate) fn run_context(&self) -> RunContext {
+        self.context_used.store(true, Ordering::Relaxed);
+        RunContext::new(self.id.clone(), Arc::clone(&self.contexts))
+    }
+
+    pub(crate) fn thread_context(&self) -> ThreadContext {
+        self.context_used.store(true, Ordering::Relaxed);
+        ThreadContext::new(self.thread.clone(), Arc::clone(&self.contexts))
+    }
+
+    pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
+        let config = Arc::clone(self.configs.get(&TypeId::of::<C>())?);
+        config.downcast().ok().map(Config::from_arc)
+    }
+
+    pub(crate) fn step_name(&self, step: usize) -> Arc<str> {
+        Arc::clone(&self.table.steps[step].name)
+    }
+
+    pub(crate) fn display_for(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display {
+        self.display.display(self.step_name(step), execution, attempt)
+    }
+
+    /// Tells the observers, if there are any.
+    pub(crate) fn tell(&self, what: impl FnOnce() -> Observed) {
+        if !self.observers.is_empty() {
+            self.observers.tell(&Observation {
+                run: self.id.clone(),
+                workflow: Arc::clone(&self.table.name),
+                at: SystemTime::now(),
+                what: what(),
+            });
+        }
+    }
+
+    pub(crate) fn status(&self) -> RunStatus {
+        *self.status.borrow()
+    }
+
+    /// Forgets what belongs to this run alone.
+    pub(crate) async fn clear_contexts(&self) {
+        if !self.context_used.load(Ordering::Relaxed) {
+            return;
+        }
+        // A store that cannot clear keeps what it has; the run has its outcome already.
+        let _ = self.contexts.clear(&ContextScope::Run(self.id.clone())).await;
+        if self.private_thread {
+            let _ = self.contexts.clear(&ContextScope::Thread(self.thread.clone())).await;
+        }
+    }
+}
+
+impl fmt::Debug for RunShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("id", &self.id).field("workflow", &self.table.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,432 @@
+//! The scheduler: a pure state machine from facts to actions. It knows positions and types, never values;
+//! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
+//! same actions. Who performs the actions, and where events are kept, is the run's business.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::output::FanOutPolicy;
+use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
+
+mod append;
+mod bind;
+mod decision;
+mod evaluate;
+mod execution;
+mod group;
+mod scope;
+
+pub use decision::{Decision, Verdict};
+pub use group::{BranchSummary, GroupSummary};
+
+use evaluate::{Candidate, Cursor, Unevaluated};
+use execution::{Execution, StepTotals};
+use group::{Group, GroupId};
+use scope::Scopes;
+
+/// Something that happened, told to the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fact {
+    /// An event came from outside: the start event, or an external one.
+    EventReceived {
+        /// Its type.
+        event: EventIndex,
+    },
+    /// The outside replied to the request at this position.
+    ReplyReceived {
+        /// The request.
+        request: Seq,
+    },
+    /// The batch of the oldest unconfirmed [`Action::Append`] is in the log.
+    Appended,
+    /// A precondition answered.
+    PreconditionAnswered {
+        /// Whom it was asked for.
+        candidate: CandidateId,
+        /// What it said.
+        answer: Answer,
+    },
+    /// An execution returned its events.
+    ExecutionSucceeded {
+        /// Which.
+        execution: ExecutionId,
+        /// What it wants to leave in the log, in order.
+        emissions: SmallVec<[Emission; 1]>,
+    },
+    /// An execution failed for good.
+    ExecutionFailed {
+        /// Which.
+        execution: ExecutionId,
+    },
+    /// The run was cancelled.
+    CancelRequested,
+}
+
+/// Something to be done, asked of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Ask the precondition of the candidate's step, then tell [`Fact::PreconditionAnswered`].
+    AskPrecondition {
+        /// For whom.
+        candidate: CandidateId,
+        /// The step.
+        step: StepIndex,
+        /// Where it was evaluated.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// What each parameter of the step is bound to.
+        binding: Binding,
+    },
+    /// Start the execution, then tell [`Fact::ExecutionSucceeded`] or [`Fact::ExecutionFailed`].
+    StartExecution {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: StepIndex,
+        /// Where it was evaluated.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// What each parameter is bound to.
+        binding: Binding,
+    },
+    /// Append this batch to the log, atomically, then tell [`Fact::Appended`].
+    Append {
+        /// Who caused it.
+        cause: Cause,
+        /// The events in order.
+        entries: SmallVec<[Entry; 1]>,
+    },
+    /// Append the event that says that a fan-out is gathered, then tell [`Fact::Appended`].
+    AppendGathered {
+        /// The event.
+        entry: Entry,
+        /// What its branches left behind.
+        group: GroupSummary,
+    },
+    /// Drop the execution: its branch was dropped (S49).
+    DropExecution {
+        /// Which.
+        execution: ExecutionId,
+    },
+    /// Free what is kept for a settled scope (S50).
+    FreeScope {
+        /// Which.
+        scope: ScopeId,
+    },
+    /// Refuse what the execution wants to commit: the run has ended (S28).
+    RefuseCommit {
+        /// Which.
+        execution: ExecutionId,
+    },
+    /// Refuse what came from outside: the run has ended, or the request is not open (S33).
+    RefuseReceived,
+    /// Nothing can happen before something arrives from outside (S30).
+    Wait,
+    /// End the run.
+    Finish {
+        /// How.
+        end: End,
+    },
+}
+
+/// A step that is ready and whose precondition is being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CandidateId(pub u64);
+
+/// A precondition's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The step may run.
+    Yes,
+    /// Not this time; it is asked again at the step's next trigger (S18).
+    No,
+    /// It failed, and with it the run (S18).
+    Failed,
+}
+
+/// What a parameter is bound to, per slot.
+pub type Binding = SmallVec<[Bound; 4]>;
+
+/// What one parameter is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// No event: an injectable, or an optional input without one.
+    Nothing,
+    /// The event at this position.
+    One(Seq),
+    /// A prefix of each of these scopes' events of the input's types.
+    List(SmallVec<[(ScopeId, u32); 1]>),
+}
+
+/// One entry of a batch that an execution wants to commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Emission {
+    /// One event.
+    Event(EventIndex),
+    /// A branch per item.
+    FanOut {
+        /// Which output opens it.
+        fan_out: FanOutIndex,
+        /// How many items.
+        items: u32,
+        /// How many branches are open at a time, at most.
+        concurrency: Option<NonZeroU32>,
+        /// What a branch's failure means.
+        policy: FanOutPolicy,
+    },
+}
+
+/// One event of a batch, with its place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its position.
+    pub seq: Seq,
+    /// Its scope.
+    pub scope: ScopeId,
+    /// Its type.
+    pub event: EventIndex,
+}
+
+/// What caused a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It came from outside.
+    Outside,
+    /// It is the reply to the request at this position.
+    Reply(Seq),
+    /// The execution committed it.
+    Execution(ExecutionId),
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// The stop event at this position is in the log (S28).
+    Completed(Seq),
+    /// These executions failed, and nothing takes their failure (S29).
+    Failed(Vec<ExecutionId>),
+    /// A precondition failed (S18).
+    PreconditionFailed(CandidateId),
+    /// Nothing runs, nothing is scheduled and nothing can arrive (S30).
+    Stalled,
+    /// It was cancelled (S31).
+    Cancelled,
+    /// The log holds as many events as it may.
+    LogFull,
+}
+
+/// What bounds one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchedulerLimits {
+    /// The most executions at a time; the surplus waits in order. Default 1,024.
+    pub concurrent_executions: usize,
+    /// The most events in the log; the run then ends. Default 10,000,000.
+    pub events: u64,
+}
+
+impl Default for SchedulerLimits {
+    fn default() -> Self {
+        Self { concurrent_executions: 1_024, events: 10_000_000 }
+    }
+}
+
+/// The state of one run's scheduling.
+///
+/// Tell it facts with [`apply`](Self::apply), then perform every [`next_action`](Self::next_action).
+/// Evaluation is lazy: an event is evaluated when the actions before it have been handed out.
+///
+/// ```
+/// use workflow_core::scheduler::{Action, Fact, Scheduler};
+/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+///
+/// let table = DependencyTable::builder("greeter")
+///     .event(EventDef::new("Greet", Roles::NONE.start()))
+///     .event(EventDef::new("Greeting", Roles::NONE.stop()))
+///     .step(StepDef::new("greet").input(InputDef::one("Greet")).output(OutputDef::event("Greeting")))
+///     .build()?;
+/// let greet = table.event_named("Greet").unwrap();
+/// let mut scheduler = Scheduler::new(table.into());
+///
+/// scheduler.apply(Fact::EventReceived { event: greet });
+/// assert!(matches!(scheduler.next_action(), Some(Action::Append { .. })));
+/// scheduler.apply(Fact::Appended);
+/// assert!(matches!(scheduler.next_action(), Some(Action::StartExecution { .. })));
+/// assert_eq!(scheduler.next_action(), None);
+/// # Ok::<(), workflow_core::TableError>(())
+/// ```
+#[derive(Debug)]
+pub struct Scheduler {
+    table: Arc<DependencyTable>,
+    limits: SchedulerLimits,
+    scopes: Scopes,
+    groups: HashMap<GroupId, Group>,
+    actions: VecDeque<Action>,
+    /// Events of the log that were not evaluated yet, in order (S11).
+    unevaluated: VecDeque<Unevaluated>,
+    /// The event being evaluated, and where.
+    cursor: Option<Cursor>,
+    /// Batches handed out to be appended, oldest first.
+    appending: VecDeque<append::Batch>,
+    candidates: HashMap<CandidateId, Candidate>,
+    executions: Vec<Execution>,
+    running: usize,
+    waiting: usize,
+    totals: Vec<StepTotals>,
+    requests: BTreeMap<Seq, append::OpenRequest>,
+    /// Branches in which nothing is left to do, to be settled once every event is evaluated (S47).
+    settling: VecDeque<ScopeId>,
+    decisions: Vec<Decision>,
+    last_seq: u64,
+    next_candidate: u64,
+    next_group: u32,
+    /// A failure that ends the run once the current trigger's other steps are evaluated (S18).
+    failing: Option<CandidateId>,
+    /// Whether a batch with a stop event was handed out: nothing is accepted after it (S28).
+    stopping: bool,
+    waits: bool,
+    degraded: bool,
+    end: Option<End>,
+}
+
+impl Scheduler {
+    /// A scheduler with an empty log and the default limits.
+    pub fn new(table: Arc<DependencyTable>) -> Self {
+        Self::with_limits(table, SchedulerLimits::default())
+    }
+
+    /// A scheduler with an empty log.
+    pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
+        Self {
+            scopes: Scopes::new(&table),
+            totals: table.steps.iter().map(|_| StepTotals::default()).collect(),
+            table,
+            limits,
+            groups: HashMap::new(),
+            actions: VecDeque::new(),
+            unevaluated: VecDeque::new(),
+            cursor: None,
+            appending: VecDeque::new(),
+            candidates: HashMap::new(),
+            executions: Vec::new(),
+            running: 0,
+            waiting: 0,
+            requests: BTreeMap::new(),
+            settling: VecDeque::new(),
+            decisions: Vec::new(),
+            last_seq: 0,
+            next_candidate: 0,
+            next_group: 0,
+            failing: None,
+            stopping: false,
+            waits: false,
+            degraded: false,
+            end: None,
+        }
+    }
+
+    /// Tells the scheduler what happened. Facts about executions or candidates it does not know are
+    /// ignored; after the end, commits and arrivals are answered with a refusal.
+    pub fn apply(&mut self, fact: Fact) {
+        self.waits = false;
+        match fact {
+            Fact::EventReceived { event } => self.receive(event),
+            Fact::ReplyReceived { request } => self.receive_reply(request),
+            Fact::Appended => self.confirm_append(),
+            Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
+            Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution, &emissions),
+            Fact::ExecutionFailed { execution } => self.fail(execution),
+            Fact::CancelRequested => self.finish(End::Cancelled),
+        }
+    }
+
+    /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
+    pub fn next_action(&mut self) -> Option<Action> {
+        loop {
+            if let Some(action) = self.actions.pop_front() {
+                return Some(action);
+            }
+            if self.end.is_some() || !self.advance() {
+                return None;
+            }
+        }
+    }
+
+    /// One unit of work that may bring forth actions; `false` if there is none.
+    fn advance(&mut self) -> bool {
+        self.evaluate_next() || self.settle_next() || self.notice_quiescence()
+    }
+
+    /// S30.
+    fn notice_quiescence(&mut self) -> bool {
+        let busy = self.running + self.waiting + self.candidates.len() + self.appending.len() > 0;
+        if busy || self.waits || self.last_seq == 0 {
+            return false;
+        }
+        if self.requests.is_empty() && !self.table.takes_external() {
+            self.finish(End::Stalled);
+        } else {
+            self.waits = true;
+            self.actions.push_back(Action::Wait);
+        }
+        true
+    }
+
+    fn finish(&mut self, end: End) {
+        if self.end.is_none() {
+            self.end = Some(end.clone());
+            self.cursor = None;
+            self.unevaluated.clear();
+            self.actions.retain(|action| matches!(action, Action::RefuseCommit { .. } | Action::RefuseReceived));
+            self.actions.push_back(Action::Finish { end });
+        }
+    }
+
+    /// How the run ended, if it did.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Whether a failure was handled on the way (S34).
+    pub fn is_degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// The position of the newest event handed out to be appended.
+    pub fn last_seq(&self) -> Seq {
+        Seq(self.last_seq)
+    }
+
+    /// Every evaluation of a step so far, in order, with what came of it.
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    /// How many executions of the step were created, in all scopes.
+    pub fn executions_of(&self, step: StepIndex) -> u64 {
+        self.totals[step.get()].executions
+    }
+
+    /// How many events came after a fixed list of the step was full (S17).
+    pub fn surplus_of(&self, step: StepIndex) -> u64 {
+        self.totals[step.get()].surplus
+    }
+
+    /// The requests that are still open, oldest first: position and type.
+    pub fn open_requests(&self) -> impl Iterator<Item = (Seq, EventIndex)> + '_ {
+        self.requests.iter().map(|(seq, request)| (*seq, request.event))
+    }
+
+    /// The table it was made with.
+    pub fn table(&self) -> &Arc<DependencyTable> {
+        &self.table
+    }
+}

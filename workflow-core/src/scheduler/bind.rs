@@ -1,0 +1,122 @@
+//! Readiness and binding: which events a step would be handed at a trigger (S13, S15–S17, S45).
+
+use smallvec::SmallVec;
+
+use super::scope::{BindingKey, Scopes};
+use super::{Binding, Bound, Entry};
+use crate::id::{ScopeId, Seq};
+use crate::input::InputKind;
+use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
+
+/// Evaluates one step at one trigger in one scope.
+pub(super) struct Binder<'a> {
+    pub(super) table: &'a DependencyTable,
+    pub(super) scopes: &'a Scopes,
+    pub(super) trigger: Entry,
+    pub(super) scope: ScopeId,
+}
+
+impl Binder<'_> {
+    /// S13. The masks decide nearly always; only a fixed list whose events lie in several scopes is counted.
+    pub(super) fn is_ready(&self, step: StepIndex) -> bool {
+        let row = self.table.step(step);
+        let Some(own) = self.scopes.get(self.scope) else { return false };
+        if row.required.is_subset_of(&own.satisfied) {
+            return true;
+        }
+        own.parent.is_some()
+            && row.inputs.iter().filter_map(|input| input.condition).all(|condition| self.holds(condition))
+    }
+
+    fn holds(&self, condition: Condition) -> bool {
+        self.scopes.chain(self.scope).any(|(_, scope)| scope.satisfied.has(condition.bit))
+            || (condition.least > 1 && self.scopes.visible(self.scope, condition.topic) >= condition.least)
+    }
+
+    pub(super) fn bind(&self, step: StepIndex) -> Binding {
+        self.table.step(step).inputs.iter().map(|input| self.bound(input)).collect()
+    }
+
+    fn bound(&self, input: &InputRow) -> Bound {
+        let Some(topic) = input.topic else { return Bound::Nothing };
+        match input.kind {
+            InputKind::List => self.list(topic),
+            InputKind::Fixed(count) => self.fixed(topic, count),
+            _ if input.events.contains(&self.trigger.event) => Bound::One(self.trigger.seq),
+            _ => self.latest(topic),
+        }
+    }
+
+    /// The latest of the innermost scope that has one (S45).
+    fn latest(&self, topic: TopicIndex) -> Bound {
+        let mut chain = self.scopes.chain(self.scope);
+        let latest = chain.find_map(|(_, scope)| scope.topics[topic.get()].latest);
+        latest.map_or(Bound::Nothing, Bound::One)
+    }
+
+    fn list(&self, topic: TopicIndex) -> Bound {
+        let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.topics[topic.get()].count));
+        some_list(counts.filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// The first `count` of what the scope sees, whichever scopes they lie in.
+    fn fixed(&self, topic: TopicIndex, count: u32) -> Bound {
+        if self.scopes.visible(self.scope, topic) < count {
+            return Bound::Nothing;
+        }
+        let chain = self.scopes.chain(self.scope);
+        let firsts = chain.map(|(id, scope)| (id, &scope.topics[topic.get()].first));
+        let mut seqs: SmallVec<[(Seq, ScopeId); 8]> =
+            firsts.flat_map(|(id, first)| first.iter().map(move |seq| (*seq, id))).collect();
+        seqs.sort_unstable();
+        let mut counts: SmallVec<[(ScopeId, u32); 1]> = SmallVec::new();
+        for (_, id) in seqs.iter().take(count as usize) {
+            match counts.iter_mut().find(|(known, _)| known == id) {
+                Some((_, counted)) => *counted += 1,
+                None => counts.push((*id, 1)),
+            }
+        }
+        some_list(counts)
+    }
+
+    /// S46: whether one of the bound events is the scope's own.
+    pub(super) fn binds_own(&self, step: StepIndex, binding: &Binding) -> bool {
+        let inputs = &self.table.step(step).inputs;
+        self.scope == ScopeId::ROOT
+            || inputs.iter().zip(binding).any(|(input, bound)| match bound {
+                Bound::Nothing => false,
+                Bound::One(seq) => self.is_own(input, *seq),
+                Bound::List(prefixes) => prefixes.iter().any(|(id, _)| *id == self.scope),
+            })
+    }
+
+    fn is_own(&self, input: &InputRow, seq: Seq) -> bool {
+        if seq == self.trigger.seq {
+            return self.trigger.scope == self.scope;
+        }
+        let own = self.scopes.get(self.scope).zip(input.topic);
+        own.is_some_and(|(scope, topic)| scope.topics[topic.get()].latest == Some(seq))
+    }
+}
+
+fn some_list(prefixes: SmallVec<[(ScopeId, u32); 1]>) -> Bound {
+    if prefixes.is_empty() { Bound::Nothing } else { Bound::List(prefixes) }
+}
+
+/// What tells one combination of bound events from another (S20). A list is identified by its length.
+pub(super) fn key_of(binding: &Binding) -> BindingKey {
+    let mut key = BindingKey::new();
+    for bound in binding {
+        match bound {
+            Bound::Nothing => key.push(0),
+            Bound::One(seq) => key.push(seq.0),
+            Bound::List(prefixes) => {
+                for (scope, count) in prefixes {
+                    key.extend([u64::from(scope.0), u64::from(*count)]);
+                }
+                key.push(u64::MAX);
+            }
+        }
+    }
+    key
+}

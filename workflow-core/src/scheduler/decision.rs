@@ -1,0 +1,48 @@
+//! The record of every evaluation: what explanations are made of.
+
+use super::Scheduler;
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::table::StepIndex;
+
+/// One evaluation of one step at one trigger (S11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// The event that triggered it.
+    pub trigger: Seq,
+    /// The step.
+    pub step: StepIndex,
+    /// The scope it was evaluated in.
+    pub scope: ScopeId,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// What came of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It was executed (S14).
+    Executed(ExecutionId),
+    /// A required input was missing (S13).
+    NotReady,
+    /// No event bound was the branch's own: the evaluation further out covers it (S46).
+    Covered,
+    /// This very combination was executed before (S20).
+    Duplicate,
+    /// The step had its `max_executions` (S19).
+    LimitReached,
+    /// The precondition is being asked.
+    Asking,
+    /// The precondition said no (S18).
+    Refused,
+    /// The precondition failed (S18).
+    PreconditionFailed,
+}
+
+impl Scheduler {
+    /// Records an evaluation and returns its place, so that a late answer can complete it.
+    pub(super) fn decide(&mut self, step: StepIndex, scope: ScopeId, trigger: Seq, verdict: Verdict) -> usize {
+        self.decisions.push(Decision { trigger, step, scope, verdict });
+        self.decisions.len() - 1
+    }
+}

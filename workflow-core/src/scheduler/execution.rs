@@ -1,0 +1,188 @@
+//! Executions: starting them within their limits (S21), and what their success or failure means.
+
+use std::collections::{HashSet, VecDeque};
+
+use smallvec::SmallVec;
+
+use super::{Action, Binding, Emission, End, Scheduler};
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::output::FanOutPolicy;
+use crate::table::StepIndex;
+
+/// One execution, from creation to its end.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) step: StepIndex,
+    pub(super) scope: ScopeId,
+    trigger: Seq,
+    state: ExecutionState,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum ExecutionState {
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// A step over all scopes.
+#[derive(Debug, Default)]
+pub(super) struct StepTotals {
+    pub(super) executions: u64,
+    pub(super) surplus: u64,
+    running: u32,
+    /// The surplus over the step's and the run's concurrency, in order.
+    waiting: VecDeque<(ExecutionId, Binding)>,
+}
+
+impl Execution {
+    pub(super) fn new(step: StepIndex, scope: ScopeId, trigger: Seq) -> Self {
+        Self { step, scope, trigger, state: ExecutionState::Waiting }
+    }
+}
+
+impl Scheduler {
+    fn execution(&mut self, id: ExecutionId) -> Option<&mut Execution> {
+        self.executions.get_mut(usize::try_from(id.0).ok()?.checked_sub(1)?)
+    }
+
+    pub(super) fn schedule(&mut self, id: ExecutionId, binding: Binding) {
+        let Some(step) = self.execution(id).map(|execution| execution.step) else { return };
+        self.totals[step.get()].executions += 1;
+        if self.totals[step.get()].waiting.is_empty() && self.has_room(step) {
+            self.start(id, binding);
+        } else {
+            self.totals[step.get()].waiting.push_back((id, binding));
+            self.waiting += 1;
+        }
+    }
+
+    fn has_room(&self, step: StepIndex) -> bool {
+        let most = self.table.step(step).policy.concurrency;
+        self.running < self.limits.concurrent_executions
+            && most.is_none_or(|most| self.totals[step.get()].running < most)
+    }
+
+    fn start(&mut self, id: ExecutionId, binding: Binding) {
+        let Some(execution) = self.execution(id) else { return };
+        execution.state = ExecutionState::Running;
+        let (step, scope, trigger) = (execution.step, execution.scope, execution.trigger);
+        self.totals[step.get()].running += 1;
+        self.running += 1;
+        self.actions.push_back(Action::StartExecution { execution: id, step, scope, trigger, binding });
+    }
+
+    /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
+    fn start_waiting(&mut self) {
+        while self.waiting > 0 {
+            let heads = self.totals.iter().enumerate().filter_map(|(i, totals)| {
+                let (id, _) = totals.waiting.front()?;
+                self.has_room(StepIndex::at(i)).then_some((*id, i))
+            });
+            let Some((_, step)) = heads.min() else { return };
+            let Some((id, binding)) = self.totals[step].waiting.pop_front() else { return };
+            self.waiting -= 1;
+            self.start(id, binding);
+        }
+    }
+
+    /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
+    fn end_execution(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
+        let execution = self.execution(id)?;
+        if execution.state != ExecutionState::Running {
+            return None;
+        }
+        execution.state = ExecutionState::Ended;
+        let (step, scope) = (execution.step, execution.scope);
+        self.totals[step.get()].running -= 1;
+        self.running -= 1;
+        self.start_waiting();
+        Some((step, scope))
+    }
+
+    /// S23: what the execution emitted goes to the log as one batch.
+    pub(super) fn succeed(&mut self, id: ExecutionId, emissions: &SmallVec<[Emission; 1]>) {
+        if self.end.is_some() || self.stopping {
+            self.actions.push_back(Action::RefuseCommit { execution: id });
+            return;
+        }
+        if let Some((_, scope)) = self.end_execution(id) {
+            self.commit(id, scope, emissions);
+            self.release(scope);
+        }
+    }
+
+    /// S29.
+    pub(super) fn fail(&mut self, id: ExecutionId) {
+        if self.end.is_some() {
+            return;
+        }
+        let Some((step, scope)) = self.end_execution(id) else { return };
+        if self.table.step(step).policy.continue_on_error {
+            self.degraded = true;
+        } else {
+            self.fail_scope(scope, vec![id]);
+        }
+        self.release(scope);
+    }
+
+    /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
+    pub(super) fn fail_scope(&mut self, id: ScopeId, failures: Vec<ExecutionId>) {
+        let Some(scope) = self.scopes.get_mut(id) else { return };
+        let Some((group, _)) = scope.branch else {
+            self.finish(End::Failed(failures));
+            return;
+        };
+        scope.failures.extend(failures.iter().copied());
+        match self.groups.get(&group).map(|group| (group.policy, group.opener)) {
+            Some((FanOutPolicy::FailAll, opener)) => {
+                self.drop_group(group);
+                self.fail_scope(opener, failures);
+                self.release(opener);
+            }
+            Some((FanOutPolicy::ContinueOthers, _)) => self.degraded = true,
+            Some((FanOutPolicy::WaitAll, _)) | None => {}
+        }
+    }
+
+    /// Drops every execution, candidate and request of scopes that are being dropped. O(executions so far).
+    pub(super) fn drop_work(&mut self, scopes: &HashSet<ScopeId>) {
+        self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
+        self.requests.retain(|_, request| !scopes.contains(&request.scope));
+        self.unevaluated.retain(|event| !scopes.contains(&event.entry.scope));
+        self.actions.retain(|action| !starts_in(action, scopes));
+        self.drop_waiting(scopes);
+        self.drop_running(scopes);
+        self.start_waiting();
+    }
+
+    fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
+        let executions = &self.executions;
+        let stays = |id: ExecutionId| {
+            let at = usize::try_from(id.0 - 1).ok();
+            !at.is_some_and(|at| scopes.contains(&executions[at].scope))
+        };
+        for totals in &mut self.totals {
+            totals.waiting.retain(|(id, _)| stays(*id));
+        }
+        self.waiting = self.totals.iter().map(|totals| totals.waiting.len()).sum();
+    }
+
+    fn drop_running(&mut self, scopes: &HashSet<ScopeId>) {
+        let executions = self.executions.iter_mut().zip(1..);
+        let running = executions.filter(|(execution, _)| execution.state == ExecutionState::Running);
+        for (execution, id) in running.filter(|(execution, _)| scopes.contains(&execution.scope)) {
+            execution.state = ExecutionState::Ended;
+            self.totals[execution.step.get()].running -= 1;
+            self.running -= 1;
+            self.actions.push_back(Action::DropExecution { execution: ExecutionId(id) });
+        }
+    }
+}
+
+fn starts_in(action: &Action, scopes: &HashSet<ScopeId>) -> bool {
+    match action {
+        Action::AskPrecondition { scope, .. } | Action::StartExecution { scope, .. } => scopes.contains(scope),
+        _ => false,
+    }
+}

@@ -1,0 +1,296 @@
+//! Tables built at run time, with events named by text.
+
+use std::sync::Arc;
+
+use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
+use super::{DependencyTable, StepPolicy};
+use crate::error::{TableError, TableProblem};
+use crate::event::Roles;
+use crate::input::InputKind;
+
+/// Builds a [`DependencyTable`] at run time; nothing is checked before [`build`](Self::build).
+#[derive(Debug)]
+pub struct TableBuilder {
+    name: Arc<str>,
+    description: Arc<str>,
+    events: Vec<EventDef>,
+    steps: Vec<StepDef>,
+}
+
+/// An event type of a run-time table.
+#[derive(Debug, Clone)]
+pub struct EventDef {
+    name: Arc<str>,
+    roles: Roles,
+    replies_to: Option<Arc<str>>,
+}
+
+impl EventDef {
+    /// An event type with this wire name and these roles.
+    pub fn new(name: impl Into<Arc<str>>, roles: Roles) -> Self {
+        Self { name: name.into(), roles, replies_to: None }
+    }
+
+    /// The reply to the request of this name.
+    pub fn reply_to(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), roles: Roles::NONE.reply(), replies_to: Some(request.into()) }
+    }
+}
+
+/// One parameter of a step of a run-time table.
+#[derive(Debug, Clone)]
+pub struct InputDef {
+    kind: InputKind,
+    optional: bool,
+    events: Vec<Arc<str>>,
+}
+
+impl InputDef {
+    fn of<N: Into<Arc<str>>>(kind: InputKind, events: impl IntoIterator<Item = N>) -> Self {
+        Self { kind, optional: false, events: events.into_iter().map(Into::into).collect() }
+    }
+
+    /// One event of this type (S15).
+    pub fn one(event: impl Into<Arc<str>>) -> Self {
+        Self::of(InputKind::One, [event])
+    }
+
+    /// One event of any of these types.
+    pub fn one_of<N: Into<Arc<str>>>(events: impl IntoIterator<Item = N>) -> Self {
+        Self::of(InputKind::One, events)
+    }
+
+    /// Every event of these types so far (S16).
+    pub fn list<N: Into<Arc<str>>>(events: impl IntoIterator<Item = N>) -> Self {
+        Self::of(InputKind::List, events)
+    }
+
+    /// Exactly the first `count` events of these types (S17).
+    pub fn fixed<N: Into<Arc<str>>>(count: u32, events: impl IntoIterator<Item = N>) -> Self {
+        Self::of(InputKind::Fixed(count), events)
+    }
+
+    /// The reply of this name.
+    pub fn reply(event: impl Into<Arc<str>>) -> Self {
+        Self::of(InputKind::Reply, [event])
+    }
+
+    /// The settled branches that emitted this event (S48).
+    pub fn gather(event: impl Into<Arc<str>>) -> Self {
+        Self::of(InputKind::Gather, [event])
+    }
+
+    /// The same, but the step can run without it.
+    pub fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+}
+
+/// One thing a step of a run-time table may emit.
+#[derive(Debug, Clone)]
+pub struct OutputDef {
+    event: Arc<str>,
+    least: u32,
+    many: bool,
+    fan_out: bool,
+}
+
+impl OutputDef {
+    /// Exactly one event of this type.
+    pub fn event(event: impl Into<Arc<str>>) -> Self {
+        Self { event: event.into(), least: 1, many: false, fan_out: false }
+    }
+
+    /// One event of this type, or none.
+    pub fn optional(event: impl Into<Arc<str>>) -> Self {
+        Self { least: 0, ..Self::event(event) }
+    }
+
+    /// Any number of events of this type.
+    pub fn many(event: impl Into<Arc<str>>) -> Self {
+        Self { least: 0, many: true, ..Self::event(event) }
+    }
+
+    /// A branch per item of this type (S44).
+    pub fn fan_out(event: impl Into<Arc<str>>) -> Self {
+        Self { fan_out: true, ..Self::event(event) }
+    }
+}
+
+/// The precondition of a step of a run-time table.
+#[derive(Debug, Clone)]
+pub struct PreconditionDef {
+    name: Arc<str>,
+    inputs: Vec<InputDef>,
+}
+
+impl PreconditionDef {
+    /// A precondition of this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), inputs: Vec::new() }
+    }
+
+    /// Adds a parameter, which has to be among the step's inputs.
+    pub fn input(mut self, input: InputDef) -> Self {
+        self.inputs.push(input);
+        self
+    }
+}
+
+/// One step of a run-time table.
+#[derive(Debug, Clone)]
+pub struct StepDef {
+    name: Arc<str>,
+    description: Arc<str>,
+    inputs: Vec<InputDef>,
+    outputs: Vec<OutputDef>,
+    precondition: Option<PreconditionDef>,
+    policy: StepPolicy,
+}
+
+impl StepDef {
+    /// A step of this name, with neither inputs nor outputs.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            description: "".into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            precondition: None,
+            policy: StepPolicy::DEFAULT,
+        }
+    }
+
+    /// Sets what drawings say of the step.
+    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
+        Self { description: description.into(), ..self }
+    }
+
+    /// Adds a parameter.
+    pub fn input(mut self, input: InputDef) -> Self {
+        self.inputs.push(input);
+        self
+    }
+
+    /// Adds something the step may emit.
+    pub fn output(mut self, output: OutputDef) -> Self {
+        self.outputs.push(output);
+        self
+    }
+
+    /// Sets the precondition.
+    pub fn precondition(self, precondition: PreconditionDef) -> Self {
+        Self { precondition: Some(precondition), ..self }
+    }
+
+    /// Sets the policy.
+    pub fn policy(self, policy: StepPolicy) -> Self {
+        Self { policy, ..self }
+    }
+}
+
+impl TableBuilder {
+    pub(super) fn new(name: Arc<str>) -> Self {
+        Self { name, description: "".into(), events: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Sets what drawings say of the workflow.
+    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
+        Self { description: description.into(), ..self }
+    }
+
+    /// Adds an event type.
+    pub fn event(mut self, event: EventDef) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// Adds a step; steps are evaluated in the order in which they were added (S11).
+    pub fn step(mut self, step: StepDef) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Compiles the table.
+    ///
+    /// # Errors
+    /// [`TableError`] with every problem the table has, unknown event names among them.
+    pub fn build(self) -> Result<DependencyTable, TableError> {
+        let mut names = Names { builder: &self, problems: Vec::new() };
+        let draft = names.draft();
+        match names.problems {
+            problems if problems.is_empty() => draft.compile(),
+            problems => Err(TableError::new(&self.name, problems)),
+        }
+    }
+}
+
+/// Resolves names to places, and collects those that are not there.
+struct Names<'a> {
+    builder: &'a TableBuilder,
+    problems: Vec<TableProblem>,
+}
+
+impl Names<'_> {
+    fn draft(&mut self) -> TableDraft {
+        let builder = self.builder;
+        let mut draft = TableDraft {
+            name: Arc::clone(&builder.name),
+            description: Arc::clone(&builder.description),
+            events: builder.events.iter().map(event_draft).collect(),
+            steps: builder.steps.iter().map(|step| self.step(step)).collect(),
+        };
+        for (reply, event) in builder.events.iter().enumerate() {
+            let asked = event.replies_to.as_ref().and_then(|request| self.place("", request));
+            if let Some(request) = asked {
+                draft.events[request].reply = Some(reply);
+            }
+        }
+        draft
+    }
+
+    fn step(&mut self, step: &StepDef) -> StepDraft {
+        StepDraft {
+            name: Arc::clone(&step.name),
+            description: Arc::clone(&step.description),
+            inputs: self.inputs(&step.name, &step.inputs),
+            outputs: step.outputs.iter().filter_map(|output| self.output(&step.name, output)).collect(),
+            precondition: step.precondition.as_ref().map(|precondition| PreconditionDraft {
+                name: Arc::clone(&precondition.name),
+                inputs: self.inputs(&step.name, &precondition.inputs),
+            }),
+            policy: step.policy,
+        }
+    }
+
+    fn inputs(&mut self, step: &str, inputs: &[InputDef]) -> Vec<InputDraft> {
+        inputs.iter().map(|input| self.input(step, input)).collect()
+    }
+
+    fn input(&mut self, step: &str, input: &InputDef) -> InputDraft {
+        InputDraft {
+            kind: input.kind,
+            optional: input.optional,
+            events: input.events.iter().filter_map(|event| self.place(step, event)).collect(),
+            config: None,
+            label: "".into(),
+        }
+    }
+
+    fn output(&mut self, step: &str, output: &OutputDef) -> Option<OutputDraft> {
+        let event = self.place(step, &output.event)?;
+        Some(OutputDraft { event, least: output.least, many: output.many, fan_out: output.fan_out })
+    }
+
+    fn place(&mut self, step: &str, name: &str) -> Option<usize> {
+        let place = self.builder.events.iter().position(|event| &*event.name == name);
+        if place.is_none() {
+            self.problems.push(TableProblem::UnknownEvent { step: step.into(), event: name.into() });
+        }
+        place
+    }
+}
+
+fn event_draft(event: &EventDef) -> EventDraft {
+    EventDraft { name: Arc::clone(&event.name), roles: event.roles, rust: None, reply: None }
+}

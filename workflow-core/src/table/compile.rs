@@ -1,0 +1,258 @@
+//! From a draft to dense indices, topics and masks, with every problem found on the way.
+
+use std::sync::Arc;
+
+use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
+use super::{
+    Condition, DependencyTable, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, OutputRow,
+    PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
+};
+use crate::error::{TableError, TableProblem};
+use crate::event::Roles;
+use crate::input::InputKind;
+
+impl TableDraft {
+    pub(super) fn compile(self) -> Result<DependencyTable, TableError> {
+        let mut compiler = Compiler::of(&self);
+        compiler.check_names(&self);
+        for step in &self.steps {
+            compiler.step(step);
+        }
+        compiler.table.match_gathers();
+        compiler.index_inputs();
+        compiler.check_fan_outs();
+        match compiler.problems {
+            problems if problems.is_empty() => Ok(compiler.table),
+            problems => Err(TableError::new(&self.name, problems)),
+        }
+    }
+}
+
+struct Compiler {
+    table: DependencyTable,
+    problems: Vec<TableProblem>,
+}
+
+impl Compiler {
+    fn of(draft: &TableDraft) -> Self {
+        let events: Vec<EventRow> = draft.events.iter().map(event_row).collect();
+        let typed = draft.events.iter().enumerate();
+        let by_type =
+            typed.filter_map(|(i, event)| Some((event.rust?.0, EventIndex::at(i)))).collect();
+        let table = DependencyTable {
+            name: Arc::clone(&draft.name),
+            description: Arc::clone(&draft.description),
+            events,
+            steps: Vec::with_capacity(draft.steps.len()),
+            topics: Vec::new(),
+            fan_outs: Vec::new(),
+            conditions: 0,
+            by_type,
+        };
+        Self { table, problems: Vec::new() }
+    }
+
+    fn check_names(&mut self, draft: &TableDraft) {
+        for (i, event) in draft.events.iter().enumerate() {
+            if let Some(first) = draft.events[..i].iter().find(|other| other.name == event.name) {
+                let types = [first, event].map(|event| event.rust.map_or("", |(_, name)| name).to_owned());
+                self.problems.push(TableProblem::DuplicateEvent { event: event.name.to_string(), types });
+            }
+        }
+        for (i, step) in draft.steps.iter().enumerate() {
+            if draft.steps[..i].iter().any(|other| other.name == step.name) {
+                self.problems.push(TableProblem::DuplicateStep { step: step.name.to_string() });
+            }
+        }
+        if draft.steps.is_empty() {
+            self.problems.push(TableProblem::NoSteps);
+        }
+    }
+
+    fn step(&mut self, step: &StepDraft) {
+        let index = StepIndex::at(self.table.steps.len());
+        let row = StepRow {
+            name: Arc::clone(&step.name),
+            description: Arc::clone(&step.description),
+            inputs: step.inputs.iter().map(input_row).collect(),
+            outputs: step.outputs.iter().map(|output| self.output(index, &step.name, output)).collect(),
+            precondition: step.precondition.as_ref().and_then(|row| self.precondition(step, row)),
+            policy: step.policy,
+            required: Mask::default(),
+            may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
+        };
+        self.check_step(step);
+        self.table.steps.push(row);
+    }
+
+    fn check_step(&mut self, step: &StepDraft) {
+        let name = || step.name.to_string();
+        if !step.inputs.iter().any(|input| input.kind.takes_events()) {
+            self.problems.push(TableProblem::NoEventInput { step: name() });
+        }
+        if step.inputs.iter().any(|input| input.kind == InputKind::Fixed(0)) {
+            self.problems.push(TableProblem::EmptyFixedList { step: name() });
+        }
+        for (limit, value) in
+            [("max_executions", step.policy.max_executions), ("concurrency", step.policy.concurrency)]
+        {
+            if value == Some(0) {
+                self.problems.push(TableProblem::ZeroLimit { step: name(), limit });
+            }
+        }
+    }
+
+    fn output(&mut self, step: StepIndex, step_name: &str, output: &OutputDraft) -> OutputRow {
+        let event = EventIndex::at(output.event);
+        let fan_out = output.fan_out.then(|| self.fan_out(step, step_name, event));
+        OutputRow { event, least: output.least, many: output.many, fan_out }
+    }
+
+    /// Adds a fan-out and the event that says that it is gathered.
+    fn fan_out(&mut self, step: StepIndex, step_name: &str, item: EventIndex) -> FanOutIndex {
+        let index = FanOutIndex::at(self.table.fan_outs.len());
+        let gathered = EventIndex::at(self.table.events.len());
+        let name = format!("{step_name}.{}.gathered", self.table.event(item).name);
+        let draft = EventDraft { name: name.into(), roles: Roles::NONE, rust: None, reply: None };
+        self.table.events.push(EventRow { gathers: Some(index), ..event_row(&draft) });
+        self.table.fan_outs.push(FanOutRow { step, item, gathered, carried: Vec::new(), own: vec![item] });
+        index
+    }
+
+    fn precondition(&mut self, step: &StepDraft, row: &PreconditionDraft) -> Option<PreconditionRow> {
+        let slots = row.inputs.iter().map(|input| {
+            let slot = || step.inputs.iter().position(|of_step| fills(of_step, input)).map(Some);
+            if input.kind.takes_events() { slot() } else { Some(None) }
+        });
+        let slots: Option<Vec<Option<usize>>> = slots.collect();
+        if slots.is_none() {
+            let (step, precondition) = (step.name.to_string(), row.name.to_string());
+            self.problems.push(TableProblem::PreconditionInput { step, precondition });
+        }
+        let configs = row.inputs.iter().filter_map(|input| input.config).collect();
+        Some(PreconditionRow { name: Arc::clone(&row.name), slots: slots?, configs })
+    }
+
+    /// Gives every event input its topic, its condition and its place among the takers.
+    fn index_inputs(&mut self) {
+        for step in 0..self.table.steps.len() {
+            for input in 0..self.table.steps[step].inputs.len() {
+                self.index_input(StepIndex::at(step), input);
+            }
+        }
+    }
+
+    fn index_input(&mut self, step: StepIndex, input: usize) {
+        let row = &self.table.step(step).inputs[input];
+        let (kind, optional) = (row.kind, row.optional);
+        if !kind.takes_events() {
+            return;
+        }
+        let topic = self.topic(self.table.step(step).inputs[input].events.clone());
+        self.note_takers(step, topic);
+        self.note_kind(step, topic, kind);
+        let condition = (!optional).then(|| self.condition(topic, kind));
+        let row = &mut self.table.steps[step.get()];
+        row.inputs[input].topic = Some(topic);
+        row.inputs[input].condition = condition;
+        if let Some(condition) = condition {
+            row.required.set(condition.bit);
+        }
+    }
+
+    fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
+        if let Some(known) = self.table.topics.iter().position(|topic| topic.events == events) {
+            return TopicIndex::at(known);
+        }
+        let index = TopicIndex::at(self.table.topics.len());
+        for event in &events {
+            self.table.events[event.get()].topics.push(index);
+        }
+        self.table.topics.push(TopicRow { events, ..TopicRow::default() });
+        index
+    }
+
+    fn note_takers(&mut self, step: StepIndex, topic: TopicIndex) {
+        for event in &self.table.topics[topic.get()].events {
+            let takers = &mut self.table.events[event.get()].takers;
+            if takers.last() != Some(&step) {
+                takers.push(step);
+            }
+        }
+    }
+
+    fn note_kind(&mut self, step: StepIndex, topic: TopicIndex, kind: InputKind) {
+        let topic = &mut self.table.topics[topic.get()];
+        topic.listed |= matches!(kind, InputKind::List | InputKind::Fixed(_));
+        if let InputKind::Fixed(count) = kind {
+            topic.fixed.push((step, count));
+        }
+    }
+
+    fn condition(&mut self, topic: TopicIndex, kind: InputKind) -> Condition {
+        let least = if let InputKind::Fixed(count) = kind { count } else { 1 };
+        let conditions = &mut self.table.topics[topic.get()].conditions;
+        if let Some(known) = conditions.iter().find(|condition| condition.least == least) {
+            return *known;
+        }
+        let condition = Condition { bit: self.table.conditions, topic, least };
+        conditions.push(condition);
+        self.table.conditions += 1;
+        condition
+    }
+
+    fn check_fan_outs(&mut self) {
+        for step in &self.table.steps {
+            let unmatched = step.inputs.iter().filter(|input| {
+                input.kind == InputKind::Gather && input.events.is_empty()
+            });
+            for input in unmatched {
+                let event = input.gathered.map_or_else(String::new, |event| {
+                    self.table.event(event).name.to_string()
+                });
+                self.problems.push(TableProblem::GatherFitsNothing { step: step.name.to_string(), event });
+            }
+        }
+        for fan_out in self.table.fan_outs.iter().filter(|fan_out| !self.table.can_end(fan_out)) {
+            self.problems.push(TableProblem::FanOutNeverEnds {
+                step: self.table.step(fan_out.step).name.to_string(),
+                item: self.table.event(fan_out.item).name.to_string(),
+            });
+        }
+    }
+}
+
+/// Whether a step's input fills a precondition's: the same events in the same way, and there whenever the
+/// precondition needs it.
+fn fills(of_step: &InputDraft, wanted: &InputDraft) -> bool {
+    of_step.takes_same(wanted) && (wanted.optional || !of_step.optional)
+}
+
+fn event_row(event: &EventDraft) -> EventRow {
+    EventRow {
+        name: Arc::clone(&event.name),
+        roles: event.roles,
+        type_id: event.rust.map(|(id, _)| id),
+        type_name: event.rust.map(|(_, name)| name),
+        takers: Vec::new(),
+        topics: Vec::new(),
+        reply: event.reply.map(EventIndex::at),
+        gathers: None,
+        carried: false,
+    }
+}
+
+fn input_row(input: &InputDraft) -> InputRow {
+    let events: Vec<EventIndex> = input.events.iter().copied().map(EventIndex::at).collect();
+    let gather = input.kind == InputKind::Gather;
+    InputRow {
+        kind: input.kind,
+        optional: input.optional,
+        gathered: if gather { events.first().copied() } else { None },
+        events: if gather { Vec::new() } else { events },
+        topic: None,
+        condition: None,
+        config: input.config,
+        label: Arc::clone(&input.label),
+    }
+}

@@ -1,0 +1,153 @@
+//! The common form of constant and run-time tables before they are compiled: rows that name events by
+//! their place in a list.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use super::spec::{PreconditionSpec, StepSpec};
+use super::{StepPolicy, TableSpec};
+use crate::config::ConfigType;
+use crate::event::{EventType, Roles};
+use crate::input::{InputKind, InputSpec};
+use crate::output::OutputSpec;
+
+/// A table with its events by position.
+#[derive(Debug, Default)]
+pub(super) struct TableDraft {
+    pub(super) name: Arc<str>,
+    pub(super) description: Arc<str>,
+    pub(super) events: Vec<EventDraft>,
+    pub(super) steps: Vec<StepDraft>,
+}
+
+#[derive(Debug)]
+pub(super) struct EventDraft {
+    pub(super) name: Arc<str>,
+    pub(super) roles: Roles,
+    pub(super) rust: Option<(TypeId, &'static str)>,
+    pub(super) reply: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct StepDraft {
+    pub(super) name: Arc<str>,
+    pub(super) description: Arc<str>,
+    pub(super) inputs: Vec<InputDraft>,
+    pub(super) outputs: Vec<OutputDraft>,
+    pub(super) precondition: Option<PreconditionDraft>,
+    pub(super) policy: StepPolicy,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct InputDraft {
+    pub(super) kind: InputKind,
+    pub(super) optional: bool,
+    pub(super) events: Vec<usize>,
+    pub(super) config: Option<ConfigType>,
+    pub(super) label: Arc<str>,
+}
+
+impl InputDraft {
+    /// Whether both take the same event types in the same way, be it optionally or not.
+    pub(super) fn takes_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.events == other.events
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputDraft {
+    pub(super) event: usize,
+    pub(super) least: u32,
+    pub(super) many: bool,
+    pub(super) fan_out: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct PreconditionDraft {
+    pub(super) name: Arc<str>,
+    pub(super) inputs: Vec<InputDraft>,
+}
+
+impl TableDraft {
+    pub(super) fn from_spec(spec: &TableSpec) -> Self {
+        let mut draft =
+            Self { name: spec.name.into(), description: spec.description.into(), ..Self::default() };
+        for step in spec.steps {
+            let step = draft.step(step);
+            draft.steps.push(step);
+        }
+        draft
+    }
+
+    fn step(&mut self, spec: &StepSpec) -> StepDraft {
+        let mut outputs = Vec::new();
+        self.outputs(&spec.output, 1, false, &mut outputs);
+        for input in spec.inputs.iter().filter(|input| input.kind == InputKind::Emitter) {
+            let emitted = input.events.iter();
+            outputs.extend(emitted.map(|event| OutputDraft {
+                event: self.event(event),
+                least: 0,
+                many: true,
+                fan_out: false,
+            }));
+        }
+        StepDraft {
+            name: spec.name.into(),
+            description: spec.description.into(),
+            inputs: self.inputs(spec.inputs),
+            outputs,
+            precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
+            policy: spec.policy,
+        }
+    }
+
+    fn precondition(&mut self, spec: &PreconditionSpec) -> PreconditionDraft {
+        PreconditionDraft { name: spec.name.into(), inputs: self.inputs(spec.inputs) }
+    }
+
+    fn inputs(&mut self, specs: &[InputSpec]) -> Vec<InputDraft> {
+        specs.iter().map(|spec| self.input(spec)).collect()
+    }
+
+    fn input(&mut self, spec: &InputSpec) -> InputDraft {
+        let events: Vec<usize> = spec.events.iter().map(|event| self.event(event)).collect();
+        if let Some(request) = &spec.request {
+            let request = self.event(request);
+            self.events[request].reply = events.first().copied();
+        }
+        InputDraft {
+            kind: spec.kind,
+            optional: spec.optional,
+            events,
+            config: spec.config,
+            label: spec.label.into(),
+        }
+    }
+
+    /// The place of an event type, which is added if it is new.
+    fn event(&mut self, event: &EventType) -> usize {
+        let known = self.events.iter().position(|row| row.rust.is_some_and(|(id, _)| id == event.type_id));
+        known.unwrap_or_else(|| {
+            let rust = Some((event.type_id, event.type_name()));
+            self.events.push(EventDraft { name: event.name.into(), roles: event.roles, rust, reply: None });
+            self.events.len() - 1
+        })
+    }
+
+    fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
+        let mut push = |draft: &mut Self, event: &EventType, least, fan_out| {
+            let event = draft.event(event);
+            into.push(OutputDraft { event, least, many, fan_out });
+        };
+        match spec {
+            OutputSpec::Nothing => {}
+            OutputSpec::Event(event) => push(self, event, least, false),
+            OutputSpec::FanOut(event) => push(self, event, least, true),
+            OutputSpec::OneOf([only]) => push(self, only, least, false),
+            OutputSpec::OneOf(events) => events.iter().for_each(|event| push(self, event, 0, false)),
+            OutputSpec::Optional(inner) => self.outputs(inner, 0, many, into),
+            OutputSpec::Many(inner) => self.outputs(inner, 0, true, into),
+            OutputSpec::All(each) => each.iter().for_each(|inner| self.outputs(inner, least, many, into)),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The static table as the macros write it: constant data, with references into the program's image.
+
+use crate::input::InputSpec;
+use crate::output::OutputSpec;
+
+/// What a workflow declares: its name and a row per step, in declaration order.
+#[derive(Debug, Clone, Copy)]
+pub struct TableSpec {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) steps: &'static [StepSpec],
+}
+
+impl TableSpec {
+    /// A table of these rows.
+    pub const fn new(name: &'static str, description: &'static str, steps: &'static [StepSpec]) -> Self {
+        Self { name, description, steps }
+    }
+
+    /// The name of the workflow.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The workflow's doc comment.
+    pub const fn description(&self) -> &'static str {
+        self.description
+    }
+
+    /// A row per step, in declaration order.
+    pub const fn steps(&self) -> &'static [StepSpec] {
+        self.steps
+    }
+}
+
+/// One step: name, inputs, outputs, precondition and policy.
+#[derive(Debug, Clone, Copy)]
+pub struct StepSpec {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) inputs: &'static [InputSpec],
+    pub(crate) output: OutputSpec,
+    pub(crate) precondition: Option<PreconditionSpec>,
+    pub(crate) policy: StepPolicy,
+}
+
+impl StepSpec {
+    /// A step with the default policy and no precondition.
+    pub const fn new(name: &'static str, inputs: &'static [InputSpec], output: OutputSpec) -> Self {
+        Self { name, description: "", inputs, output, precondition: None, policy: StepPolicy::DEFAULT }
+    }
+
+    /// Sets the description: the step's doc comment.
+    pub const fn description(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Sets the precondition.
+    pub const fn precondition(self, precondition: PreconditionSpec) -> Self {
+        Self { precondition: Some(precondition), ..self }
+    }
+
+    /// Sets the policy.
+    pub const fn policy(self, policy: StepPolicy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The step's name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// A precondition: its name and its parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct PreconditionSpec {
+    pub(crate) name: &'static str,
+    pub(crate) inputs: &'static [InputSpec],
+}
+
+impl PreconditionSpec {
+    /// A precondition of this name with these parameters.
+    pub const fn new(name: &'static str, inputs: &'static [InputSpec]) -> Self {
+        Self { name, inputs }
+    }
+}
+
+/// How a step may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepPolicy {
+    pub(crate) max_executions: Option<u32>,
+    pub(crate) concurrency: Option<u32>,
+    pub(crate) continue_on_error: bool,
+    pub(crate) spawn: bool,
+    pub(crate) reruns: bool,
+    pub(crate) loops: bool,
+}
+
+impl StepPolicy {
+    /// Any number of executions, all at once; a failure ends the run.
+    pub const DEFAULT: Self = Self {
+        max_executions: None,
+        concurrency: None,
+        continue_on_error: false,
+        spawn: false,
+        reruns: false,
+        loops: false,
+    };
+
+    /// At most so many executions per scope (S19).
+    pub const fn max_executions(self, most: u32) -> Self {
+        Self { max_executions: Some(most), ..self }
+    }
+
+    /// At most so many executions at a time; the surplus waits in order (S21).
+    pub const fn concurrency(self, most: u32) -> Self {
+        Self { concurrency: Some(most), ..self }
+    }
+
+    /// A failure is recorded and the run goes on (S29).
+    pub const fn continue_on_error(self) -> Self {
+        Self { continue_on_error: true, ..self }
+    }
+
+    /// Every execution is a task of its own.
+    pub const fn spawn(self) -> Self {
+        Self { spawn: true, ..self }
+    }
+
+    /// The step is meant to run again for later arrivals (S10).
+    pub const fn reruns(self) -> Self {
+        Self { reruns: true, ..self }
+    }
+
+    /// The step may emit what it takes (S9).
+    pub const fn loops(self) -> Self {
+        Self { loops: true, ..self }
+    }
+}

@@ -1,0 +1,246 @@
+//! Scopes: the tree of them, when a branch opens, when it is settled, and what becomes of a fan-out
+//! (S44–S50).
+
+use workflow_core::scheduler::End;
+use workflow_core::{ExecutionId, FanOutPolicy};
+
+use super::work::WorkState;
+use super::{Model, Part};
+use crate::transcript::{BranchLine, Line, Placed};
+
+/// One scope; the root is the run.
+#[derive(Debug)]
+pub(super) struct Scope {
+    parent: Option<u32>,
+    /// The fan-out it belongs to.
+    group: Option<usize>,
+    state: ScopeState,
+    failures: Vec<ExecutionId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScopeState {
+    /// Its item may be in the log, but it is not its turn yet (S50).
+    Unopened,
+    Open,
+    Settled,
+    Dropped,
+}
+
+/// A fan-out in a batch.
+#[derive(Debug)]
+pub(super) struct Opening {
+    fan_out: usize,
+    opener: u32,
+    pub(super) branches: Vec<(u32, Placed)>,
+    concurrency: Option<usize>,
+    policy: FanOutPolicy,
+}
+
+/// A fan-out whose items are in the log.
+#[derive(Debug)]
+pub(super) struct Group {
+    opening: Opening,
+    /// Whether it is neither gathered, failed nor dropped.
+    is_open: bool,
+}
+
+impl Scope {
+    pub(super) fn root() -> Self {
+        Self { parent: None, group: None, state: ScopeState::Open, failures: Vec::new() }
+    }
+}
+
+impl Model {
+    pub(super) fn is_open(&self, scope: u32) -> bool {
+        self.scopes[scope as usize].state == ScopeState::Open
+    }
+
+    /// The scope and its ancestors, innermost first.
+    pub(super) fn chain(&self, scope: u32) -> Vec<u32> {
+        std::iter::successors(Some(scope), |scope| self.scopes[*scope as usize].parent).collect()
+    }
+
+    /// The scope and the open branches below it: each before those below it, and in fan-out order.
+    pub(super) fn open_below(&self, scope: u32) -> Vec<u32> {
+        let mut below = vec![scope];
+        for branch in 0..self.scopes.len() {
+            let branch = u32::try_from(branch).expect("scopes are few");
+            if self.scopes[branch as usize].parent == Some(scope) && self.is_open(branch) {
+                below.extend(self.open_below(branch));
+            }
+        }
+        below
+    }
+
+    /// Numbers a fan-out's branches and places their items in the log.
+    pub(super) fn opening(
+        &mut self,
+        fan_out: usize,
+        opener: u32,
+        items: u32,
+        concurrency: Option<usize>,
+        policy: FanOutPolicy,
+    ) -> Opening {
+        let item = self.plan.fan_outs()[fan_out].item;
+        let mut branches = Vec::new();
+        for _ in 0..items {
+            let branch = u32::try_from(self.scopes.len()).expect("scopes are few");
+            let (parent, state) = (Some(opener), ScopeState::Unopened);
+            self.scopes.push(Scope { parent, group: None, state, failures: Vec::new() });
+            branches.push((branch, self.number(branch, item)));
+        }
+        Opening { fan_out, opener, branches, concurrency, policy }
+    }
+
+    /// The items of a fan-out are in the log.
+    pub(super) fn open_group(&mut self, opening: Opening) {
+        if !self.is_open(opening.opener) {
+            return;
+        }
+        let group = self.groups.len();
+        for (branch, _) in &opening.branches {
+            self.scopes[*branch as usize].group = Some(group);
+        }
+        self.groups.push(Group { opening, is_open: true });
+        self.open_branches(group);
+        self.gather_if_settled(group);
+    }
+
+    /// S50: opens what may be open at a time. An item is evaluated when its branch opens; a branch that
+    /// opens late therefore sees what the scopes above it hold by then.
+    fn open_branches(&mut self, group: usize) {
+        for (branch, item) in self.groups[group].opening.branches.clone() {
+            let most = self.groups[group].opening.concurrency.unwrap_or(usize::MAX);
+            let is_next = self.scopes[branch as usize].state == ScopeState::Unopened;
+            if is_next && self.count_branches(group, ScopeState::Open) < most {
+                self.scopes[branch as usize].state = ScopeState::Open;
+                self.arrive(item.seq);
+            }
+        }
+    }
+
+    fn count_branches(&self, group: usize, state: ScopeState) -> usize {
+        let branches = self.groups[group].opening.branches.iter();
+        branches.filter(|(branch, _)| self.scopes[*branch as usize].state == state).count()
+    }
+
+    /// S47: settles one branch in and below which nothing is left to do; `false` if there is none.
+    pub(super) fn settle(&mut self, freed: Option<u32>) -> bool {
+        let settled = self.settled();
+        let Some(branch) = freed.filter(|freed| settled.contains(freed)).or(settled.first().copied()) else {
+            return false;
+        };
+        self.scopes[branch as usize].state = ScopeState::Settled;
+        self.out.push_back(Line::Frees { scope: branch });
+        let group = self.scopes[branch as usize].group.expect("a branch belongs to a fan-out");
+        self.open_branches(group);
+        self.gather_if_settled(group);
+        true
+    }
+
+    /// The open branches in and below which nothing is left to do.
+    fn settled(&self) -> Vec<u32> {
+        let mut is_busy = vec![false; self.scopes.len()];
+        for scope in self.busy_scopes().into_iter().flat_map(|scope| self.chain(scope)) {
+            is_busy[scope as usize] = true;
+        }
+        let branches = (1..is_busy.len()).filter(|branch| !is_busy[*branch]);
+        let branches = branches.map(|branch| u32::try_from(branch).expect("scopes are few"));
+        branches.filter(|branch| self.is_open(*branch)).collect()
+    }
+
+    /// The scopes in which something is left to evaluate, asked, running, waiting for its turn, on its way
+    /// to the log, waiting for a reply, or not gathered yet.
+    fn busy_scopes(&self) -> Vec<u32> {
+        let mut busy: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
+        let questions = self.questions.iter().filter(|question| question.state != WorkState::Over);
+        busy.extend(questions.map(|question| question.call.scope));
+        let executions = self.executions.iter().filter(|execution| execution.state != WorkState::Over);
+        busy.extend(executions.map(|execution| execution.call.scope));
+        busy.extend(self.unconfirmed.iter().map(|batch| batch.scope));
+        busy.extend(self.open_requests().iter().map(|seq| self.logged(*seq).scope));
+        busy.extend(self.groups.iter().filter(|group| group.is_open).map(|group| group.opening.opener));
+        busy
+    }
+
+    /// S48, S49: once every branch is settled, the fan-out is gathered, or fails as a whole.
+    fn gather_if_settled(&mut self, group: usize) {
+        let all = self.groups[group].opening.branches.len();
+        if self.count_branches(group, ScopeState::Settled) < all {
+            return;
+        }
+        self.groups[group].is_open = false;
+        let Opening { fan_out, opener, policy, .. } = self.groups[group].opening;
+        let branches: Vec<BranchLine> = self.branch_lines(group);
+        let failures = branches.iter().flat_map(|branch| branch.failures.iter().copied().map(ExecutionId));
+        let failures: Vec<ExecutionId> = failures.collect();
+        if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
+            self.fail_in(opener, failures);
+            return;
+        }
+        let entry = self.number(opener, self.plan.gathered(fan_out));
+        let parts = vec![Part::Event(entry.seq)];
+        self.unconfirmed.push_back(super::Batch { scope: opener, parts });
+        self.out.push_back(Line::Gathers { entry, fan_out, branches });
+    }
+
+    /// The branches in fan-out order, with what the gathers of the fan-out collect.
+    fn branch_lines(&self, group: usize) -> Vec<BranchLine> {
+        let Opening { fan_out, ref branches, .. } = self.groups[group].opening;
+        let line = |(scope, item): &(u32, Placed)| {
+            let own = self.read.iter().map(|seq| (self.logged(*seq), *seq));
+            let own = own.filter(|(logged, _)| {
+                logged.scope == *scope && self.collected[fan_out].contains(&logged.event)
+            });
+            let failures = self.scopes[*scope as usize].failures.iter().map(|execution| execution.0);
+            BranchLine {
+                scope: *scope,
+                item: item.seq,
+                events: own.map(|(logged, seq)| (logged.event, seq)).collect(),
+                failures: failures.collect(),
+            }
+        };
+        branches.iter().map(line).collect()
+    }
+
+    /// S49: a failure in a scope ends the run at the root, and goes by the fan-out's policy in a branch.
+    pub(super) fn fail_in(&mut self, scope: u32, failures: Vec<ExecutionId>) {
+        if !self.is_open(scope) {
+            return;
+        }
+        let Some(group) = self.scopes[scope as usize].group else {
+            self.finish(End::Failed(failures));
+            return;
+        };
+        self.scopes[scope as usize].failures.extend(&failures);
+        let Opening { opener, policy, .. } = self.groups[group].opening;
+        match policy {
+            FanOutPolicy::FailAll => {
+                self.drop_group(group);
+                self.fail_in(opener, failures);
+            }
+            FanOutPolicy::ContinueOthers => self.is_degraded = true,
+            _ => {}
+        }
+    }
+
+    /// Drops a fan-out with everything in and below its branches.
+    fn drop_group(&mut self, group: usize) {
+        self.groups[group].is_open = false;
+        let branches = self.groups[group].opening.branches.iter().map(|(branch, _)| *branch);
+        let open: Vec<u32> = branches.clone().filter(|branch| self.is_open(*branch)).collect();
+        let mut dropped: Vec<u32> = open.iter().flat_map(|branch| self.open_below(*branch)).collect();
+        dropped.sort_unstable();
+        for branch in branches.collect::<Vec<u32>>().into_iter().chain(dropped.iter().copied()) {
+            if self.scopes[branch as usize].state != ScopeState::Settled {
+                self.scopes[branch as usize].state = ScopeState::Dropped;
+            }
+        }
+        for group in self.groups.iter_mut().filter(|group| dropped.contains(&group.opening.opener)) {
+            group.is_open = false;
+        }
+        self.out.extend(dropped.iter().map(|branch| Line::Frees { scope: *branch }));
+        self.drop_work(&dropped);
+    }
+}

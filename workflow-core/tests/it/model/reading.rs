@@ -1,0 +1,115 @@
+//! What a scope sees of the log, and what a step would be handed (S12–S17, S45, S46).
+
+use std::collections::VecDeque;
+
+use super::{End, Model, Take};
+use crate::transcript::Call;
+use workflow_core::scheduler::CandidateId;
+
+impl Model {
+    /// Evaluates one step in one scope; `false` if nothing is left to evaluate.
+    pub(super) fn evaluate_next(&mut self) -> bool {
+        if let Some((scope, step)) = self.todo.pop_front() {
+            self.evaluate(scope, step);
+        } else if self.trigger.take().is_some() {
+            if let Some(question) = self.failing.take() {
+                self.finish(End::PreconditionFailed(CandidateId(question)));
+            }
+        } else if let Some(seq) = self.unread.pop_front() {
+            self.begin(seq);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// From here on every step sees the event. It is evaluated in its own scope and then in each open
+    /// branch below (S46), for the steps that take its type, in declaration order (S11).
+    fn begin(&mut self, seq: u64) {
+        self.read.push(seq);
+        self.trigger = Some(seq);
+        let logged = self.logged(seq);
+        self.count_surplus(logged.scope, logged.event);
+        let takes = |step: &usize| self.taken[*step].iter().any(|events| events.contains(&logged.event));
+        let steps: Vec<usize> = (0..self.taken.len()).filter(takes).collect();
+        let scopes = self.open_below(logged.scope);
+        self.todo = scopes.iter().flat_map(|scope| steps.iter().map(|step| (*scope, *step))).collect::<VecDeque<_>>();
+    }
+
+    /// S17: what comes after a fixed list is full, in the scope of the event, is surplus, for each such list.
+    fn count_surplus(&mut self, scope: u32, event: usize) {
+        for step in 0..self.taken.len() {
+            for slot in 0..self.taken[step].len() {
+                if let Take::Fixed(count) = self.plan.steps[step].inputs[slot].take
+                    && self.taken[step][slot].contains(&event)
+                    && self.visible(scope, &self.taken[step][slot]).len() > count as usize
+                {
+                    self.surplus[step] += 1;
+                }
+            }
+        }
+    }
+
+    fn evaluate(&mut self, scope: u32, step: usize) {
+        let Some(trigger) = self.trigger.filter(|_| self.is_open(scope)) else { return };
+        let Some(binding) = self.binding(step, scope, trigger) else { return };
+        let call = Call { step, scope, trigger, binding };
+        if !self.has_own_event(&call) || self.is_used_up(&call) {
+            return;
+        }
+        if self.plan.steps[step].has_precondition {
+            self.ask(call);
+        } else {
+            self.execute(call);
+        }
+    }
+
+    /// What each parameter is bound to, unless something required is missing (S13).
+    fn binding(&self, step: usize, scope: u32, trigger: u64) -> Option<Vec<Vec<u64>>> {
+        let inputs = self.plan.steps[step].inputs.iter().zip(&self.taken[step]);
+        let bound = inputs.map(|(input, events)| {
+            let seqs = self.bound(input.take, events, scope, trigger);
+            (input.optional || !seqs.is_empty()).then_some(seqs)
+        });
+        bound.collect()
+    }
+
+    fn bound(&self, take: Take, events: &[usize], scope: u32, trigger: u64) -> Vec<u64> {
+        let visible = self.visible(scope, events);
+        match take {
+            // S16: all there is.
+            Take::List => visible,
+            // S17: the first so many, or none at all.
+            Take::Fixed(count) if visible.len() < count as usize => Vec::new(),
+            Take::Fixed(count) => visible[..count as usize].to_vec(),
+            // S15: the trigger where it matches, else the latest.
+            _ if events.contains(&self.logged(trigger).event) => vec![trigger],
+            _ => self.latest(scope, &visible).into_iter().collect(),
+        }
+    }
+
+    /// S12, S45: what was evaluated so far of these types, in the scope and its ancestors, in order of
+    /// position.
+    fn visible(&self, scope: u32, events: &[usize]) -> Vec<u64> {
+        let chain = self.chain(scope);
+        let seen = self.read.iter().copied().filter(|seq| {
+            let logged = self.logged(*seq);
+            events.contains(&logged.event) && chain.contains(&logged.scope)
+        });
+        let mut seqs: Vec<u64> = seen.collect();
+        seqs.sort_unstable();
+        seqs
+    }
+
+    /// S45: the latest of the innermost scope that has one.
+    fn latest(&self, scope: u32, visible: &[u64]) -> Option<u64> {
+        let of = |scope: u32| visible.iter().rev().copied().find(|seq| self.logged(*seq).scope == scope);
+        self.chain(scope).into_iter().find_map(of)
+    }
+
+    /// S46: a branch leaves to the outer evaluation what binds no event of its own.
+    fn has_own_event(&self, call: &Call) -> bool {
+        let mut seqs = call.binding.iter().flatten();
+        call.scope == 0 || seqs.any(|seq| self.logged(*seq).scope == call.scope)
+    }
+}

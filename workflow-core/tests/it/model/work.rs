@@ -1,0 +1,139 @@
+//! Questions and executions: what may be executed (S18–S20), what starts when (S21), and what success and
+//! failure mean (S28, S29).
+
+use workflow_core::ExecutionId;
+use workflow_core::scheduler::Emission;
+
+use super::Model;
+use crate::transcript::{Call, Line};
+
+/// A precondition that was asked.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) call: Call,
+    pub(super) state: WorkState,
+}
+
+/// A step that runs, or waits for its turn, or did.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) call: Call,
+    pub(super) state: WorkState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkState {
+    Waiting,
+    Running,
+    Over,
+}
+
+impl Model {
+    /// Whether the combination was executed (S20), or the step had its share (S19). Both count per scope
+    /// (S46).
+    pub(super) fn is_used_up(&self, call: &Call) -> bool {
+        let earlier = self.executions.iter().map(|execution| &execution.call);
+        let earlier: Vec<&Call> =
+            earlier.filter(|other| other.step == call.step && other.scope == call.scope).collect();
+        let is_duplicate = earlier.iter().any(|other| other.binding == call.binding);
+        let most = self.plan.steps[call.step].max_executions;
+        is_duplicate || most.is_some_and(|most| earlier.len() >= most as usize)
+    }
+
+    pub(super) fn ask(&mut self, call: Call) {
+        let question = self.questions.len() as u64;
+        self.out.push_back(Line::Asks { question, call: call.clone() });
+        self.questions.push(Question { call, state: WorkState::Running });
+    }
+
+    /// Ends a question, if it is open.
+    pub(super) fn take_question(&mut self, question: u64) -> Option<Call> {
+        let question = self.questions.get_mut(usize::try_from(question).ok()?)?;
+        let is_open = question.state == WorkState::Running;
+        question.state = WorkState::Over;
+        is_open.then(|| question.call.clone())
+    }
+
+    pub(super) fn execute(&mut self, call: Call) {
+        self.executions.push(Execution { call, state: WorkState::Waiting });
+        self.start_waiting();
+    }
+
+    /// S21: whatever waits starts in order, as far as its step and the run have room.
+    pub(super) fn start_waiting(&mut self) {
+        for at in 0..self.executions.len() {
+            let Execution { call, state } = &self.executions[at];
+            if *state == WorkState::Waiting && self.has_room(call.step) {
+                self.out.push_back(Line::Starts { execution: at as u64 + 1, call: call.clone() });
+                self.executions[at].state = WorkState::Running;
+            }
+        }
+    }
+
+    fn has_room(&self, step: usize) -> bool {
+        let running = || self.executions.iter().filter(|execution| execution.state == WorkState::Running);
+        let of_step = running().filter(|execution| execution.call.step == step).count();
+        running().count() < self.plan.concurrent_executions
+            && self.plan.steps[step].concurrency.is_none_or(|most| of_step < most as usize)
+    }
+
+    /// Ends an execution, if it runs.
+    fn take_execution(&mut self, execution: u64) -> Option<Call> {
+        let at = usize::try_from(execution).ok()?.checked_sub(1)?;
+        let execution = self.executions.get_mut(at)?;
+        if execution.state != WorkState::Running {
+            return None;
+        }
+        execution.state = WorkState::Over;
+        Some(execution.call.clone())
+    }
+
+    pub(super) fn succeed(&mut self, execution: u64, emissions: &[Emission]) {
+        let Some(call) = self.take_execution(execution) else { return };
+        if self.is_closed() {
+            self.out.push_back(Line::RefusesCommit { execution });
+            return;
+        }
+        self.commit(execution, call.scope, emissions);
+        self.start_waiting();
+    }
+
+    pub(super) fn fail(&mut self, execution: u64) {
+        let Some(call) = self.take_execution(execution).filter(|_| !self.is_closed()) else { return };
+        if self.plan.steps[call.step].continue_on_error {
+            self.is_degraded = true;
+        } else {
+            self.fail_in(call.scope, vec![ExecutionId(execution)]);
+        }
+        if self.end.is_none() {
+            self.start_waiting();
+        }
+    }
+
+    /// Ends all work in these scopes. An execution whose start was not handed out yet never starts.
+    pub(super) fn drop_work(&mut self, scopes: &[u32]) {
+        let unread: Vec<u64> = self.unread.drain(..).collect();
+        self.unread = unread.into_iter().filter(|seq| !scopes.contains(&self.logged(*seq).scope)).collect();
+        for question in self.questions.iter_mut().filter(|question| scopes.contains(&question.call.scope)) {
+            question.state = WorkState::Over;
+        }
+        let mut unstarted = Vec::new();
+        self.out.retain(|line| match line {
+            Line::Asks { call, .. } => !scopes.contains(&call.scope),
+            Line::Starts { execution, call } if scopes.contains(&call.scope) => {
+                unstarted.push(*execution);
+                false
+            }
+            _ => true,
+        });
+        for (execution, id) in self.executions.iter_mut().zip(1..) {
+            if !scopes.contains(&execution.call.scope) {
+                continue;
+            }
+            if execution.state == WorkState::Running && !unstarted.contains(&id) {
+                self.out.push_back(Line::Drops { execution: id });
+            }
+            execution.state = WorkState::Over;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What `#[derive(Event)]` was given: read from the item, and checked.
+
+use proc_macro2::Ident;
+use syn::ext::IdentExt as _;
+use syn::parse::ParseStream;
+use syn::{Data, DeriveInput, Generics, Result, Type, parse_quote};
+
+use super::roles::Roles;
+use crate::keys::{self, Keys};
+use crate::krate::Krate;
+use crate::mistakes::Mistakes;
+
+const KEYS: &[&str] = &["start", "stop", "display", "external", "control", "request", "reply", "name", "crate"];
+
+/// An event as its author wrote it.
+pub(crate) struct Definition<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) generics: &'a Generics,
+    pub(crate) name: String,
+    pub(crate) roles: Roles,
+    pub(crate) reply: Option<(Ident, Type)>,
+    pub(crate) krate: Krate,
+    /// Whether a mistake leaves open what the author meant.
+    pub(crate) unclear: bool,
+}
+
+/// Reads the item and every `#[event(…)]` on it.
+pub(crate) fn parse<'a>(item: &'a DeriveInput, mistakes: &mut Mistakes) -> Definition<'a> {
+    let mut definition = Definition {
+        ident: &item.ident,
+        generics: &item.generics,
+        name: item.ident.unraw().to_string(),
+        roles: Roles::default(),
+        reply: None,
+        krate: Krate::default(),
+        unclear: false,
+    };
+    let mut keys = Keys::new(KEYS);
+    for attribute in item.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
+        keys.read_attribute(attribute, mistakes, |key, input| definition.set(key, input));
+    }
+    definition.validate(item, mistakes);
+    definition.unclear = !mistakes.is_empty();
+    definition
+}
+
+impl Definition<'_> {
+    fn set(&mut self, key: &Ident, input: ParseStream) -> Result<()> {
+        match key.to_string().as_str() {
+            "reply" => {
+                let reply = keys::ty(key, "TheReply", input);
+                self.reply = Some((key.clone(), reply.clone().unwrap_or_else(|_| parse_quote!(()))));
+                reply?;
+            }
+            "name" => self.name = keys::name(key, "\"shop.order\"", input)?.value(),
+            "crate" => self.krate = Krate::parse_value(key, input)?,
+            _ => self.roles.add(key.clone()),
+        }
+        Ok(())
+    }
+
+    fn validate(&self, item: &DeriveInput, mistakes: &mut Mistakes) {
+        if let Data::Union(data) = &item.data {
+            mistakes.at(data.union_token, "an event cannot be a union: write a struct or an enum");
+        }
+        for lifetime in item.generics.lifetimes() {
+            let message = format!("an event owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
+            mistakes.at(lifetime, message);
+        }
+        self.roles.validate(mistakes);
+        self.validate_request(mistakes);
+    }
+
+    fn validate_request(&self, mistakes: &mut Mistakes) {
+        match (self.roles.given("request"), &self.reply) {
+            (Some(request), None) => {
+                mistakes.at(request, "a request says what it is answered with: write `request, reply = TheReply`");
+            }
+            (None, Some((key, _))) => {
+                mistakes.at(key, "only a request has a reply: write `request, reply = TheReply`");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an event could be made of the item at all, whatever its attributes say.
+pub(crate) fn can_be_event(item: &DeriveInput) -> bool {
+    !matches!(item.data, Data::Union(_)) && item.generics.lifetimes().next().is_none()
+}

@@ -1,0 +1,100 @@
+//! The impls of an event.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Generics, Type, parse_quote};
+
+use super::definition::Definition;
+
+/// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost the
+/// event a role, it gets every marker.
+pub(crate) fn event(definition: &Definition) -> TokenStream {
+    let Definition { name, roles, krate, .. } = definition;
+    let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
+    let event = implement(
+        definition,
+        "Event",
+        &quote! {
+            const NAME: &'static str = #name;
+            const ROLES: #krate::Roles = #krate::#roles;
+            type Stop = #krate::#stop;
+        },
+    );
+    let control = (roles.drives_steps() || definition.unclear).then(|| control(definition));
+    let display = (roles.has("display") || definition.unclear).then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
+    quote!(#event #control #display)
+}
+
+/// What only an event that drives steps has.
+fn control(definition: &Definition) -> TokenStream {
+    let markers = [("start", "StartEvent"), ("stop", "StopEvent"), ("external", "ExternalEvent")];
+    let given = markers.iter().filter(|(role, _)| definition.roles.has(role) || definition.unclear);
+    let given = given.map(|(_, marker)| *marker);
+    let markers = std::iter::once("ControlEvent").chain(given);
+    let markers = markers.map(|marker| implement(definition, marker, &TokenStream::new()));
+    let request = request(definition);
+    let input = by_value(definition);
+    quote!(#(#markers)* #request #input)
+}
+
+fn request(definition: &Definition) -> Option<TokenStream> {
+    let reply: Type = match &definition.reply {
+        Some((_, reply)) => reply.clone(),
+        None if definition.roles.has("request") => parse_quote!(()),
+        None => return None,
+    };
+    let name = format!("{}.reply", definition.name);
+    let body = quote! {
+        type Reply = #reply;
+        const REPLY_NAME: &'static str = #name;
+    };
+    Some(implement(definition, "Request", &body))
+}
+
+/// The parameter `event: E`, if the event is `Clone`. Only the derive can say so: in the library it would
+/// claim every type there is. The bound stands under a `for`, because one that is plainly false is an error.
+fn by_value(definition: &Definition) -> TokenStream {
+    let (krate, ident) = (&definition.krate, definition.ident);
+    let mut generics = definition.generics.clone();
+    let (_, ty, _) = definition.generics.split_for_impl();
+    let bound = parse_quote!(for<'__a> #ident #ty: #krate::Clone);
+    generics.make_where_clause().predicates.push(bound);
+    let ty = quote!(#ident #ty);
+    input(krate, &ty, &generics)
+}
+
+/// `StepInput` and `EventInput` for a type that is taken out of the log by value.
+pub(crate) fn input(krate: impl quote::ToTokens, ty: &TokenStream, generics: &Generics) -> TokenStream {
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
+    quote_spanned! {Span::mixed_site()=>
+        #[automatically_derived]
+        impl #impl_generics #krate::StepInput for #ty #where_clause {
+            const SPEC: #krate::InputSpec = #krate::input_of::<Self>();
+            type Held = #krate::Option<Self>;
+            type Item<'__a> = Self;
+
+            fn bind(slot: #krate::Slot<'_>) -> #krate::Result<Self::Held, #krate::StepError> {
+                #krate::bind_owned(slot)
+            }
+
+            fn item(held: &mut Self::Held) -> Self {
+                #krate::taken(held)
+            }
+        }
+
+        #[automatically_derived]
+        impl #impl_generics #krate::EventInput for #ty #where_clause {}
+    }
+}
+
+fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {
+    let (krate, ident) = (&definition.krate, definition.ident);
+    let (impl_generics, ty, where_clause) = definition.generics.split_for_impl();
+    let name = proc_macro2::Ident::new(name, Span::call_site());
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::#name for #ident #ty #where_clause {
+            #body
+        }
+    }
+}

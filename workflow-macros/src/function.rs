@@ -1,0 +1,137 @@
+//! What steps and preconditions have in common: a signature whose parameters are filled by type.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{FnArg, Generics, ReturnType, Signature, Type, parse_quote_spanned};
+
+use crate::krate::Krate;
+use crate::lifetimes;
+use crate::place::Place;
+use crate::usable::{self, Use};
+
+pub(crate) mod signature;
+
+/// A function whose parameters the library fills.
+pub(crate) struct Function<'a> {
+    pub(crate) signature: &'a Signature,
+    /// The parameters' types besides `self`, without lifetimes of the function's own.
+    pub(crate) parameters: Vec<Type>,
+    /// The return type, without lifetimes of the function's own.
+    pub(crate) output: Type,
+    /// Whether the types may depend on a parameter of the impl block.
+    generic: bool,
+}
+
+impl<'a> Function<'a> {
+    /// Reads the signature of a function in an item with these generics.
+    pub(crate) fn of(signature: &'a Signature, generics: &Generics) -> Self {
+        let own = &signature.generics;
+        let parameters = parameters(signature).map(|ty| lifetimes::elided(ty, own)).collect();
+        let output = lifetimes::elided(&declared_output(signature), own);
+        Self { signature, parameters, output, generic: usable::is_generic(generics) }
+    }
+
+    /// The function's name.
+    pub(crate) fn ident(&self) -> &'a Ident {
+        &self.signature.ident
+    }
+
+    /// Whether the function is asynchronous.
+    pub(crate) fn is_async(&self) -> bool {
+        self.signature.asyncness.is_some()
+    }
+
+    /// The return type for an associated type, where no lifetime can be elided.
+    pub(crate) fn static_output(&self, krate: &Krate) -> TokenStream {
+        let ty = lifetimes::made_static(&declared_output(self.signature), &self.signature.generics);
+        if self.generic { quote!(#ty) } else { Use::Output.of(krate, &ty) }
+    }
+
+    /// The returned value as something a call can commit.
+    pub(crate) fn committed(&self, krate: &Krate, value: &Ident) -> TokenStream {
+        let output = Use::Output.of(krate, &self.output);
+        if self.generic { quote!(#value) } else { quote!(#output(#value)) }
+    }
+
+    /// Where the return type stands, or the name of a function without one.
+    pub(crate) fn output_place(&self) -> Place {
+        match &self.signature.output {
+            ReturnType::Default => Place::of(self.ident()),
+            ReturnType::Type(_, ty) => Place::of(ty),
+        }
+    }
+
+    /// What each parameter declares, as a constant slice.
+    pub(crate) fn inputs(&self, krate: &Krate) -> TokenStream {
+        let specs = self.parameters.iter().map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+        quote!(&[#(#specs),*])
+    }
+
+    /// Binds every parameter to its slot of `call`.
+    pub(crate) fn bindings(&self, krate: &Krate, call: &Ident) -> TokenStream {
+        let bindings = self.parameters.iter().enumerate().map(|(index, ty)| {
+            let (place, held) = (Place::of(ty), held(index, ty));
+            let bound = place.call(self.filled(krate, ty, "bind"), quote!(#call.slot(#index)));
+            quote_spanned!(held.span()=> let mut #held = #bound?;)
+        });
+        quote!(#(#bindings)*)
+    }
+
+    /// The call itself, with what was bound; `path` names the function.
+    pub(crate) fn called(&self, krate: &Krate, path: &TokenStream, this: &Ident) -> TokenStream {
+        let this = self.signature.receiver().map(|_| quote!(&#this,));
+        let arguments = self.parameters.iter().enumerate().map(|(index, ty)| {
+            let held = held(index, ty);
+            let lent = quote_spanned!(held.span()=> &mut #held);
+            Place::of(ty).call(self.filled(krate, ty, "item"), lent)
+        });
+        let awaited = self.is_async().then(|| quote!(.await));
+        quote!(#path(#this #(#arguments),*) #awaited)
+    }
+
+    fn filled(&self, krate: &Krate, ty: &Type, name: &str) -> TokenStream {
+        let input = if self.generic { quote!(#ty) } else { Use::Input.of(krate, ty) };
+        Place::of(ty).associated(input, quote!(#krate::StepInput), name)
+    }
+
+    /// `path(body)` where the body is async, reported at the function's name: that is where the compiler then
+    /// says that it is not `Send`.
+    pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
+        let place = Place::of(self.ident());
+        let pin = place.path(quote!(#krate::Box), "pin");
+        let at_name = place.local("name").span();
+        let body = quote_spanned!(at_name=> async move { #body });
+        place.call(pin, body)
+    }
+
+    /// A precondition's answer: at once from a sync function, later from an async one.
+    pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
+        let bindings = self.bindings(krate, call);
+        let verdict = self.output_place().associated(&self.output, quote!(#krate::Verdict), "verdict");
+        let answer = self.output_place().call(verdict, self.called(krate, path, this));
+        let answer = quote!(#bindings #answer);
+        if self.is_async() {
+            let answer = self.boxed(krate, &answer);
+            return quote!(#krate::Check::Pending(#answer));
+        }
+        quote!(#krate::Check::Answered((|| -> #krate::Result<bool, #krate::StepError> { #answer })()))
+    }
+}
+
+fn held(index: usize, ty: &Type) -> Ident {
+    Place::of(ty).local(&format!("held_{index}"))
+}
+
+fn parameters(signature: &Signature) -> impl Iterator<Item = &Type> {
+    signature.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(parameter) => Some(&*parameter.ty),
+        FnArg::Receiver(_) => None,
+    })
+}
+
+fn declared_output(signature: &Signature) -> Type {
+    match &signature.output {
+        ReturnType::Default => parse_quote_spanned!(signature.ident.span()=> ()),
+        ReturnType::Type(_, ty) => (**ty).clone(),
+    }
+}

@@ -1,0 +1,117 @@
+//! The rules a signature must keep, as far as syntax can tell.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens as _;
+use syn::visit_mut::VisitMut;
+use syn::{FnArg, GenericParam, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type, TypeImplTrait};
+
+use crate::mistakes::Mistakes;
+
+/// The rules of a step.
+pub(crate) fn validate_step(signature: &Signature, mistakes: &mut Mistakes) {
+    let name = &signature.ident;
+    if signature.asyncness.is_none() {
+        mistakes.at(signature.fn_token, format!("a step is async: write `async fn {name}`"));
+    }
+    if !signature.inputs.iter().any(|input| matches!(input, FnArg::Typed(_))) {
+        let message = format!("step `{name}` takes no event, so nothing would ever run it: add one, like `event: &TheEvent`");
+        mistakes.at(name, message);
+    }
+    validate(signature, "step", mistakes);
+}
+
+/// The rules of a precondition.
+pub(crate) fn validate_precondition(signature: &Signature, mistakes: &mut Mistakes) {
+    if matches!(signature.output, ReturnType::Default) {
+        let message = "a precondition answers yes or no: write `-> bool`, or `-> Result<bool, E>`";
+        mistakes.at(&signature.ident, message);
+    }
+    validate(signature, "precondition", mistakes);
+}
+
+fn validate(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
+    if let Some(receiver) = signature.receiver() {
+        validate_receiver(receiver, what, mistakes);
+    }
+    validate_qualifiers(signature, what, mistakes);
+    validate_generics(signature, what, mistakes);
+    validate_types(signature, what, mistakes);
+}
+
+fn validate_receiver(receiver: &Receiver, what: &str, mistakes: &mut Mistakes) {
+    match &receiver.kind {
+        ReceiverKind::Reference(_, _, None) => {}
+        ReceiverKind::Reference(_, _, Some(_)) => {
+            let message = format!("a {what} cannot change the workflow, which all executions share: write `&self`");
+            mistakes.at(receiver, message);
+        }
+        _ => mistakes.at(receiver, format!("a {what} borrows the workflow, which all executions share: write `&self`")),
+    }
+}
+
+fn validate_qualifiers(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
+    if let Safety::Unsafe(token) = &signature.safety {
+        mistakes.at(token, format!("a {what} is called by the library: leave out `unsafe`"));
+    }
+    if let Safety::Safe(token) = &signature.safety {
+        mistakes.at(token, format!("a {what} is safe by itself: leave out `safe`"));
+    }
+    if let Some(abi) = &signature.abi {
+        mistakes.at(abi, format!("a {what} is called by the library: leave out `extern`"));
+    }
+    if let Some(variadic) = &signature.variadic {
+        mistakes.at(variadic, format!("a {what} takes parameters with types: leave out `...`"));
+    }
+}
+
+fn validate_generics(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
+    let own = signature.generics.params.iter().filter(|own| !matches!(own, GenericParam::Lifetime(_)));
+    for own in own {
+        let message = match what {
+            "step" => "nothing says what a step's own parameter stands for: move it to the `impl`, or name a type",
+            _ => "nothing says what a precondition's own parameter stands for: name a type",
+        };
+        mistakes.at(own, message);
+    }
+}
+
+fn validate_types(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
+    for input in &signature.inputs {
+        if let FnArg::Typed(parameter) = input {
+            let message = format!("a {what}'s parameters are found by their type: name it instead of `impl …`");
+            reject_impl_trait(&parameter.ty, &message, mistakes);
+        }
+    }
+    if let ReturnType::Type(_, ty) = &signature.output {
+        let message = format!("what a {what} returns is found by its type: name it instead of `impl …`");
+        reject_impl_trait(ty, &message, mistakes);
+    }
+}
+
+fn reject_impl_trait(ty: &Type, message: &str, mistakes: &mut Mistakes) {
+    struct Reject<'a>(&'a str, &'a mut Mistakes);
+
+    impl VisitMut for Reject<'_> {
+        fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
+            self.1.at(ty, self.0);
+        }
+    }
+
+    Reject(message, mistakes).visit_type_mut(&mut ty.clone());
+}
+
+/// Whether generated code can name the return type.
+pub(crate) fn is_output_nameable(signature: &Signature) -> bool {
+    let types = signature.generics.type_params().map(|own| &own.ident);
+    let consts = signature.generics.const_params().map(|own| &own.ident);
+    let own: Vec<_> = types.chain(consts).collect();
+    !mentions(signature.output.to_token_stream(), &|word| word == "impl" || own.contains(&word))
+}
+
+fn mentions(tokens: TokenStream, unnameable: &dyn Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(word) => unnameable(&word),
+        TokenTree::Group(group) => mentions(group.stream(), unnameable),
+        _ => false,
+    })
+}

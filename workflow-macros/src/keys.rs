@@ -1,0 +1,161 @@
+//! Reads `key` and `key = value` lists. Which keys there are, and what their values mean, is the caller's
+//! business. A mistake in one entry does not hide those in the next.
+
+use std::fmt::Display;
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{Attribute, Error, LitInt, LitStr, Meta, Result, Token, Type};
+
+use crate::mistakes::Mistakes;
+
+/// The keys one attribute knows, and those it was given so far.
+pub(crate) struct Keys {
+    valid: &'static [&'static str],
+    seen: Vec<Ident>,
+}
+
+impl Keys {
+    /// No key given yet.
+    pub(crate) fn new(valid: &'static [&'static str]) -> Self {
+        Self { valid, seen: Vec::new() }
+    }
+
+    /// Reads the list of an attribute that stands on an item.
+    pub(crate) fn read_attribute(
+        &mut self,
+        attribute: &Attribute,
+        mistakes: &mut Mistakes,
+        entry: impl FnMut(&Ident, ParseStream) -> Result<()>,
+    ) {
+        match &attribute.meta {
+            Meta::Path(_) => {}
+            Meta::List(list) => self.read(list.tokens.clone(), mistakes, entry),
+            Meta::NameValue(meta) => mistakes.at(&meta.value, list_expected(attribute)),
+        }
+    }
+
+    /// Reads a list; `entry` gets each known key, and the input behind it.
+    pub(crate) fn read(
+        &mut self,
+        list: TokenStream,
+        mistakes: &mut Mistakes,
+        mut entry: impl FnMut(&Ident, ParseStream) -> Result<()>,
+    ) {
+        let parser = |input: ParseStream| {
+            while !input.is_empty() {
+                let read = self.read_entry(input, &mut entry);
+                if mistakes.catch(read).is_none() {
+                    skip_entry(input)?;
+                }
+                input.parse::<Option<Token![,]>>()?;
+            }
+            Ok(())
+        };
+        let read = parser.parse2(list);
+        mistakes.catch(read);
+    }
+
+    fn read_entry(
+        &mut self,
+        input: ParseStream,
+        entry: &mut impl FnMut(&Ident, ParseStream) -> Result<()>,
+    ) -> Result<()> {
+        let key = input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), self.expected()))?;
+        if !self.valid.iter().any(|valid| key == valid) {
+            return Err(Error::new(key.span(), format!("unknown key `{key}`: {}", self.expected())));
+        }
+        if self.seen.contains(&key) {
+            return Err(Error::new(key.span(), format!("`{key}` is given twice: write it once")));
+        }
+        self.seen.push(key.clone());
+        entry(&key, input)?;
+        if input.is_empty() || input.peek(Token![,]) { Ok(()) } else { Err(no_value_expected(&key, input)) }
+    }
+
+    fn expected(&self) -> String {
+        let valid: Vec<_> = self.valid.iter().map(|key| format!("`{key}`")).collect();
+        match &valid[..] {
+            [only] => format!("write {only}, which is all there is"),
+            all => format!("write one of {}", all.join(", ")),
+        }
+    }
+}
+
+fn list_expected(attribute: &Attribute) -> String {
+    let name = attribute.path().segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    format!("`{name}` takes a list: write `#[{name}(…)]`")
+}
+
+fn skip_entry(input: ParseStream) -> Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+fn no_value_expected(key: &Ident, input: ParseStream) -> Error {
+    if input.peek(Token![=]) || input.peek(syn::token::Paren) {
+        return Error::new(key.span(), format!("`{key}` takes no value: write `{key}`"));
+    }
+    input.error(format!("expected `,` after `{key}`"))
+}
+
+/// Steps over the `=` before a value; `example` shows what one looks like.
+pub(crate) fn assign(key: &Ident, example: &str, input: ParseStream) -> Result<()> {
+    let assigned = input.parse::<Option<Token![=]>>()?.is_some();
+    if assigned && !input.is_empty() && !input.peek(Token![,]) {
+        return Ok(());
+    }
+    Err(Error::new(key.span(), format!("`{key}` needs a value: write `{key} = {example}`")))
+}
+
+/// The error of a value of the wrong kind, on the value.
+pub(crate) fn wrong_value(input: ParseStream, message: impl Display) -> Error {
+    input.fork().parse::<TokenTree>().map_or_else(|error| error, |value| Error::new_spanned(value, &message))
+}
+
+/// A text.
+pub(crate) fn text(key: &Ident, example: &str, input: ParseStream) -> Result<LitStr> {
+    assign(key, example, input)?;
+    if input.peek(LitStr) {
+        return input.parse();
+    }
+    Err(wrong_value(input, format!("`{key}` takes a text: write `{key} = {example}`")))
+}
+
+/// A text that can be a wire name: not empty, nothing in it that a log line would garble.
+pub(crate) fn name(key: &Ident, example: &str, input: ParseStream) -> Result<LitStr> {
+    let text = text(key, example, input)?;
+    let value = text.value();
+    if value.is_empty() {
+        return Err(Error::new(text.span(), format!("a name cannot be empty: write `{key} = {example}`")));
+    }
+    if value.chars().any(|char| char.is_whitespace() || char.is_control()) {
+        let message = format!("a name has no spaces or control characters: write it like `{key} = {example}`");
+        return Err(Error::new(text.span(), message));
+    }
+    Ok(text)
+}
+
+/// A whole number from 1.
+pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
+    assign(key, "3", input)?;
+    if !input.peek(LitInt) {
+        return Err(wrong_value(input, format!("`{key}` takes a whole number: write `{key} = 3`")));
+    }
+    let number: LitInt = input.parse()?;
+    match number.base10_parse() {
+        Ok(0) => Err(Error::new(number.span(), format!("`{key} = 0` would never run the step: write 1 or more"))),
+        Ok(count) => Ok(count),
+        Err(_) => Err(Error::new(number.span(), format!("`{key}` takes a whole number up to {}", u32::MAX))),
+    }
+}
+
+/// A type.
+pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type> {
+    assign(key, example, input)?;
+    let wrong = wrong_value(input, format!("`{key}` takes a type: write `{key} = {example}`"));
+    input.parse().map_err(|_| wrong)
+}

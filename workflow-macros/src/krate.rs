@@ -1,0 +1,36 @@
+//! The path to the library in generated code: `::workflow_core`, or what `crate = …` says.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::parse::ParseStream;
+use syn::{LitStr, Path, Result, parse_quote};
+
+use crate::keys;
+
+/// `path::__private`, through which generated code reaches everything it needs.
+pub(crate) struct Krate(Path);
+
+impl Default for Krate {
+    fn default() -> Self {
+        Self(parse_quote!(::workflow_core))
+    }
+}
+
+impl Krate {
+    /// Reads the value of the key `crate`: a path, or a text that holds one.
+    pub(crate) fn parse_value(key: &Ident, input: ParseStream) -> Result<Self> {
+        keys::assign(key, "some::path", input)?;
+        if input.peek(LitStr) {
+            return input.parse::<LitStr>()?.parse_with(Path::parse_mod_style).map(Self);
+        }
+        let wrong = keys::wrong_value(input, "`crate` takes a path: write `crate = some::path`");
+        Path::parse_mod_style(input).map(Self).map_err(|_| wrong)
+    }
+}
+
+impl ToTokens for Krate {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let path = &self.0;
+        tokens.extend(quote!(#path::__private));
+    }
+}

@@ -1,0 +1,124 @@
+//! The attribute and derive macros of `workflow-core`, which re-exports them: depend on that crate.
+//!
+//! Nothing is decided here. A macro reads syntax and emits data plus a thin shim; what a parameter or a
+//! return type means is found by the compiler, through the traits that its type implements.
+
+use proc_macro::TokenStream;
+
+mod docs;
+mod event;
+mod event_set;
+mod function;
+mod keys;
+mod krate;
+mod lifetimes;
+mod mistakes;
+mod place;
+mod precondition;
+mod usable;
+mod workflow;
+
+/// Makes a type an event, with the roles given in `#[event(…)]`.
+///
+/// | key | meaning |
+/// |---|---|
+/// | `start` | opens a run |
+/// | `stop` | ends its run |
+/// | `display` | is shown to people; on its own it never drives a step |
+/// | `external` | may be sent into a run from outside |
+/// | `control` | drives steps; the default, needed only to say so beside `display` |
+/// | `request`, `reply = Type` | asks the outside and waits for a reply of that type |
+/// | `name = "…"` | the stable wire name; by default the type's own |
+/// | `crate = path` | where the library is, if not at `::workflow_core` |
+///
+/// ```ignore
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(start, display, name = "shop.order")]
+/// struct Order {
+///     lines: Vec<String>,
+/// }
+/// ```
+#[proc_macro_derive(Event, attributes(event))]
+pub fn derive_event(item: TokenStream) -> TokenStream {
+    event::expand(item.into()).into()
+}
+
+/// Makes an enum "either of" several events, as an input and as an output.
+///
+/// Every variant holds one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]`
+/// says where the library is, if not at `::workflow_core`.
+///
+/// ```ignore
+/// #[derive(Debug, EventSet)]
+/// enum Graded {
+///     Enough(Enough),
+///     Short(Arc<Short>),
+/// }
+/// ```
+#[proc_macro_derive(EventSet, attributes(event_set))]
+pub fn derive_event_set(item: TokenStream) -> TokenStream {
+    event_set::expand(item.into()).into()
+}
+
+/// Makes the `#[step]` methods of an impl block a workflow.
+///
+/// | key | meaning |
+/// |---|---|
+/// | `output = Type` | what a run ends with, where several stop events can end it: an `EventSet` enum of them |
+/// | `name = "…"` | the stable name; by default the type's own |
+/// | `crate = path` | where the library is, if not at `::workflow_core` |
+///
+/// ```ignore
+/// #[workflow]
+/// impl Greeter {
+///     #[step]
+///     async fn greet(&self, greet: &Greet) -> Greeting {
+///         Greeting(format!("Hello, {}!", greet.name))
+///     }
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    workflow::expand(arguments.into(), item.into()).into()
+}
+
+/// Marks a method of a `#[workflow]` impl block as a step: its parameters say when it runs, its return type
+/// what it emits.
+///
+/// | key | meaning |
+/// |---|---|
+/// | `precondition = path` | is asked before each execution: a `#[precondition]` method or free function |
+/// | `max_executions = N` | at most so many executions |
+/// | `concurrency = N` | at most so many at a time |
+/// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
+/// | `spawn` | every execution is a task of its own |
+/// | `reruns` | is meant to run again for later arrivals |
+/// | `loops` | may emit what it takes |
+/// | `name = "…"` | the stable name; by default the method's own |
+///
+/// ```ignore
+/// #[step(precondition = rerank_done, max_executions = 3)]
+/// async fn respond(&self, question: &Question, reranked: Option<&Reranked>) -> Answer { … }
+/// ```
+#[proc_macro_attribute]
+pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    workflow::stray_step(item.into()).into()
+}
+
+/// Marks a function as a precondition: it is asked whether a step that has all it needs should run now.
+///
+/// Sync or async; a free function, or in a `#[workflow]` impl block a method with or without `&self`. Its
+/// parameters are found by type among the step's inputs and the injectables. It returns `bool`, or
+/// `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` says where the library is, if not
+/// at `::workflow_core`.
+///
+/// ```ignore
+/// #[precondition]
+/// fn rerank_done(config: &Config<Settings>, reranked: Option<&Reranked>) -> bool {
+///     !config.rerank || reranked.is_some()
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    precondition::expand(arguments.into(), item.into()).into()
+}

@@ -1,0 +1,84 @@
+//! `#[precondition]` on its own: a free function becomes a type of the same name too, so that
+//! `precondition = path::to::it` finds both what it takes and how to ask it. Methods of a workflow are read
+//! by `#[workflow]`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::ext::IdentExt as _;
+use syn::{Error, ItemFn};
+
+use crate::function::Function;
+use crate::function::signature::validate_precondition;
+use crate::keys::Keys;
+use crate::krate::Krate;
+use crate::mistakes::Mistakes;
+
+const STRAY: &str = "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
+
+/// Parse, validate, generate. With mistakes the function is emitted as it stands.
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut mistakes = Mistakes::default();
+    let krate = krate(arguments, &mut mistakes);
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        mistakes.push(Error::new(Span::call_site(), STRAY));
+        return quote!(#item #mistakes);
+    };
+    if function.sig.receiver().is_some() {
+        mistakes.push(Error::new(Span::call_site(), STRAY));
+    } else {
+        validate_precondition(&function.sig, &mut mistakes);
+    }
+    let implementation = if mistakes.is_empty() { implement(&krate, &function) } else { fallback(&krate, &function) };
+    quote!(#item #implementation #mistakes)
+}
+
+fn krate(arguments: TokenStream, mistakes: &mut Mistakes) -> Krate {
+    let mut krate = Krate::default();
+    Keys::new(&["crate"]).read(arguments, mistakes, |key, input| {
+        krate = Krate::parse_value(key, input)?;
+        Ok(())
+    });
+    krate
+}
+
+fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
+    let function = Function::of(&item.sig, &item.sig.generics);
+    let ident = function.ident();
+    let call = Ident::new("call", Span::mixed_site());
+    let check = function.check(krate, &quote!(#ident), &call, &call);
+    shadow(krate, item, &function.inputs(krate), &call, &check)
+}
+
+/// Answers no, so that the steps which name the precondition are not reported as well.
+fn fallback(krate: &Krate, item: &ItemFn) -> TokenStream {
+    if item.sig.receiver().is_some() {
+        return TokenStream::new();
+    }
+    let call = Ident::new("_call", Span::mixed_site());
+    let check = quote!(#krate::Check::Answered(#krate::Ok(false)));
+    shadow(krate, item, &quote!(&[]), &call, &check)
+}
+
+/// The type beside the function. It lives among the types and the function among the values, so one `use`
+/// imports both; its name is not the user's choice, and it is never made.
+fn shadow(krate: &Krate, item: &ItemFn, inputs: &TokenStream, call: &Ident, check: &TokenStream) -> TokenStream {
+    let (vis, mut ident) = (&item.vis, item.sig.ident.clone());
+    let name = ident.unraw().to_string();
+    ident.set_span(ident.span().resolved_at(Span::mixed_site()));
+    quote! {
+        #[doc(hidden)]
+        #[derive(::core::fmt::Debug)]
+        #[non_exhaustive]
+        #vis enum #ident {}
+
+        #[automatically_derived]
+        impl #krate::Precondition for #ident {
+            const NAME: &'static str = #name;
+            const INPUTS: &'static [#krate::InputSpec] = #inputs;
+
+            fn check(#call: #krate::StepCall) -> #krate::Check {
+                #check
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Types that stand in for themselves only if they can. A type that cannot stand where it is used is reported
+//! where the table names it; everywhere else generated code goes through one of these, which makes something
+//! harmless of it. Which is which, the compiler finds out.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Generics, Type};
+
+use crate::krate::Krate;
+
+/// Where a type stands, and so which trait it needs.
+#[derive(Clone, Copy)]
+pub(crate) enum Use {
+    Input,
+    Output,
+    Member,
+}
+
+impl Use {
+    /// The stand-in for the type.
+    pub(crate) fn of(self, krate: &Krate, ty: &Type) -> TokenStream {
+        let (wrapper, answer) = match self {
+            Self::Input => (quote!(AsInput), quote!(IS_INPUT)),
+            Self::Output => (quote!(AsOutput), quote!(IS_OUTPUT)),
+            Self::Member => (quote!(AsMember), quote!(IS_MEMBER)),
+        };
+        quote!(#krate::#wrapper::<#ty, { use #krate::Unusable as _; #krate::Kind::<#ty>::#answer }>)
+    }
+}
+
+/// Whether constants can ask what a type is: not where it may depend on a parameter.
+pub(crate) fn is_generic(generics: &Generics) -> bool {
+    generics.type_params().next().is_some() || generics.const_params().next().is_some()
+}

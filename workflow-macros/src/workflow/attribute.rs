@@ -1,0 +1,78 @@
+//! What stands in `#[step(…)]`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::parse::ParseStream;
+use syn::{Attribute, Error, LitStr, Path, Result};
+
+use crate::keys::{self, Keys};
+use crate::mistakes::Mistakes;
+
+const KEYS: &[&str] =
+    &["precondition", "max_executions", "concurrency", "on_error", "spawn", "reruns", "loops", "name"];
+
+/// The attribute's values.
+#[derive(Default)]
+pub(crate) struct StepAttribute {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) precondition: Option<Path>,
+    /// Whether a precondition is given whose path could not be read.
+    pub(crate) precondition_unclear: bool,
+    pub(crate) reruns: bool,
+    /// The calls that turn the default policy into the step's.
+    pub(crate) policy: Vec<TokenStream>,
+}
+
+/// Reads them.
+pub(crate) fn parse(attribute: &Attribute, mistakes: &mut Mistakes) -> StepAttribute {
+    let mut values = StepAttribute::default();
+    Keys::new(KEYS).read_attribute(attribute, mistakes, |key, input| values.set(key, input));
+    values
+}
+
+impl StepAttribute {
+    fn set(&mut self, key: &Ident, input: ParseStream) -> Result<()> {
+        match key.to_string().as_str() {
+            "name" => self.name = Some(keys::name(key, "\"respond\"", input)?),
+            "precondition" => {
+                self.precondition_unclear = true;
+                self.precondition = Some(path(key, input)?);
+                self.precondition_unclear = false;
+            }
+            "max_executions" | "concurrency" => {
+                let count = keys::count(key, input)?;
+                self.adjust(&key.to_string(), &quote!(#count));
+            }
+            "on_error" => self.set_on_error(key, input)?,
+            flag => {
+                self.reruns |= flag == "reruns";
+                self.adjust(flag, &TokenStream::new());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_on_error(&mut self, key: &Ident, input: ParseStream) -> Result<()> {
+        let reaction = keys::text(key, "\"continue\"", input)?;
+        match reaction.value().as_str() {
+            "continue" => self.adjust("continue_on_error", &TokenStream::new()),
+            "fail" => {}
+            other => {
+                let message = format!("unknown reaction `{other}`: write `\"continue\"` or `\"fail\"`");
+                return Err(Error::new(reaction.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn adjust(&mut self, method: &str, argument: &TokenStream) {
+        let method = Ident::new(method, Span::call_site());
+        self.policy.push(quote!(.#method(#argument)));
+    }
+}
+
+fn path(key: &Ident, input: ParseStream) -> Result<Path> {
+    keys::assign(key, "ready", input)?;
+    let wrong = keys::wrong_value(input, "`precondition` takes the path of a function: write `precondition = ready`");
+    input.parse().map_err(|_| wrong)
+}

@@ -1,0 +1,61 @@
+//! The impl block, taken apart: the block that is emitted, and the attributes of ours that stood in it.
+
+use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, parse_quote};
+
+/// An impl block without our attributes, and the methods that carried them.
+pub(crate) struct Block {
+    pub(crate) item: ItemImpl,
+    pub(crate) marked: Vec<Marked>,
+}
+
+/// A method that carried attributes of ours.
+pub(crate) struct Marked {
+    index: usize,
+    pub(crate) steps: Vec<Attribute>,
+    pub(crate) preconditions: Vec<Attribute>,
+}
+
+/// Takes our attributes out of the block.
+pub(crate) fn parse(mut item: ItemImpl) -> Block {
+    let items = item.items.iter_mut().enumerate();
+    let marked = items.filter_map(|(index, item)| match item {
+        ImplItem::Fn(method) => mark(index, method),
+        _ => None,
+    });
+    let marked = marked.collect();
+    Block { item, marked }
+}
+
+impl Block {
+    /// The method that was marked so.
+    pub(crate) fn method(&self, marked: &Marked) -> &ImplItemFn {
+        match &self.item.items[marked.index] {
+            ImplItem::Fn(method) => method,
+            _ => unreachable!("only methods are marked"),
+        }
+    }
+
+    /// The methods without a mark, which belong to the user alone.
+    pub(crate) fn has_method(&self, name: &syn::Ident) -> bool {
+        self.item.items.iter().any(|item| matches!(item, ImplItem::Fn(method) if method.sig.ident == *name))
+    }
+}
+
+fn mark(index: usize, method: &mut ImplItemFn) -> Option<Marked> {
+    let steps = take(&mut method.attrs, "step");
+    let preconditions = take(&mut method.attrs, "precondition");
+    if !steps.is_empty() {
+        // A step is async whether or not it waits, and has a parameter for all it needs. A level that the user
+        // sets stands behind these, and wins.
+        method.attrs.insert(0, parse_quote!(#[allow(clippy::unused_async, clippy::too_many_arguments)]));
+    }
+    let marked = !steps.is_empty() || !preconditions.is_empty();
+    marked.then_some(Marked { index, steps, preconditions })
+}
+
+fn take(attributes: &mut Vec<Attribute>, name: &str) -> Vec<Attribute> {
+    let ours = |attribute: &mut Attribute| {
+        attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
+    };
+    attributes.extract_if(.., ours).collect()
+}

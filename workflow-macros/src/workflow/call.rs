@@ -1,0 +1,81 @@
+//! The shims: call the step of a row, ask its precondition.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::definition::{Asked, Definition, Step};
+use super::generate::Shim;
+use super::graph;
+use crate::function::Function;
+use crate::krate::Krate;
+use crate::place::Place;
+
+/// `Workflow::call`.
+pub(crate) fn call(definition: &Definition) -> TokenStream {
+    let (krate, shim) = (definition.krate(), Shim::new());
+    let arms = definition.steps.iter().enumerate().map(|(row, step)| {
+        let body = started(krate, &shim, &step.method.function);
+        quote!(#row => #body)
+    });
+    let (step, absent) = (&shim.step, absent(krate));
+    let body = quote!(match #step { #(#arms)* _ => #absent });
+    shim.function(definition, "call", "StepFuture", &body)
+}
+
+/// The future of one step.
+fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
+    let Shim { this, call, .. } = shim;
+    let bindings = function.bindings(krate, call);
+    let ident = function.ident();
+    let called = function.called(krate, &quote!(Self::#ident), this);
+    let output = function.output_place().local("output");
+    let clone = cloned(krate, shim, function);
+    let committed = function.committed(krate, &output);
+    let future = function.boxed(krate, &quote!(#bindings let #output = #called; #call.commit(#committed)));
+    quote!({ #clone #future })
+}
+
+fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
+    let this = &shim.this;
+    function.signature.receiver().map(|_| quote!(let #this = #krate::Arc::clone(#this);))
+}
+
+fn absent(krate: &Krate) -> TokenStream {
+    quote! {
+        #krate::Box::pin(async move {
+            #krate::Result::Err(#krate::StepError::permanent("the workflow has no step in this row"))
+        })
+    }
+}
+
+/// `Workflow::check`.
+pub(crate) fn check(definition: &Definition) -> TokenStream {
+    let (krate, shim) = (definition.krate(), Shim::new());
+    let arms = definition.steps.iter().enumerate().filter_map(|(row, step)| {
+        let asked = asked(definition, &shim, step)?;
+        Some(quote!(#row => #asked))
+    });
+    let (step, warnings) = (&shim.step, graph::warnings(definition));
+    let body = quote! {
+        #warnings
+        match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
+    };
+    shim.function(definition, "check", "Check", &body)
+}
+
+fn asked(definition: &Definition, shim: &Shim, step: &Step) -> Option<TokenStream> {
+    let (krate, call) = (definition.krate(), &shim.call);
+    Some(match definition.asked(step)? {
+        Asked::Free(path) => {
+            let check = Place::of(path).associated(path, quote!(#krate::Precondition), "check");
+            quote!({ #check(#call) })
+        }
+        Asked::Method(method) => {
+            let function = &method.function;
+            let ident = function.ident();
+            let clone = cloned(krate, shim, function).filter(|_| function.is_async());
+            let check = function.check(krate, &quote!(Self::#ident), &shim.this, call);
+            quote!({ #clone #check })
+        }
+    })
+}

@@ -1,0 +1,139 @@
+//! What the impl block declares: its steps and preconditions, in order.
+
+use syn::ext::IdentExt as _;
+use syn::{Attribute, Generics, ImplItemFn, ItemImpl, Path, Type};
+
+use super::arguments::Arguments;
+use super::attribute::{self, StepAttribute};
+use super::block::{Block, Marked};
+use crate::docs;
+use crate::function::Function;
+use crate::krate::Krate;
+use crate::mistakes::Mistakes;
+
+/// A workflow as its author wrote it.
+pub(crate) struct Definition<'a> {
+    pub(crate) block: &'a Block,
+    pub(crate) arguments: &'a Arguments,
+    pub(crate) steps: Vec<Step<'a>>,
+    pub(crate) preconditions: Vec<Method<'a>>,
+}
+
+/// A method and its signature.
+pub(crate) struct Method<'a> {
+    pub(crate) attributes: &'a [Attribute],
+    pub(crate) function: Function<'a>,
+}
+
+/// A step.
+pub(crate) struct Step<'a> {
+    pub(crate) method: Method<'a>,
+    pub(crate) attribute: StepAttribute,
+}
+
+/// Who is asked before a step runs.
+pub(crate) enum Asked<'a> {
+    /// A method of the same block.
+    Method(&'a Method<'a>),
+    /// A free function, found by its path.
+    Free(&'a Path),
+}
+
+/// Reads the block.
+pub(crate) fn parse<'a>(block: &'a Block, arguments: &'a Arguments, mistakes: &mut Mistakes) -> Definition<'a> {
+    let mut definition = Definition { block, arguments, steps: Vec::new(), preconditions: Vec::new() };
+    for marked in &block.marked {
+        reject_surplus(marked, mistakes);
+        let method = Method::of(block.method(marked), &block.item.generics);
+        match (&marked.steps[..], &marked.preconditions[..]) {
+            ([first, ..], _) => {
+                let attribute = attribute::parse(first, mistakes);
+                definition.steps.push(Step { method, attribute });
+            }
+            (_, attributes) => {
+                reject_arguments(attributes, mistakes);
+                definition.preconditions.push(method);
+            }
+        }
+    }
+    definition
+}
+
+fn reject_surplus(marked: &Marked, mistakes: &mut Mistakes) {
+    if let ([_, ..], [precondition, ..]) = (&marked.steps[..], &marked.preconditions[..]) {
+        let message = "a method is a step or a precondition: leave out `#[step]` or `#[precondition]`";
+        mistakes.at(precondition, message);
+    }
+    let repeated = marked.steps.iter().skip(1).chain(marked.preconditions.iter().skip(1));
+    for attribute in repeated {
+        mistakes.at(attribute, "this attribute is given twice: write it once");
+    }
+}
+
+fn reject_arguments(attributes: &[Attribute], mistakes: &mut Mistakes) {
+    for list in attributes.iter().filter_map(|attribute| attribute.meta.require_list().ok()) {
+        mistakes.at(&list.tokens, "`#[precondition]` on a method takes nothing: write `#[precondition]`");
+    }
+}
+
+impl<'a> Definition<'a> {
+    /// The impl block.
+    pub(crate) fn item(&self) -> &'a ItemImpl {
+        &self.block.item
+    }
+
+    /// The path to the library.
+    pub(crate) fn krate(&self) -> &'a Krate {
+        &self.arguments.krate
+    }
+
+    /// The workflow's type.
+    pub(crate) fn self_ty(&self) -> &'a Type {
+        &self.item().self_ty
+    }
+
+    /// The workflow's stable name.
+    pub(crate) fn name(&self) -> String {
+        match (&self.arguments.name, self.self_ty()) {
+            (Some(name), _) => name.value(),
+            (None, Type::Path(path)) => path.path.segments.last().map_or_else(String::new, |last| last.ident.unraw().to_string()),
+            (None, ty) => quote::quote!(#ty).to_string(),
+        }
+    }
+
+    /// Who is asked before the step runs, if anyone.
+    pub(crate) fn asked(&self, step: &'a Step) -> Option<Asked<'_>> {
+        let path = step.attribute.precondition.as_ref()?;
+        let of_block = |name| self.preconditions.iter().find(|method| method.function.ident() == name);
+        Some(associated(path).and_then(of_block).map_or(Asked::Free(path), Asked::Method))
+    }
+}
+
+/// The name of a function of the block, if the path can mean one: `ready` or `Self::ready`.
+pub(crate) fn associated(path: &Path) -> Option<&syn::Ident> {
+    let segments: Vec<_> = path.segments.iter().collect();
+    match &segments[..] {
+        [only] => Some(&only.ident),
+        [own, last] if own.ident == "Self" => Some(&last.ident),
+        _ => None,
+    }
+}
+
+impl<'a> Method<'a> {
+    fn of(method: &'a ImplItemFn, generics: &Generics) -> Self {
+        Self { attributes: &method.attrs, function: Function::of(&method.sig, generics) }
+    }
+}
+
+impl Step<'_> {
+    /// The step's stable name.
+    pub(crate) fn name(&self) -> String {
+        let own = || self.method.function.ident().unraw().to_string();
+        self.attribute.name.as_ref().map_or_else(own, syn::LitStr::value)
+    }
+
+    /// The step's doc comment.
+    pub(crate) fn description(&self) -> String {
+        docs::text(self.method.attributes)
+    }
+}

@@ -1,0 +1,75 @@
+//! The impl of `Workflow`, and what is checked beside it.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Attribute;
+
+use super::definition::Definition;
+use super::{call, graph, output, table};
+
+/// Table, shim and checks.
+pub(crate) fn workflow(definition: &Definition) -> TokenStream {
+    let krate = definition.krate();
+    let table = table::table(definition);
+    let (call, check) = (call::call(definition), call::check(definition));
+    let output = output::output(definition);
+    let body = quote! {
+        #output
+        const TABLE: &'static #krate::TableSpec = #table;
+        #call
+        #check
+    };
+    let implementation = implement(definition, &body);
+    let checks = graph::checks(definition);
+    quote!(#implementation #checks)
+}
+
+/// `impl Workflow` with this body. Lint levels that the user set for the block hold for it too.
+pub(crate) fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
+    let (krate, self_ty) = (definition.krate(), definition.self_ty());
+    let (impl_generics, _, where_clause) = definition.item().generics.split_for_impl();
+    let levels = definition.item().attrs.iter().filter_map(level);
+    quote! {
+        #[automatically_derived]
+        #(#levels)*
+        impl #impl_generics #krate::Workflow for #self_ty #where_clause {
+            #body
+        }
+    }
+}
+
+/// `#[allow(…)]`, also for `#[expect(…)]`: what is expected need not happen in both impls.
+fn level(attribute: &Attribute) -> Option<TokenStream> {
+    let list = attribute.meta.require_list().ok()?;
+    let silences = list.path.is_ident("allow") || list.path.is_ident("expect");
+    let tokens = &list.tokens;
+    silences.then(|| quote!(#[allow(#tokens)]))
+}
+
+/// The parameters of a shim, which no code of the user can see.
+pub(crate) struct Shim {
+    pub(crate) this: Ident,
+    pub(crate) step: Ident,
+    pub(crate) call: Ident,
+}
+
+impl Shim {
+    /// Their names.
+    pub(crate) fn new() -> Self {
+        let name = |name| Ident::new(name, Span::mixed_site());
+        Self { this: name("this"), step: name("step"), call: name("call") }
+    }
+
+    /// A function of the trait that goes by the step's row.
+    pub(crate) fn function(&self, definition: &Definition, name: &str, returns: &str, body: &TokenStream) -> TokenStream {
+        let Self { this, step, call } = self;
+        let krate = definition.krate();
+        let name = Ident::new(name, Span::call_site());
+        let returns = Ident::new(returns, Span::call_site());
+        quote_spanned! {Span::mixed_site()=>
+            fn #name(#this: &#krate::Arc<Self>, #step: usize, #call: #krate::StepCall) -> #krate::#returns {
+                #body
+            }
+        }
+    }
+}

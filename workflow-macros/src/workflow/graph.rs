@@ -1,0 +1,66 @@
+//! One constant per place where the graph can be wrong. The library evaluates the rules; here each is only
+//! given the token that its message belongs on.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Type;
+
+use super::definition::{Asked, Definition, Step};
+use crate::place::Place;
+use crate::usable;
+
+/// The checks of a workflow, each reported at its place. A generic workflow has no one table to look at
+/// before its parameters are known; the library checks it when an engine is built.
+pub(crate) fn checks(definition: &Definition) -> TokenStream {
+    if usable::is_generic(&definition.item().generics) {
+        return TokenStream::new();
+    }
+    let steps = definition.steps.iter().enumerate();
+    let steps = steps.map(|(row, step)| step_checks(definition, row, step));
+    let whole = check(definition, Place::of(definition.self_ty()), "workflow", &[]);
+    quote!(#(#steps)* #whole)
+}
+
+fn step_checks(definition: &Definition, row: usize, step: &Step) -> TokenStream {
+    let function = &step.method.function;
+    let inputs = each(definition, "input", row, &function.parameters);
+    let name = check(definition, Place::of(function.ident()), "step", &[row]);
+    let output = check(definition, function.output_place(), "output", &[row]);
+    let one_stop = definition.arguments.output.is_none();
+    let stop = one_stop.then(|| check(definition, function.output_place(), "only_stop", &[row]));
+    let precondition = definition.asked(step).map(|asked| match asked {
+        Asked::Method(method) => each(definition, "precondition", row, &method.function.parameters),
+        Asked::Free(path) => check(definition, Place::of(path), "preconditions", &[row]),
+    });
+    quote!(#inputs #name #output #stop #precondition)
+}
+
+fn each(definition: &Definition, rule: &str, row: usize, parameters: &[Type]) -> TokenStream {
+    let places = parameters.iter().map(Place::of).enumerate();
+    places.map(|(index, place)| check(definition, place, rule, &[row, index])).collect()
+}
+
+fn check(definition: &Definition, place: Place, rule: &str, indexes: &[usize]) -> TokenStream {
+    let (krate, self_ty) = (definition.krate(), definition.self_ty());
+    let rule = place.path(quote!(#krate::check), rule);
+    let call = place.call(rule, quote!(<#self_ty as #krate::Workflow>::TABLE #(, #indexes)*));
+    quote!(const _: () = #call;)
+}
+
+/// A deprecated call for each parameter that may run its step more often than meant; which those are, the
+/// library tells by their type. Nothing of it is ever called.
+pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
+    let krate = definition.krate();
+    let watched = |step: &&Step| !step.attribute.reruns && step.attribute.precondition.is_none();
+    let watched = definition.steps.iter().filter(watched).flat_map(|step| &step.method.function.parameters);
+    let calls: Vec<_> = watched.map(|ty| warning(definition, ty)).collect();
+    let body = quote!({ use #krate::warn::Quiet as _; #(#calls;)* });
+    (!calls.is_empty()).then(|| quote!(let _ = || #body;))
+}
+
+fn warning(definition: &Definition, ty: &Type) -> TokenStream {
+    let krate = definition.krate();
+    let place = Place::of(ty);
+    let check = place.generic(quote!(#krate::warn::Rerun), ty, "check");
+    place.call(check, TokenStream::new())
+}

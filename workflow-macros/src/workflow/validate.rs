@@ -1,0 +1,90 @@
+//! The rules a workflow must keep, as far as syntax can tell. What types mean, the compiler finds out.
+
+use proc_macro2::Ident;
+
+use super::definition::{Asked, Definition, Method, Step, associated};
+use crate::function::signature::{validate_precondition, validate_step};
+use crate::mistakes::Mistakes;
+
+/// Reports every mistake in the block.
+pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
+    validate_block(definition, mistakes);
+    for step in &definition.steps {
+        validate_step(step.method.function.signature, mistakes);
+        reject_cfg(&step.method, mistakes);
+        validate_precondition_path(definition, step, mistakes);
+    }
+    for precondition in &definition.preconditions {
+        validate_precondition(precondition.function.signature, mistakes);
+        reject_cfg(precondition, mistakes);
+    }
+    reject_twins(&definition.steps, mistakes);
+    reject_unused(definition, mistakes);
+}
+
+fn validate_block(definition: &Definition, mistakes: &mut Mistakes) {
+    let (item, self_ty) = (definition.item(), definition.self_ty());
+    if let Some((path, _)) = &item.trait_ {
+        mistakes.at(path, "a workflow is an impl block of its own: write `impl TheWorkflow`, without a trait");
+    }
+    for lifetime in item.generics.lifetimes() {
+        let message = format!("a workflow owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
+        mistakes.at(lifetime, message);
+    }
+    if definition.steps.is_empty() {
+        mistakes.at(self_ty, "the workflow has no steps: write `#[step]` above an async method");
+    }
+}
+
+fn reject_cfg(method: &Method, mistakes: &mut Mistakes) {
+    for cfg in method.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")) {
+        let message = "a method of the table cannot be conditional: move `#[cfg(…)]` to the impl block, one per configuration";
+        mistakes.at(cfg, message);
+    }
+}
+
+fn validate_precondition_path(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
+    let Some(Asked::Free(path)) = definition.asked(step) else { return };
+    let Some(name) = associated(path) else { return };
+    if definition.block.has_method(name) {
+        mistakes.at(path, format!("`{name}` is not a precondition: write `#[precondition]` above it"));
+    } else if path.segments.len() == 2 {
+        mistakes.at(path, format!("no precondition `{name}` in this impl block: add it, or name a free function"));
+    }
+}
+
+fn reject_twins(steps: &[Step], mistakes: &mut Mistakes) {
+    for (index, step) in steps.iter().enumerate() {
+        let name = step.name();
+        let twin = steps[..index].iter().find(|earlier| earlier.name() == name);
+        // The compiler itself reports two methods of one name.
+        if twin.is_some_and(|twin| ident(twin) != ident(step)) {
+            let message = format!("two steps are named `{name}`: give this one another name, `#[step(name = \"…\")]`");
+            match &step.attribute.name {
+                Some(name) => mistakes.at(name, message),
+                None => mistakes.at(ident(step), message),
+            }
+        }
+    }
+}
+
+fn ident<'a>(step: &Step<'a>) -> &'a Ident {
+    step.method.function.ident()
+}
+
+fn reject_unused(definition: &Definition, mistakes: &mut Mistakes) {
+    if definition.steps.iter().any(|step| step.attribute.precondition_unclear) {
+        return;
+    }
+    let named = |name: &Ident| {
+        let paths = definition.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());
+        paths.filter_map(associated).any(|path| path == name)
+    };
+    for precondition in &definition.preconditions {
+        let name = precondition.function.ident();
+        if !named(name) {
+            let message = format!("precondition `{name}` is used by no step: write `#[step(precondition = {name})]`");
+            mistakes.at(name, message);
+        }
+    }
+}
