@@ -66,3 +66,5 @@ pub const fn preconditions(_: &TableSpec, _: usize) {}
 pub const fn output(_: &TableSpec, _: usize) {}
 #[track_caller]
 pub const fn workflow(_: &TableSpec) {}
+#[track_caller]
+pub const fn only_stop(_: &TableSpec, _: usize) {}

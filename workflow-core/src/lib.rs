@@ -78,6 +78,8 @@ mod explain;
 mod id;
 mod input;
 mod observe;
+#[doc(hidden)]
+pub mod kind;
 mod output;
 mod run;
 pub mod scheduler;

@@ -324,4 +324,9 @@ impl OutputRow {
     pub fn is_fan_out(&self) -> bool {
         self.fan_out.is_some()
     }
+
+    /// Which fan-out it opens, if it is one.
+    pub fn fan_out(&self) -> Option<FanOutIndex> {
+        self.fan_out
+    }
 }

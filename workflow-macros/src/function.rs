@@ -63,7 +63,8 @@ impl<'a> Function<'a> {
 
     /// What each parameter declares, as a constant slice.
     pub(crate) fn inputs(&self, krate: &Krate) -> TokenStream {
-        let specs = self.parameters.iter().map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+        let specs =
+            self.parameters.iter().map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
         quote!(&[#(#specs),*])
     }
 

@@ -133,7 +133,8 @@ pub(crate) fn name(key: &Ident, example: &str, input: ParseStream) -> Result<Lit
         return Err(Error::new(text.span(), format!("a name cannot be empty: write `{key} = {example}`")));
     }
     if value.chars().any(|char| char.is_whitespace() || char.is_control()) {
-        let message = format!("a name has no spaces or control characters: write it like `{key} = {example}`");
+        let message =
+            format!("a name has no spaces or control characters: write it like `{key} = {example}`");
         return Err(Error::new(text.span(), message));
     }
     Ok(text)
@@ -147,7 +148,9 @@ pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
     }
     let number: LitInt = input.parse()?;
     match number.base10_parse() {
-        Ok(0) => Err(Error::new(number.span(), format!("`{key} = 0` would never run the step: write 1 or more"))),
+        Ok(0) => {
+            Err(Error::new(number.span(), format!("`{key} = 0` would never run the step: write 1 or more")))
+        }
         Ok(count) => Ok(count),
         Err(_) => Err(Error::new(number.span(), format!("`{key}` takes a whole number up to {}", u32::MAX))),
     }

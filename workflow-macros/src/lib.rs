@@ -79,7 +79,7 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    workflow::expand(arguments.into(), item.into()).into()
+    workflow::expand(arguments.into(), &item.into()).into()
 }
 
 /// Marks a method of a `#[workflow]` impl block as a step: its parameters say when it runs, its return type
@@ -102,7 +102,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
-    workflow::stray_step(item.into()).into()
+    workflow::stray_step(&item.into()).into()
 }
 
 /// Marks a function as a precondition: it is asked whether a step that has all it needs should run now.
@@ -120,5 +120,5 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    precondition::expand(arguments.into(), item.into()).into()
+    precondition::expand(arguments.into(), &item.into()).into()
 }

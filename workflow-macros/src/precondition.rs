@@ -13,10 +13,11 @@ use crate::keys::Keys;
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
-const STRAY: &str = "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
+const STRAY: &str =
+    "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
 
 /// Parse, validate, generate. With mistakes the function is emitted as it stands.
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     let krate = krate(arguments, &mut mistakes);
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
@@ -28,7 +29,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     } else {
         validate_precondition(&function.sig, &mut mistakes);
     }
-    let implementation = if mistakes.is_empty() { implement(&krate, &function) } else { fallback(&krate, &function) };
+    let implementation =
+        if mistakes.is_empty() { implement(&krate, &function) } else { fallback(&krate, &function) };
     quote!(#item #implementation #mistakes)
 }
 
@@ -61,7 +63,13 @@ fn fallback(krate: &Krate, item: &ItemFn) -> TokenStream {
 
 /// The type beside the function. It lives among the types and the function among the values, so one `use`
 /// imports both; its name is not the user's choice, and it is never made.
-fn shadow(krate: &Krate, item: &ItemFn, inputs: &TokenStream, call: &Ident, check: &TokenStream) -> TokenStream {
+fn shadow(
+    krate: &Krate,
+    item: &ItemFn,
+    inputs: &TokenStream,
+    call: &Ident,
+    check: &TokenStream,
+) -> TokenStream {
     let (vis, mut ident) = (&item.vis, item.sig.ident.clone());
     let name = ident.unraw().to_string();
     ident.set_span(ident.span().resolved_at(Span::mixed_site()));

@@ -24,26 +24,26 @@ const STRAY_STEP: &str = "`#[step]` works only on methods of an impl block that 
 
 /// Parse, validate, generate. With mistakes the block is emitted without our attributes, and stays a
 /// workflow as far as the rest of the program can tell.
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let block = match syn::parse2(item.clone()) {
         Ok(Item::Impl(block)) => block,
-        Ok(_) => return unchanged(&item, &Error::new(Span::call_site(), STRAY_WORKFLOW)),
-        Err(error) => return unchanged(&item, &error),
+        Ok(_) => return unchanged(item, &Error::new(Span::call_site(), STRAY_WORKFLOW)),
+        Err(error) => return unchanged(item, &error),
     };
     let mut mistakes = Mistakes::default();
     let arguments = arguments::parse(arguments, &mut mistakes);
     let block = block::parse(block);
     let definition = definition::parse(&block, &arguments, &mut mistakes);
     validate::validate(&definition, &mut mistakes);
-    let item = &block.item;
+    let (item, names) = (&block.item, block.attribute_names());
     let implementation =
         if mistakes.is_empty() { generate::workflow(&definition) } else { fallback::workflow(&definition) };
-    quote!(#item #implementation #mistakes)
+    quote!(#item #names #implementation #mistakes)
 }
 
 /// `#[step]` where no `#[workflow]` has read it.
-pub(crate) fn stray_step(item: TokenStream) -> TokenStream {
-    unchanged(&item, &Error::new(Span::call_site(), STRAY_STEP))
+pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
+    unchanged(item, &Error::new(Span::call_site(), STRAY_STEP))
 }
 
 fn unchanged(item: &TokenStream, error: &Error) -> TokenStream {

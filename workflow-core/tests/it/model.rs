@@ -21,7 +21,7 @@ mod work;
 pub(crate) use gathers::own_events;
 pub(crate) use plan::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
-use branches::{Group, Opening, Scope, ScopeState};
+use branches::{Group, Opening, Scope};
 use work::{Execution, Question, WorkState};
 
 /// Everything that happened in one run.
@@ -155,6 +155,17 @@ impl Model {
 
     pub(crate) fn executions_of(&self, step: usize) -> u64 {
         self.executions.iter().filter(|execution| execution.call.step == step).count() as u64
+    }
+
+    /// Number, step, scope and trigger of every execution.
+    pub(crate) fn executed(&self) -> Vec<(u64, usize, u32, u64)> {
+        let calls = self.executions.iter().map(|execution| &execution.call);
+        calls.zip(1..).map(|(call, id)| (id, call.step, call.scope, call.trigger)).collect()
+    }
+
+    /// How deep the tree of scopes is; a run without branches has a depth of 1.
+    pub(crate) fn depth(&self) -> usize {
+        (0..self.scopes.len()).filter_map(|scope| Some(self.chain(u32::try_from(scope).ok()?).len())).max().unwrap_or(0)
     }
 
     pub(crate) fn surplus_of(&self, step: usize) -> u64 {

@@ -10,7 +10,8 @@ use crate::keys::{self, Keys};
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
-const KEYS: &[&str] = &["start", "stop", "display", "external", "control", "request", "reply", "name", "crate"];
+const KEYS: &[&str] =
+    &["start", "stop", "display", "external", "control", "request", "reply", "name", "crate"];
 
 /// An event as its author wrote it.
 pub(crate) struct Definition<'a> {
@@ -64,7 +65,8 @@ impl Definition<'_> {
             mistakes.at(data.union_token, "an event cannot be a union: write a struct or an enum");
         }
         for lifetime in item.generics.lifetimes() {
-            let message = format!("an event owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
+            let message =
+                format!("an event owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
             mistakes.at(lifetime, message);
         }
         self.roles.validate(mistakes);
@@ -74,7 +76,10 @@ impl Definition<'_> {
     fn validate_request(&self, mistakes: &mut Mistakes) {
         match (self.roles.given("request"), &self.reply) {
             (Some(request), None) => {
-                mistakes.at(request, "a request says what it is answered with: write `request, reply = TheReply`");
+                mistakes.at(
+                    request,
+                    "a request says what it is answered with: write `request, reply = TheReply`",
+                );
             }
             (None, Some((key, _))) => {
                 mistakes.at(key, "only a request has a reply: write `request, reply = TheReply`");

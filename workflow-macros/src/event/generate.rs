@@ -21,7 +21,8 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
         },
     );
     let control = (roles.drives_steps() || definition.unclear).then(|| control(definition));
-    let display = (roles.has("display") || definition.unclear).then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
+    let display = (roles.has("display") || definition.unclear)
+        .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
     quote!(#event #control #display)
 }
 

@@ -49,14 +49,16 @@ fn krate(item: &DeriveInput, mistakes: &mut Mistakes) -> Krate {
 }
 
 fn not_an_enum<'a>(token: impl quote::ToTokens, what: &str, mistakes: &mut Mistakes) -> Vec<Member<'a>> {
-    let message = format!("an event set is an enum, not a {what}: write `enum`, or derive `Event` for one event");
+    let message =
+        format!("an event set is an enum, not a {what}: write `enum`, or derive `Event` for one event");
     mistakes.at(token, message);
     Vec::new()
 }
 
 fn members<'a>(ident: &Ident, data: &'a DataEnum, mistakes: &mut Mistakes) -> Vec<Member<'a>> {
     if data.variants.is_empty() {
-        mistakes.at(ident, format!("`{ident}` has no variants: write one for each event, like `Found(Found)`"));
+        mistakes
+            .at(ident, format!("`{ident}` has no variants: write one for each event, like `Found(Found)`"));
     }
     data.variants.iter().filter_map(|variant| member(variant, mistakes)).collect()
 }
@@ -69,7 +71,10 @@ fn member<'a>(variant: &'a Variant, mistakes: &mut Mistakes) -> Option<Member<'a
         }
         Fields::Unit => mistakes.at(name, format!("`{name}` holds no event: write `{name}(TheEvent)`")),
         fields => {
-            mistakes.at(fields, format!("a variant holds exactly one event, without a name: write `{name}(TheEvent)`"));
+            mistakes.at(
+                fields,
+                format!("a variant holds exactly one event, without a name: write `{name}(TheEvent)`"),
+            );
         }
     }
     None
@@ -80,7 +85,8 @@ fn reject_twins(members: &[Member], mistakes: &mut Mistakes) {
     for (index, member) in members.iter().enumerate() {
         if let Some(first) = texts[..index].iter().position(|text| *text == texts[index]) {
             let first = members[first].variant;
-            mistakes.at(member.ty, format!("`{first}` holds this event already: write one variant per event"));
+            mistakes
+                .at(member.ty, format!("`{first}` holds this event already: write one variant per event"));
         }
     }
 }

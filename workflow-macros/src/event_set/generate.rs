@@ -68,7 +68,8 @@ fn from_event(definition: &Definition) -> TokenStream {
 
 fn output(definition: &Definition) -> TokenStream {
     let krate = &definition.krate;
-    let ones: Vec<_> = definition.members.iter().map(|member| declared(definition, member.ty, "Events")).collect();
+    let ones: Vec<_> =
+        definition.members.iter().map(|member| declared(definition, member.ty, "Events")).collect();
     let events = each(krate, &ones);
     let emitted = Ident::new("emitted", Span::mixed_site());
     let arms = definition.members.iter().map(|Member { variant, ty }| {

@@ -14,7 +14,9 @@ pub(crate) fn validate_step(signature: &Signature, mistakes: &mut Mistakes) {
         mistakes.at(signature.fn_token, format!("a step is async: write `async fn {name}`"));
     }
     if !signature.inputs.iter().any(|input| matches!(input, FnArg::Typed(_))) {
-        let message = format!("step `{name}` takes no event, so nothing would ever run it: add one, like `event: &TheEvent`");
+        let message = format!(
+            "step `{name}` takes no event, so nothing would ever run it: add one, like `event: &TheEvent`"
+        );
         mistakes.at(name, message);
     }
     validate(signature, "step", mistakes);
@@ -42,10 +44,14 @@ fn validate_receiver(receiver: &Receiver, what: &str, mistakes: &mut Mistakes) {
     match &receiver.kind {
         ReceiverKind::Reference(_, _, None) => {}
         ReceiverKind::Reference(_, _, Some(_)) => {
-            let message = format!("a {what} cannot change the workflow, which all executions share: write `&self`");
+            let message =
+                format!("a {what} cannot change the workflow, which all executions share: write `&self`");
             mistakes.at(receiver, message);
         }
-        _ => mistakes.at(receiver, format!("a {what} borrows the workflow, which all executions share: write `&self`")),
+        _ => mistakes.at(
+            receiver,
+            format!("a {what} borrows the workflow, which all executions share: write `&self`"),
+        ),
     }
 }
 
@@ -68,7 +74,9 @@ fn validate_generics(signature: &Signature, what: &str, mistakes: &mut Mistakes)
     let own = signature.generics.params.iter().filter(|own| !matches!(own, GenericParam::Lifetime(_)));
     for own in own {
         let message = match what {
-            "step" => "nothing says what a step's own parameter stands for: move it to the `impl`, or name a type",
+            "step" => {
+                "nothing says what a step's own parameter stands for: move it to the `impl`, or name a type"
+            }
             _ => "nothing says what a precondition's own parameter stands for: name a type",
         };
         mistakes.at(own, message);
@@ -78,7 +86,8 @@ fn validate_generics(signature: &Signature, what: &str, mistakes: &mut Mistakes)
 fn validate_types(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     for input in &signature.inputs {
         if let FnArg::Typed(parameter) = input {
-            let message = format!("a {what}'s parameters are found by their type: name it instead of `impl …`");
+            let message =
+                format!("a {what}'s parameters are found by their type: name it instead of `impl …`");
             reject_impl_trait(&parameter.ty, &message, mistakes);
         }
     }

@@ -73,6 +73,7 @@ impl StepAttribute {
 
 fn path(key: &Ident, input: ParseStream) -> Result<Path> {
     keys::assign(key, "ready", input)?;
-    let wrong = keys::wrong_value(input, "`precondition` takes the path of a function: write `precondition = ready`");
+    let wrong =
+        keys::wrong_value(input, "`precondition` takes the path of a function: write `precondition = ready`");
     input.parse().map_err(|_| wrong)
 }

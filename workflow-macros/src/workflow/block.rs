@@ -1,5 +1,8 @@
 //! The impl block, taken apart: the block that is emitted, and the attributes of ours that stood in it.
 
+use proc_macro2::TokenStream;
+use quote::quote_spanned;
+use syn::spanned::Spanned as _;
 use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, parse_quote};
 
 /// An impl block without our attributes, and the methods that carried them.
@@ -35,7 +38,16 @@ impl Block {
         }
     }
 
-    /// The methods without a mark, which belong to the user alone.
+    /// Names our attributes once more: those that stood in the block are gone, and an import of them would seem
+    /// unused.
+    pub(crate) fn attribute_names(&self) -> TokenStream {
+        let steps = self.marked.iter().find_map(|marked| marked.steps.first());
+        let preconditions = self.marked.iter().find_map(|marked| marked.preconditions.first());
+        let names = steps.into_iter().chain(preconditions).map(Attribute::path);
+        names.map(|name| quote_spanned!(name.span()=> const _: () = { #[allow(unused_imports)] use #name as _; };)).collect()
+    }
+
+    /// Whether the block has a method of this name, marked or not.
     pub(crate) fn has_method(&self, name: &syn::Ident) -> bool {
         self.item.items.iter().any(|item| matches!(item, ImplItem::Fn(method) if method.sig.ident == *name))
     }

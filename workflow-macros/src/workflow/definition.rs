@@ -40,7 +40,11 @@ pub(crate) enum Asked<'a> {
 }
 
 /// Reads the block.
-pub(crate) fn parse<'a>(block: &'a Block, arguments: &'a Arguments, mistakes: &mut Mistakes) -> Definition<'a> {
+pub(crate) fn parse<'a>(
+    block: &'a Block,
+    arguments: &'a Arguments,
+    mistakes: &mut Mistakes,
+) -> Definition<'a> {
     let mut definition = Definition { block, arguments, steps: Vec::new(), preconditions: Vec::new() };
     for marked in &block.marked {
         reject_surplus(marked, mistakes);
@@ -96,7 +100,9 @@ impl<'a> Definition<'a> {
     pub(crate) fn name(&self) -> String {
         match (&self.arguments.name, self.self_ty()) {
             (Some(name), _) => name.value(),
-            (None, Type::Path(path)) => path.path.segments.last().map_or_else(String::new, |last| last.ident.unraw().to_string()),
+            (None, Type::Path(path)) => {
+                path.path.segments.last().map_or_else(String::new, |last| last.ident.unraw().to_string())
+            }
             (None, ty) => quote::quote!(#ty).to_string(),
         }
     }

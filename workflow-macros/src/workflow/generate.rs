@@ -61,7 +61,13 @@ impl Shim {
     }
 
     /// A function of the trait that goes by the step's row.
-    pub(crate) fn function(&self, definition: &Definition, name: &str, returns: &str, body: &TokenStream) -> TokenStream {
+    pub(crate) fn function(
+        &self,
+        definition: &Definition,
+        name: &str,
+        returns: &str,
+        body: &TokenStream,
+    ) -> TokenStream {
         let Self { this, step, call } = self;
         let krate = definition.krate();
         let name = Ident::new(name, Span::call_site());

@@ -15,8 +15,8 @@ pub(crate) fn checks(definition: &Definition) -> TokenStream {
     if usable::is_generic(&definition.item().generics) {
         return TokenStream::new();
     }
-    let steps = definition.steps.iter().enumerate();
-    let steps = steps.map(|(row, step)| step_checks(definition, row, step));
+    let rows = definition.steps.iter().enumerate();
+    let steps = rows.map(|(row, step)| step_checks(definition, row, step));
     let whole = check(definition, Place::of(definition.self_ty()), "workflow", &[]);
     quote!(#(#steps)* #whole)
 }
@@ -27,12 +27,12 @@ fn step_checks(definition: &Definition, row: usize, step: &Step) -> TokenStream 
     let name = check(definition, Place::of(function.ident()), "step", &[row]);
     let output = check(definition, function.output_place(), "output", &[row]);
     let one_stop = definition.arguments.output.is_none();
-    let stop = one_stop.then(|| check(definition, function.output_place(), "only_stop", &[row]));
+    let only_stop = one_stop.then(|| check(definition, function.output_place(), "only_stop", &[row]));
     let precondition = definition.asked(step).map(|asked| match asked {
         Asked::Method(method) => each(definition, "precondition", row, &method.function.parameters),
         Asked::Free(path) => check(definition, Place::of(path), "preconditions", &[row]),
     });
-    quote!(#inputs #name #output #stop #precondition)
+    quote!(#inputs #name #output #only_stop #precondition)
 }
 
 fn each(definition: &Definition, rule: &str, row: usize, parameters: &[Type]) -> TokenStream {

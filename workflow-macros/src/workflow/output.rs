@@ -2,26 +2,36 @@
 //! compiler finds by folding over them.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
-use super::definition::Definition;
+use super::definition::{Definition, Step};
+use crate::function::signature::is_output_nameable;
+use crate::krate::Krate;
 use crate::place::Place;
 
 /// `type Output`, reported at the type that is named, or at the workflow's own.
 pub(crate) fn output(definition: &Definition) -> TokenStream {
     let named = definition.arguments.output.as_ref();
-    let output = named.map_or_else(|| found(definition), |named| named.to_token_stream());
+    let output = named.map_or_else(|| found(definition), ToTokens::to_token_stream);
     quote_spanned!(named.unwrap_or(definition.self_ty()).span()=> type Output = #output;)
 }
 
 fn found(definition: &Definition) -> TokenStream {
     let krate = definition.krate();
-    let found = definition.steps.iter().fold(quote!(#krate::NotStop), |found, step| {
-        let function = &step.method.function;
-        let place = function.output_place();
-        let events = place.associated(function.static_output(krate), quote!(#krate::StepOutput), "Events");
-        place.associated(events, quote!(#krate::FindStop<#found>), "Found")
+    // A workflow without steps has been reported; that it has no stop event either need not be.
+    let first = if definition.steps.is_empty() { quote!(#krate::Unclear) } else { quote!(#krate::NotStop) };
+    let found = definition.steps.iter().fold(first, |found, step| {
+        let place = step.method.function.output_place();
+        place.associated(events(krate, step), quote!(#krate::FindStop<#found>), "Found")
     });
     Place::of(definition.self_ty()).associated(found, quote!(#krate::OnlyStop), "Event")
+}
+
+fn events(krate: &Krate, step: &Step) -> TokenStream {
+    let function = &step.method.function;
+    if !is_output_nameable(function.signature) {
+        return quote!(#krate::Unclear);
+    }
+    function.output_place().associated(function.static_output(krate), quote!(#krate::StepOutput), "Events")
 }

@@ -25,10 +25,12 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
 fn validate_block(definition: &Definition, mistakes: &mut Mistakes) {
     let (item, self_ty) = (definition.item(), definition.self_ty());
     if let Some((path, _)) = &item.trait_ {
-        mistakes.at(path, "a workflow is an impl block of its own: write `impl TheWorkflow`, without a trait");
+        mistakes
+            .at(path, "a workflow is an impl block of its own: write `impl TheWorkflow`, without a trait");
     }
     for lifetime in item.generics.lifetimes() {
-        let message = format!("a workflow owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
+        let message =
+            format!("a workflow owns its data: leave out `{}` and hold owned values", lifetime.lifetime);
         mistakes.at(lifetime, message);
     }
     if definition.steps.is_empty() {
@@ -49,7 +51,10 @@ fn validate_precondition_path(definition: &Definition, step: &Step, mistakes: &m
     if definition.block.has_method(name) {
         mistakes.at(path, format!("`{name}` is not a precondition: write `#[precondition]` above it"));
     } else if path.segments.len() == 2 {
-        mistakes.at(path, format!("no precondition `{name}` in this impl block: add it, or name a free function"));
+        mistakes.at(
+            path,
+            format!("no precondition `{name}` in this impl block: add it, or name a free function"),
+        );
     }
 }
 
@@ -59,7 +64,8 @@ fn reject_twins(steps: &[Step], mistakes: &mut Mistakes) {
         let twin = steps[..index].iter().find(|earlier| earlier.name() == name);
         // The compiler itself reports two methods of one name.
         if twin.is_some_and(|twin| ident(twin) != ident(step)) {
-            let message = format!("two steps are named `{name}`: give this one another name, `#[step(name = \"…\")]`");
+            let message =
+                format!("two steps are named `{name}`: give this one another name, `#[step(name = \"…\")]`");
             match &step.attribute.name {
                 Some(name) => mistakes.at(name, message),
                 None => mistakes.at(ident(step), message),
@@ -83,7 +89,8 @@ fn reject_unused(definition: &Definition, mistakes: &mut Mistakes) {
     for precondition in &definition.preconditions {
         let name = precondition.function.ident();
         if !named(name) {
-            let message = format!("precondition `{name}` is used by no step: write `#[step(precondition = {name})]`");
+            let message =
+                format!("precondition `{name}` is used by no step: write `#[step(precondition = {name})]`");
             mistakes.at(name, message);
         }
     }

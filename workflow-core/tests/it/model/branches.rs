@@ -177,6 +177,7 @@ impl Model {
         let failures: Vec<ExecutionId> = failures.collect();
         if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.fail_in(opener, failures);
+            self.start_waiting();
             return;
         }
         let entry = self.number(opener, self.plan.gathered(fan_out));

@@ -61,6 +61,9 @@ impl Model {
 
     /// S21: whatever waits starts in order, as far as its step and the run have room.
     pub(super) fn start_waiting(&mut self) {
+        if self.is_closed() {
+            return;
+        }
         for at in 0..self.executions.len() {
             let Execution { call, state } = &self.executions[at];
             if *state == WorkState::Waiting && self.has_room(call.step) {
@@ -105,9 +108,7 @@ impl Model {
         } else {
             self.fail_in(call.scope, vec![ExecutionId(execution)]);
         }
-        if self.end.is_none() {
-            self.start_waiting();
-        }
+        self.start_waiting();
     }
 
     /// Ends all work in these scopes. An execution whose start was not handed out yet never starts.

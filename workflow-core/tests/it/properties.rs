@@ -1,0 +1,44 @@
+//! Random workflows with random runs: whatever happens, the scheduler does what the model does.
+
+use std::cell::RefCell;
+
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+
+mod play;
+mod reached;
+mod tape;
+
+use play::play;
+use reached::Reached;
+use tape::{Shape, tapes};
+
+#[test]
+fn a_plain_run_goes_as_the_rules_say() {
+    // S11–S20, S28, S30
+    let reached = check(Shape::Plain);
+    reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
+    reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
+}
+
+#[test]
+fn a_run_with_fan_outs_goes_as_the_rules_say() {
+    // S44–S50
+    let reached = check(Shape::FanOuts);
+    reached.assert_at_least(100, &["a gather", "an empty gather", "a gather with a failure"]);
+    reached.assert_at_least(100, &["a dropped execution", "branches below branches"]);
+}
+
+fn check(shape: Shape) -> Reached {
+    let config = Config { cases: 10_000, failure_persistence: None, ..Config::default() };
+    let reached = RefCell::new(Reached::default());
+    let result = TestRunner::new(config).run(&tapes(), |tape| {
+        let of_run = play(&tape, shape).map_err(TestCaseError::fail)?;
+        reached.borrow_mut().add(&of_run);
+        Ok(())
+    });
+    match result {
+        Ok(()) => reached.into_inner(),
+        Err(TestError::Fail(reason, _)) => panic!("{reason}"),
+        Err(TestError::Abort(reason)) => panic!("the runs were given up: {reason}"),
+    }
+}

@@ -1,0 +1,60 @@
+//! What random runs came by: a property that holds because nothing ever happens says nothing.
+
+use std::collections::BTreeMap;
+
+use workflow_core::scheduler::End;
+
+use crate::transcript::Line;
+
+/// How many runs came by what.
+#[derive(Debug, Default)]
+pub(crate) struct Reached(BTreeMap<&'static str, u32>);
+
+impl Reached {
+    pub(crate) fn of<'a>(lines: impl Iterator<Item = &'a Line>, depth: usize) -> Self {
+        let mut reached = Self::default();
+        for name in lines.filter_map(name_of) {
+            reached.0.insert(name, 1);
+        }
+        if depth > 2 {
+            reached.0.insert("branches below branches", 1);
+        }
+        reached
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name).or_default() += count;
+        }
+    }
+
+    /// # Panics
+    /// If fewer than so many runs came by it.
+    pub(crate) fn assert_at_least(&self, runs: u32, names: &[&str]) {
+        for name in names {
+            let reached = self.0.get(name).copied().unwrap_or(0);
+            assert!(reached >= runs, "only {reached} random runs came by `{name}`: {self:?}");
+        }
+    }
+}
+
+fn name_of(line: &Line) -> Option<&'static str> {
+    Some(match line {
+        Line::Asks { .. } => "a question",
+        Line::Gathers { branches, .. } if branches.is_empty() => "an empty gather",
+        Line::Gathers { branches, .. } if branches.iter().any(|branch| !branch.failures.is_empty()) => {
+            "a gather with a failure"
+        }
+        Line::Gathers { .. } => "a gather",
+        Line::Drops { .. } => "a dropped execution",
+        Line::RefusesCommit { .. } => "a refused commit",
+        Line::RefusesReceived => "a refused arrival",
+        Line::Waits => "waiting",
+        Line::Ends(End::Completed(_)) => "completed",
+        Line::Ends(End::Failed(_)) => "failed",
+        Line::Ends(End::PreconditionFailed(_)) => "a failed precondition",
+        Line::Ends(End::Stalled) => "stalled",
+        Line::Ends(End::Cancelled) => "cancelled",
+        _ => return None,
+    })
+}

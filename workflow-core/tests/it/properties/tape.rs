@@ -1,0 +1,186 @@
+//! Random bytes, and the workflow they stand for. Any bytes stand for a valid workflow, and small bytes for
+//! a simple one, so that a failing case shrinks to something readable.
+
+use std::fmt;
+
+use proptest::array::{uniform4, uniform24};
+use proptest::collection::vec;
+use proptest::num::u8::ANY;
+use proptest::strategy::Strategy;
+
+use crate::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take, own_events};
+
+/// What a random run is made of: rows of the table, and how the run goes.
+#[derive(Clone)]
+pub(crate) struct Tape {
+    events: Vec<u8>,
+    steps: Vec<[u8; 24]>,
+    limit: u8,
+    pub(super) manner: u8,
+    pub(super) answers: Vec<u8>,
+    pub(super) moves: Vec<[u8; 4]>,
+}
+
+/// Whether steps may fan out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Plain,
+    FanOuts,
+}
+
+impl fmt::Debug for Tape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The plan and the transcript that a failure prints say more than the bytes.
+        f.write_str("Tape")
+    }
+}
+
+pub(crate) fn tapes() -> impl Strategy<Value = Tape> {
+    let rows = (vec(ANY, 0..=11), vec(uniform24(ANY), 1..=12), ANY);
+    let play = (ANY, vec(ANY, 1..=8), vec(uniform4(ANY), 0..=48));
+    (rows, play).prop_map(|((events, steps, limit), (manner, answers, moves))| Tape {
+        events,
+        steps,
+        limit,
+        manner,
+        answers,
+        moves,
+    })
+}
+
+impl Tape {
+    /// The workflow the bytes stand for.
+    pub(super) fn plan(&self, shape: Shape) -> Plan {
+        let events = planned_events(&self.events);
+        let steps = self.steps.iter().map(|row| planned_step(row, &events, shape)).collect();
+        let concurrent_executions = if self.limit < 192 { 1_024 } else { 1 + usize::from(self.limit % 4) };
+        let mut plan = Plan { events, steps, concurrent_executions };
+        make_gathers_fit(&mut plan);
+        plan
+    }
+}
+
+/// Bytes, one after the other; zeros when they are used up.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::from(self.next()) % limit
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+}
+
+/// The first event is a start event; every request is followed, after all others, by its reply.
+fn planned_events(bytes: &[u8]) -> Vec<PlannedEvent> {
+    let mut events = vec![PlannedEvent { start: true, ..PlannedEvent::default() }];
+    events.extend(bytes.iter().map(|byte| {
+        let kind = byte % 24;
+        PlannedEvent {
+            external: matches!(kind, 12..=16 | 23),
+            reply: matches!(kind, 17..=20).then_some(0),
+            stop: matches!(kind, 21 | 23),
+            start: kind == 22,
+            replies_to: None,
+        }
+    }));
+    for request in 0..events.len() {
+        if events[request].reply.is_some() {
+            events[request].reply = Some(events.len());
+            events.push(PlannedEvent { replies_to: Some(request), ..PlannedEvent::default() });
+        }
+    }
+    events
+}
+
+fn planned_step(row: &[u8], events: &[PlannedEvent], shape: Shape) -> PlannedStep {
+    let mut bytes = Bytes(row);
+    let inputs = bytes.one_of(&[1, 1, 1, 2, 2, 2, 3, 4]);
+    let outputs = bytes.one_of(&[1, 1, 2, 0, 3]);
+    PlannedStep {
+        has_precondition: bytes.one_of(&[false, false, true]),
+        max_executions: bytes.one_of(&[None, None, None, Some(1), Some(2), Some(3)]),
+        concurrency: bytes.one_of(&[None, None, None, Some(1), Some(2)]),
+        continue_on_error: bytes.one_of(&[false, false, true]),
+        outputs: planned_outputs(&mut bytes, outputs, events, shape),
+        inputs: (0..inputs).map(|_| planned_input(&mut bytes, events, shape)).collect(),
+    }
+}
+
+fn planned_outputs(
+    bytes: &mut Bytes<'_>,
+    count: usize,
+    events: &[PlannedEvent],
+    shape: Shape,
+) -> Vec<PlannedOutput> {
+    let mut outputs = Vec::new();
+    for _ in 0..count {
+        let byte = bytes.below(251);
+        let event = byte % events.len();
+        let fans_out = shape == Shape::FanOuts && byte / events.len() % 3 == 2;
+        let output = if fans_out { PlannedOutput::FanOut(event) } else { PlannedOutput::Events(event) };
+        if !outputs.contains(&output) && events[event].replies_to.is_none() {
+            outputs.push(output);
+        }
+    }
+    outputs
+}
+
+fn planned_input(bytes: &mut Bytes<'_>, events: &[PlannedEvent], shape: Shape) -> PlannedInput {
+    let (kind, first, more) = (bytes.next(), bytes.below(events.len()), bytes.next());
+    let optional = more % 4 == 3;
+    let count = 1 + u32::from(more / 4 % 4);
+    let second = usize::from(more / 16) % events.len();
+    let union = if second == first { vec![first] } else { vec![first, second] };
+    let (take, events) = match kind % 20 {
+        0..=7 => (Take::One, vec![first]),
+        8 | 9 => (Take::One, union),
+        10 | 11 => (Take::List, vec![first]),
+        12 => (Take::List, union),
+        13 | 14 => (Take::Fixed(count), vec![first]),
+        15 => (Take::Fixed(count), union),
+        16 | 17 => reply_or_one(events, first),
+        _ if shape == Shape::FanOuts => (Take::Gather, vec![first]),
+        _ => (Take::One, vec![first]),
+    };
+    PlannedInput { take, optional, events }
+}
+
+/// The reply to the first request from `first` on, if there is a request at all.
+fn reply_or_one(events: &[PlannedEvent], first: usize) -> (Take, Vec<usize>) {
+    let from_first = (0..events.len()).map(|offset| (first + offset) % events.len());
+    match from_first.filter_map(|event| events[event].reply).next() {
+        Some(reply) => (Take::Reply, vec![reply]),
+        None => (Take::One, vec![first]),
+    }
+}
+
+/// Makes every gather collect something and every fan-out end in a gather, as a table demands (S48).
+fn make_gathers_fit(plan: &mut Plan) {
+    let items: Vec<usize> = plan.fan_outs().iter().map(|place| place.item).collect();
+    let own = own_events(plan);
+    let inputs = plan.steps.iter_mut().flat_map(|step| &mut step.inputs);
+    for input in inputs.filter(|input| input.take == Take::Gather) {
+        let fits = own.iter().any(|events| events.contains(&input.events[0]));
+        match items.get(input.events[0] % items.len().max(1)) {
+            Some(item) if !fits => input.events = vec![*item],
+            Some(_) => {}
+            None => input.take = Take::One,
+        }
+    }
+    for item in items {
+        let gathers = |input: &PlannedInput| input.take == Take::Gather && input.events == [item];
+        if !plan.steps.iter().flat_map(|step| &step.inputs).any(gathers) {
+            let input = PlannedInput { take: Take::Gather, optional: false, events: vec![item] };
+            plan.steps.push(PlannedStep { inputs: vec![input], ..PlannedStep::default() });
+        }
+    }
+}
