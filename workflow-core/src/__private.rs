@@ -19,4 +19,4 @@ pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::{check, warn};
-pub use crate::kind::{AsInput, AsMember, AsOutput, Declared, Kind, Unusable};
+pub use crate::kind::{AsInput, AsMember, AsOutput, Declared, Kind, Unclear, Unusable};

@@ -212,11 +212,6 @@ impl DisplayHub {
         DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone() }
     }
 
-    /// Shows an item, on behalf of no attempt.
-    pub(crate) fn publish(&self, item: DisplayItem) {
-        self.publish_if(item, || true);
-    }
-
     /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
     pub(crate) fn close(&self, status: RunStatus) {
         let wakers = self.lock().close(status);

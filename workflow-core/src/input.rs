@@ -18,13 +18,14 @@ pub use emitter::{EmitError, Emitter};
 pub use gather::{Branch, BranchFailure, Gather};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
-pub use reply::{Answered, Reply};
+pub use reply::Reply;
 pub use single::{bind_owned, input_of, taken};
 pub use spec::{InputKind, InputSpec};
 
 pub(crate) use call::{CallContext, SlotValue};
 pub(crate) use gather::{Gathered, GatheredBranch};
 pub(crate) use list::{LogEntry, Prefix};
+pub(crate) use reply::Answered;
 
 /// One parameter of a step or precondition: declares what it needs and fills it.
 ///

@@ -1,13 +1,13 @@
 //! Lets generated code ask whether a type can stand where it is used, so that a type that cannot is reported
 //! once, where the table names it, and nowhere else.
 
-use std::marker::PhantomData;
 use std::any::TypeId;
+use std::marker::PhantomData;
 
 use crate::error::StepError;
-use crate::event::{AnyEvent, Event, EventType, Roles, SetMember};
+use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
 use crate::input::{InputSpec, Slot, StepInput};
-use crate::output::{Emitted, Nothing, One, OutputSpec, StepOutput};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 
 /// `Kind::<T>::IS_INPUT` and its like are answered by the inherent constants if `T` implements the trait, and
 /// by those of [`Unusable`], which must be in scope, if it does not.
@@ -16,22 +16,28 @@ use crate::output::{Emitted, Nothing, One, OutputSpec, StepOutput};
 pub struct Kind<T>(PhantomData<T>);
 
 impl<T: StepInput> Kind<T> {
+    /// It can be a parameter.
     pub const IS_INPUT: bool = true;
 }
 
 impl<T: StepOutput> Kind<T> {
+    /// It can be a return type.
     pub const IS_OUTPUT: bool = true;
 }
 
 impl<T: SetMember> Kind<T> {
+    /// It can be a member of an event set.
     pub const IS_MEMBER: bool = true;
 }
 
 /// The answers for a type that cannot stand where it is used.
 #[doc(hidden)]
 pub trait Unusable {
+    /// It cannot be a parameter.
     const IS_INPUT: bool = false;
+    /// It cannot be a return type.
     const IS_OUTPUT: bool = false;
+    /// It cannot be a member of an event set.
     const IS_MEMBER: bool = false;
 }
 
@@ -86,7 +92,7 @@ impl<T: StepOutput> StepOutput for AsOutput<T, true> {
 
 impl<T> StepOutput for AsOutput<T, false> {
     const SPEC: OutputSpec = OutputSpec::Nothing;
-    type Events = Nothing;
+    type Events = Unclear;
 
     fn emit(self, _: &mut Emitted) -> Result<(), StepError> {
         Ok(())
@@ -101,7 +107,10 @@ pub struct AsMember<T, const IS_MEMBER: bool>(PhantomData<T>);
 /// What a set declares for one member.
 #[doc(hidden)]
 pub trait Declared {
+    /// Its event type.
     const TYPE: EventType;
+
+    /// Its event on the level of types.
     type Events;
 }
 
@@ -111,7 +120,46 @@ impl<T: SetMember> Declared for AsMember<T, true> {
 }
 
 impl<T> Declared for AsMember<T, false> {
-    const TYPE: EventType =
-        EventType { name: "", roles: Roles::NONE, type_id: TypeId::of::<()>(), type_name: std::any::type_name::<()> };
+    const TYPE: EventType = EventType {
+        name: "",
+        roles: Roles::NONE,
+        type_id: TypeId::of::<()>(),
+        type_name: std::any::type_name::<()>,
+    };
     type Events = Nothing;
+}
+
+/// Type level: whether an event ends the run cannot be told, because its type is unusable.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Unclear;
+
+impl<Found: OrStop<Unclear>> FindStop<Found> for Unclear {
+    type Found = Found::Either;
+}
+
+impl<E> OrStop<Unclear> for IsStop<E> {
+    type Either = Self;
+}
+
+impl OrStop<NotStop> for Unclear {
+    type Either = Self;
+}
+
+impl OrStop<Unclear> for Unclear {
+    type Either = Self;
+}
+
+impl<E> OrStop<IsStop<E>> for Unclear {
+    type Either = IsStop<E>;
+}
+
+impl OnlyStop for Unclear {
+    type Event = Self;
+}
+
+impl FromEvent for Unclear {
+    fn from_event(_: &AnyEvent) -> Option<Self> {
+        None
+    }
 }

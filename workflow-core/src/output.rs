@@ -146,6 +146,7 @@ impl EmittedItem {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: ControlEvent> StepOutput for E {
     const SPEC: OutputSpec = OutputSpec::Event(E::TYPE);
     type Events = One<E>;
@@ -270,11 +271,6 @@ find_stop_in_tuple!(A B C D E F G H);
 
 /// Joins what was found so far with one more event type.
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "the workflow has more than one stop event",
-    label = "its output is not one type",
-    note = "derive `EventSet` on an enum of the stop events and name it: `#[workflow(output = TheEnum)]`"
-)]
 pub trait OrStop<Other> {
     /// Whichever of both is a stop event.
     type Either;
@@ -288,7 +284,8 @@ impl<E> OrStop<NotStop> for IsStop<E> {
     type Either = Self;
 }
 
-impl<E> OrStop<IsStop<E>> for IsStop<E> {
+/// The first one wins here; that there is only one is checked where the second one is returned.
+impl<E, Other> OrStop<IsStop<Other>> for IsStop<E> {
     type Either = Self;
 }
 

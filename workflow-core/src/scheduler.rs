@@ -333,8 +333,9 @@ impl Scheduler {
         }
     }
 
-    /// Tells the scheduler what happened. Facts about executions or candidates it does not know are
-    /// ignored; after the end, commits and arrivals are answered with a refusal.
+    /// Tells the scheduler what happened. Facts about executions or candidates that it does not know, or that
+    /// are over, are ignored; once a stop event was handed out, commits and arrivals are answered with a
+    /// refusal.
     pub fn apply(&mut self, fact: Fact) {
         self.waits = false;
         match fact {
@@ -354,7 +355,7 @@ impl Scheduler {
             if let Some(action) = self.actions.pop_front() {
                 return Some(action);
             }
-            if self.end.is_some() || !self.advance() {
+            if self.refuses() || !self.advance() {
                 return None;
             }
         }

@@ -154,7 +154,7 @@ pub struct OutputRow {
 
 /// The precondition of a step.
 #[derive(Debug)]
-pub struct PreconditionRow {
+pub(crate) struct PreconditionRow {
     pub(crate) name: Arc<str>,
     /// For each parameter of the precondition the step's slot that fills it; none for an injectable.
     pub(crate) slots: Vec<Option<usize>>,
@@ -252,9 +252,10 @@ impl DependencyTable {
         of_steps.chain(preconditions.flat_map(|row| row.configs.iter().copied()))
     }
 
-    /// Whether anything from outside could still arrive and trigger a step (S30).
+    /// Whether anything from outside could still arrive and trigger a step, or end the run (S30).
     pub(crate) fn takes_external(&self) -> bool {
-        self.events.iter().any(|event| event.roles.is_external() && !event.takers.is_empty())
+        let mut external = self.events.iter().filter(|event| event.roles.is_external());
+        external.any(|event| event.roles.is_stop() || !event.takers.is_empty())
     }
 }
 

@@ -129,6 +129,11 @@ impl<E: Into<StepError>> Verdict for Result<bool, E> {
 
 /// A precondition that is a free function: `#[precondition]` implements it for a type of the same name.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a precondition",
+    label = "not a precondition",
+    note = "write `#[precondition]` on the function"
+)]
 pub trait Precondition {
     /// The function's name.
     const NAME: &'static str;

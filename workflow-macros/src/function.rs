@@ -73,7 +73,7 @@ impl<'a> Function<'a> {
         let bindings = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, held) = (Place::of(ty), held(index, ty));
             let bound = place.call(self.filled(krate, ty, "bind"), quote!(#call.slot(#index)));
-            quote_spanned!(held.span()=> let mut #held = #bound?;)
+            quote_spanned!(place.hidden()=> let mut #held = #bound?;)
         });
         quote!(#(#bindings)*)
     }
@@ -82,9 +82,9 @@ impl<'a> Function<'a> {
     pub(crate) fn called(&self, krate: &Krate, path: &TokenStream, this: &Ident) -> TokenStream {
         let this = self.signature.receiver().map(|_| quote!(&#this,));
         let arguments = self.parameters.iter().enumerate().map(|(index, ty)| {
-            let held = held(index, ty);
-            let lent = quote_spanned!(held.span()=> &mut #held);
-            Place::of(ty).call(self.filled(krate, ty, "item"), lent)
+            let (place, held) = (Place::of(ty), held(index, ty));
+            let lent = quote_spanned!(place.hidden()=> &mut #held);
+            place.call(self.filled(krate, ty, "item"), lent)
         });
         let awaited = self.is_async().then(|| quote!(.await));
         quote!(#path(#this #(#arguments),*) #awaited)
@@ -100,9 +100,7 @@ impl<'a> Function<'a> {
     pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
         let place = Place::of(self.ident());
         let pin = place.path(quote!(#krate::Box), "pin");
-        let at_name = place.local("name").span();
-        let body = quote_spanned!(at_name=> async move { #body });
-        place.call(pin, body)
+        place.call(pin, quote_spanned!(place.hidden()=> async move { #body }))
     }
 
     /// A precondition's answer: at once from a sync function, later from an async one.

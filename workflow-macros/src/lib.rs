@@ -64,7 +64,7 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `output = Type` | what a run ends with, where several stop events can end it: an `EventSet` enum of them |
+/// | `output = Type` | what a run ends with, where several stop events can end it: their `EventSet` enum |
 /// | `name = "…"` | the stable name; by default the type's own |
 /// | `crate = path` | where the library is, if not at `::workflow_core` |
 ///

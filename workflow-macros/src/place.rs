@@ -48,7 +48,12 @@ impl Place {
 
     /// A local variable of generated code, reported here.
     pub(crate) fn local(self, name: &str) -> Ident {
-        Ident::new(name, Span::mixed_site().located_at(self.start))
+        Ident::new(name, self.hidden())
+    }
+
+    /// The span of generated code that is reported here, and that lints for the user's code pass over.
+    pub(crate) fn hidden(self) -> Span {
+        Span::mixed_site().located_at(self.start)
     }
 }
 

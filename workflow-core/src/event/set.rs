@@ -33,6 +33,7 @@ pub trait Pattern: Send + Sync + Sized + 'static {
     fn item(event: &AnyEvent) -> Option<Self::Item<'_>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: ControlEvent> Pattern for E {
     const EVENTS: &'static [EventType] = &[E::TYPE];
     type Held = Arc<E>;
@@ -84,6 +85,7 @@ pub trait FromEvent: Sized {
     fn from_event(event: &AnyEvent) -> Option<Self>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: ControlEvent + Clone> FromEvent for E {
     fn from_event(event: &AnyEvent) -> Option<Self> {
         event.downcast_ref::<E>().cloned()
@@ -107,6 +109,7 @@ pub trait SetMember: Sized {
     fn into_event(self) -> AnyEvent;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: ControlEvent + Clone> SetMember for E {
     type Event = E;
 

@@ -11,7 +11,7 @@ use crate::event::{Erased, EventType, Request};
 
 /// The log entry that carries a reply.
 #[derive(Debug)]
-pub struct Answered<R: Request> {
+pub(crate) struct Answered<R: Request> {
     request: Arc<R>,
     reply: R::Reply,
 }

@@ -7,6 +7,7 @@ use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{ControlEvent, FromEvent, Pattern};
 
+#[diagnostic::do_not_recommend]
 impl<P: Pattern> StepInput for &P {
     const SPEC: InputSpec = InputSpec::one::<P>();
     type Held = P::Held;
@@ -21,6 +22,7 @@ impl<P: Pattern> StepInput for &P {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<P: Pattern> EventInput for &P {}
 
 impl<E: ControlEvent> StepInput for Arc<E> {

@@ -1,7 +1,5 @@
 //! What a parameter declares of itself, as constant data for the table.
 
-use std::any::TypeId;
-
 use crate::config::ConfigType;
 use crate::event::{ControlEvent, EventType, Pattern, Request};
 
@@ -102,11 +100,5 @@ impl InputSpec {
 
     pub(crate) const fn optional(self) -> Self {
         Self { optional: true, ..self }
-    }
-
-    /// Whether both take the same event types in the same way, be it optionally or not.
-    pub(crate) fn takes_same(&self, other: &Self) -> bool {
-        let ids = |spec: &Self| spec.events.iter().map(|event| event.type_id).collect::<Vec<TypeId>>();
-        self.kind == other.kind && ids(self) == ids(other)
     }
 }

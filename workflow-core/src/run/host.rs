@@ -1,8 +1,9 @@
 //! A workflow with its type erased, so that one run type drives all of them.
 
 use std::any::TypeId;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use dashmap::DashMap;
 
@@ -16,9 +17,8 @@ pub(crate) trait Host: Send + Sync {
     fn table(&self) -> &Arc<DependencyTable>;
     fn call(&self, step: usize, call: StepCall) -> StepFuture;
     fn check(&self, step: usize, call: StepCall) -> Check;
-    /// Whether the step's polls proved long.
-    fn is_heavy(&self, step: usize) -> bool;
-    fn note_heavy(&self, step: usize);
+    /// How heavy the step's polls proved to be.
+    fn weight(&self, step: usize) -> &Weight;
 }
 
 impl std::fmt::Debug for dyn Host {
@@ -27,17 +27,42 @@ impl std::fmt::Debug for dyn Host {
     }
 }
 
+/// How heavy the polls of a step are. One long poll makes it heavy; a few short ones make it light again, so
+/// that a poll that was merely interrupted does no lasting harm.
+#[derive(Debug, Default)]
+pub(crate) struct Weight(AtomicU8);
+
+impl Weight {
+    const LONG_POLL: Duration = Duration::from_micros(100);
+    const HEAVY: u8 = 16;
+    const MOST: u8 = 128;
+
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= Self::HEAVY
+    }
+
+    /// Takes one poll into account. Lost updates between threads do not matter.
+    pub(crate) fn note(&self, poll: Duration) {
+        let weight = self.0.load(Ordering::Relaxed);
+        if poll > Self::LONG_POLL {
+            self.0.store(weight.saturating_add(Self::HEAVY).min(Self::MOST), Ordering::Relaxed);
+        } else if weight > 0 {
+            self.0.store(weight - 1, Ordering::Relaxed);
+        }
+    }
+}
+
 pub(crate) struct Hosted<W> {
     workflow: Arc<W>,
     table: Arc<DependencyTable>,
-    heavy: Box<[AtomicBool]>,
+    weights: Box<[Weight]>,
 }
 
 impl<W: Workflow> Hosted<W> {
     pub(crate) fn new(workflow: W) -> Result<Self, TableError> {
         let table = table_of::<W>()?;
-        let heavy = table.steps.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { workflow: Arc::new(workflow), table, heavy })
+        let weights = table.steps.iter().map(|_| Weight::default()).collect();
+        Ok(Self { workflow: Arc::new(workflow), table, weights })
     }
 }
 
@@ -65,11 +90,7 @@ impl<W: Workflow> Host for Hosted<W> {
         W::check(&self.workflow, step, call)
     }
 
-    fn is_heavy(&self, step: usize) -> bool {
-        self.heavy[step].load(Ordering::Relaxed)
-    }
-
-    fn note_heavy(&self, step: usize) {
-        self.heavy[step].store(true, Ordering::Relaxed);
+    fn weight(&self, step: usize) -> &Weight {
+        &self.weights[step]
     }
 }

@@ -7,14 +7,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tracing::Span;
 
+use super::host::Host;
 use crate::error::{Internal, StepError};
 use crate::id::ExecutionId;
+use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::scheduler::CandidateId;
 use crate::workflow::StepFuture;
@@ -47,7 +50,7 @@ impl Future for InFlight {
             Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) if dropped.is_told(cx) => {
                 Poll::Ready(Arrived::Dropped)
             }
-            Self::Execution(id, step, _) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll(cx)))),
+            Self::Execution(id, step, _) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx)))),
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
             Self::Check(id, check) => {
                 let answer = catch_unwind(AssertUnwindSafe(|| check.as_mut().poll(cx)));
@@ -81,13 +84,23 @@ impl Dropped {
 pub(super) struct GuardedStep {
     future: StepFuture,
     span: Span,
+    host: Arc<dyn Host>,
+    step: usize,
 }
 
 impl GuardedStep {
-    pub(super) fn new(future: StepFuture, span: Span) -> Self {
-        Self { future, span }
+    pub(super) fn new(host: &Arc<dyn Host>, step: usize, call: StepCall, span: Span) -> Self {
+        Self { future: host.call(step, call), span, host: Arc::clone(host), step }
     }
 
+    fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
+        let began = Instant::now();
+        let polled = self.poll(cx);
+        self.host.weight(self.step).note(began.elapsed());
+        polled
+    }
+
+    /// Polls without weighing: for whoever reads the clock anyway.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let _entered = self.span.enter();
         let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(cx)));
@@ -102,7 +115,7 @@ impl GuardedStep {
             return Err(self);
         }
         let mut step = self;
-        Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll(cx)))))
+        Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll_weighed(cx)))))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -18,9 +17,6 @@ use crate::output::{Emitted, EmittedItem};
 use crate::scheduler::{Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary};
 use crate::table::StepIndex;
 use crate::workflow::Check;
-
-/// A poll this long proves that a step is heavy: its later executions get tasks of their own.
-const HEAVY: Duration = Duration::from_micros(100);
 
 impl Run {
     pub(super) fn perform(&mut self, action: Action, cx: &mut Context<'_>) {
@@ -63,7 +59,7 @@ impl Run {
         self.shared.tell(|| Observed::ExecutionStarted { execution, step: Arc::clone(&row.name), scope, trigger });
         self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         let call = StepCall::new(slots, self.call(execution, step, scope));
-        let step_future = GuardedStep::new(self.host.call(step.get(), call), span);
+        let step_future = GuardedStep::new(&self.host, step.get(), call, span);
         self.launch(execution, step, step_future, forced, cx);
     }
 
@@ -76,7 +72,7 @@ impl Run {
         forced: bool,
         cx: &mut Context<'_>,
     ) {
-        if forced || self.host.is_heavy(step.get()) {
+        if forced || self.host.weight(step.get()).is_heavy() {
             future = match future.spawn(!forced) {
                 Ok(task) => {
                     let dropped = self.droppable(execution);
@@ -87,9 +83,7 @@ impl Run {
             };
         }
         let polled = future.poll(cx);
-        if self.clock.tick() > HEAVY {
-            self.host.note_heavy(step.get());
-        }
+        self.host.weight(step.get()).note(self.clock.tick());
         match polled {
             Poll::Ready(result) => self.arrived.push_back(Arrived::Execution(execution, result)),
             Poll::Pending => {

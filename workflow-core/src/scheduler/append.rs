@@ -7,7 +7,7 @@ use super::evaluate::Unevaluated;
 use super::group::Opening;
 use super::{Action, Cause, Emission, End, Entry, Scheduler};
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::table::EventIndex;
+use crate::table::{DependencyTable, EventIndex};
 
 /// A batch that was handed out and is not confirmed yet. It holds its scope open.
 #[derive(Debug)]
@@ -20,6 +20,18 @@ pub(super) struct Batch {
 enum Part {
     Event(Entry),
     FanOut(Opening),
+}
+
+impl Part {
+    /// The first stop event in it.
+    fn stop(&self, table: &DependencyTable) -> Option<Seq> {
+        let is_stop = |entry: &&Entry| table.event(entry.event).roles.is_stop();
+        let stop = match self {
+            Self::Event(entry) => Some(entry).filter(is_stop),
+            Self::FanOut(opening) => opening.items.iter().find(is_stop),
+        };
+        stop.map(|entry| entry.seq)
+    }
 }
 
 /// A request without a reply; it holds its scope open (S47).
@@ -64,7 +76,8 @@ impl Scheduler {
         }
     }
 
-    fn refuses(&self) -> bool {
+    /// Whether nothing is accepted any more: the run has ended, or the stop event is on its way to the log.
+    pub(super) fn refuses(&self) -> bool {
         self.end.is_some() || self.stopping
     }
 
@@ -135,12 +148,12 @@ impl Scheduler {
         if self.end.is_some() {
             return;
         }
+        if let Some(stop) = parts.iter().find_map(|part| part.stop(&self.table)) {
+            self.finish(End::Completed(stop));
+            return;
+        }
         for part in parts {
             match part {
-                Part::Event(entry) if self.table.event(entry.event).roles.is_stop() => {
-                    self.finish(End::Completed(entry.seq));
-                    return;
-                }
                 Part::Event(entry) => self.logged(entry),
                 Part::FanOut(opening) => self.open_group(opening),
             }

@@ -108,7 +108,8 @@ pub(super) fn key_of(binding: &Binding) -> BindingKey {
     let mut key = BindingKey::new();
     for bound in binding {
         match bound {
-            Bound::Nothing => key.push(0),
+            // The same as an empty list, so that no key is the beginning of another.
+            Bound::Nothing => key.push(u64::MAX),
             Bound::One(seq) => key.push(seq.0),
             Bound::List(prefixes) => {
                 for (scope, count) in prefixes {

@@ -135,6 +135,9 @@ impl Scheduler {
 
     /// S18.
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer) {
+        if self.refuses() {
+            return;
+        }
         let Some(candidate) = self.candidates.remove(&id) else { return };
         let scope = candidate.scope;
         match answer {
@@ -168,9 +171,6 @@ impl Scheduler {
         let Candidate { step, scope, trigger, binding, decision } = candidate;
         let may_repeat = self.table.step(step).may_repeat;
         let Some(state) = self.scopes.step_mut(scope, step) else { return };
-        if self.end.is_some() {
-            return;
-        }
         state.executions += 1;
         if may_repeat {
             state.seen.insert(key_of(&binding));

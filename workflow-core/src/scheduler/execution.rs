@@ -73,8 +73,8 @@ impl Scheduler {
     }
 
     /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
-    fn start_waiting(&mut self) {
-        while self.waiting > 0 {
+    pub(super) fn start_waiting(&mut self) {
+        while self.waiting > 0 && !self.refuses() {
             let heads = self.totals.iter().enumerate().filter_map(|(i, totals)| {
                 let (id, _) = totals.waiting.front()?;
                 self.has_room(StepIndex::at(i)).then_some((*id, i))
@@ -96,34 +96,34 @@ impl Scheduler {
         let (step, scope) = (execution.step, execution.scope);
         self.totals[step.get()].running -= 1;
         self.running -= 1;
-        self.start_waiting();
         Some((step, scope))
     }
 
     /// S23: what the execution emitted goes to the log as one batch.
     pub(super) fn succeed(&mut self, id: ExecutionId, emissions: &SmallVec<[Emission; 1]>) {
-        if self.end.is_some() || self.stopping {
+        let Some((_, scope)) = self.end_execution(id) else { return };
+        if self.refuses() {
             self.actions.push_back(Action::RefuseCommit { execution: id });
             return;
         }
-        if let Some((_, scope)) = self.end_execution(id) {
-            self.commit(id, scope, emissions);
-            self.release(scope);
-        }
+        self.commit(id, scope, emissions);
+        self.release(scope);
+        self.start_waiting();
     }
 
-    /// S29.
+    /// S29. A failure that comes after the stop event does not change how the run ends (S28).
     pub(super) fn fail(&mut self, id: ExecutionId) {
-        if self.end.is_some() {
+        let Some((step, scope)) = self.end_execution(id) else { return };
+        if self.refuses() {
             return;
         }
-        let Some((step, scope)) = self.end_execution(id) else { return };
         if self.table.step(step).policy.continue_on_error {
             self.degraded = true;
         } else {
             self.fail_scope(scope, vec![id]);
         }
         self.release(scope);
+        self.start_waiting();
     }
 
     /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
@@ -150,10 +150,23 @@ impl Scheduler {
         self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
         self.requests.retain(|_, request| !scopes.contains(&request.scope));
         self.unevaluated.retain(|event| !scopes.contains(&event.entry.scope));
-        self.actions.retain(|action| !starts_in(action, scopes));
+        let unstarted = self.drop_starts(scopes);
         self.drop_waiting(scopes);
-        self.drop_running(scopes);
-        self.start_waiting();
+        self.drop_running(scopes, &unstarted);
+    }
+
+    /// Takes back what was not handed out yet, and returns the executions among it.
+    fn drop_starts(&mut self, scopes: &HashSet<ScopeId>) -> HashSet<ExecutionId> {
+        let mut unstarted = HashSet::new();
+        self.actions.retain(|action| match action {
+            Action::StartExecution { execution, scope, .. } if scopes.contains(scope) => {
+                unstarted.insert(*execution);
+                false
+            }
+            Action::AskPrecondition { scope, .. } => !scopes.contains(scope),
+            _ => true,
+        });
+        unstarted
     }
 
     fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
@@ -168,21 +181,16 @@ impl Scheduler {
         self.waiting = self.totals.iter().map(|totals| totals.waiting.len()).sum();
     }
 
-    fn drop_running(&mut self, scopes: &HashSet<ScopeId>) {
+    fn drop_running(&mut self, scopes: &HashSet<ScopeId>, unstarted: &HashSet<ExecutionId>) {
         let executions = self.executions.iter_mut().zip(1..);
         let running = executions.filter(|(execution, _)| execution.state == ExecutionState::Running);
         for (execution, id) in running.filter(|(execution, _)| scopes.contains(&execution.scope)) {
             execution.state = ExecutionState::Ended;
             self.totals[execution.step.get()].running -= 1;
             self.running -= 1;
-            self.actions.push_back(Action::DropExecution { execution: ExecutionId(id) });
+            if !unstarted.contains(&ExecutionId(id)) {
+                self.actions.push_back(Action::DropExecution { execution: ExecutionId(id) });
+            }
         }
-    }
-}
-
-fn starts_in(action: &Action, scopes: &HashSet<ScopeId>) -> bool {
-    match action {
-        Action::AskPrecondition { scope, .. } | Action::StartExecution { scope, .. } => scopes.contains(scope),
-        _ => false,
     }
 }

@@ -128,6 +128,7 @@ impl Scheduler {
         if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.fail_scope(opener, failures);
             self.release(opener);
+            self.start_waiting();
             return;
         }
         let event = self.table.fan_out(fan_out).gathered;

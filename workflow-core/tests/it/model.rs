@@ -10,7 +10,7 @@ use std::rc::Rc;
 use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Fact};
 use workflow_core::{ExecutionId, Seq};
 
-use crate::transcript::{Call, Line, Placed};
+use crate::transcript::{Line, Placed};
 
 mod branches;
 mod gathers;

@@ -6,8 +6,8 @@ use syn::{Generics, Type, parse_quote};
 
 use super::definition::Definition;
 
-/// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost the
-/// event a role, it gets every marker.
+/// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost
+/// the event a role, it gets every marker.
 pub(crate) fn event(definition: &Definition) -> TokenStream {
     let Definition { name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };

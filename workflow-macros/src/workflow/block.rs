@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, parse_quote};
+use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, Path, parse_quote};
 
 /// An impl block without our attributes, and the methods that carried them.
 pub(crate) struct Block {
@@ -38,13 +38,13 @@ impl Block {
         }
     }
 
-    /// Names our attributes once more: those that stood in the block are gone, and an import of them would seem
-    /// unused.
+    /// Names our attributes once more: those that stood in the block are gone, and an import of them would
+    /// seem unused.
     pub(crate) fn attribute_names(&self) -> TokenStream {
         let steps = self.marked.iter().find_map(|marked| marked.steps.first());
         let preconditions = self.marked.iter().find_map(|marked| marked.preconditions.first());
         let names = steps.into_iter().chain(preconditions).map(Attribute::path);
-        names.map(|name| quote_spanned!(name.span()=> const _: () = { #[allow(unused_imports)] use #name as _; };)).collect()
+        names.map(named_again).collect()
     }
 
     /// Whether the block has a method of this name, marked or not.
@@ -53,12 +53,21 @@ impl Block {
     }
 }
 
+fn named_again(name: &Path) -> TokenStream {
+    quote_spanned! {name.span()=>
+        const _: () = {
+            #[allow(unused_imports)]
+            use #name as _;
+        };
+    }
+}
+
 fn mark(index: usize, method: &mut ImplItemFn) -> Option<Marked> {
     let steps = take(&mut method.attrs, "step");
     let preconditions = take(&mut method.attrs, "precondition");
     if !steps.is_empty() {
-        // A step is async whether or not it waits, and has a parameter for all it needs. A level that the user
-        // sets stands behind these, and wins.
+        // A step is async whether or not it waits, and has a parameter for all it needs. A level that the
+        // user sets stands behind these, and wins.
         method.attrs.insert(0, parse_quote!(#[allow(clippy::unused_async, clippy::too_many_arguments)]));
     }
     let marked = !steps.is_empty() || !preconditions.is_empty();

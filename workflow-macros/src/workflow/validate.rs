@@ -40,7 +40,8 @@ fn validate_block(definition: &Definition, mistakes: &mut Mistakes) {
 
 fn reject_cfg(method: &Method, mistakes: &mut Mistakes) {
     for cfg in method.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")) {
-        let message = "a method of the table cannot be conditional: move `#[cfg(…)]` to the impl block, one per configuration";
+        let message =
+            "a row of the table cannot be conditional: move `#[cfg(…)]` to an impl block per configuration";
         mistakes.at(cfg, message);
     }
 }

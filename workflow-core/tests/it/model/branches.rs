@@ -142,7 +142,9 @@ impl Model {
     /// The open branches in and below which nothing is left to do.
     fn settled(&self) -> Vec<u32> {
         let mut is_busy = vec![false; self.scopes.len()];
-        for scope in self.busy_scopes().into_iter().flat_map(|scope| self.chain(scope)) {
+        // What a dropped branch left on its way to the log keeps no one.
+        let busy = self.busy_scopes().into_iter().filter(|scope| self.is_open(*scope));
+        for scope in busy.flat_map(|scope| self.chain(scope)) {
             is_busy[scope as usize] = true;
         }
         let branches = (1..is_busy.len()).filter(|branch| !is_busy[*branch]);

@@ -67,11 +67,10 @@ pub(crate) enum PlannedOutput {
     FanOut(usize),
 }
 
-/// A place where branches open: which output of which step, and its item.
+/// A place where branches open: its step and its item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FanOutPlace {
     pub(crate) step: usize,
-    pub(crate) output: usize,
     pub(crate) item: usize,
 }
 
@@ -80,10 +79,10 @@ impl Plan {
     pub(crate) fn fan_outs(&self) -> Vec<FanOutPlace> {
         let steps = self.steps.iter().enumerate();
         let outputs = steps.flat_map(|(step, planned)| {
-            planned.outputs.iter().enumerate().map(move |(output, what)| (step, output, *what))
+            planned.outputs.iter().map(move |output| (step, *output))
         });
-        let fan_outs = outputs.filter_map(|(step, output, what)| match what {
-            PlannedOutput::FanOut(item) => Some(FanOutPlace { step, output, item }),
+        let fan_outs = outputs.filter_map(|(step, output)| match output {
+            PlannedOutput::FanOut(item) => Some(FanOutPlace { step, item }),
             PlannedOutput::Events(_) => None,
         });
         fan_outs.collect()

@@ -198,12 +198,11 @@ impl Play<'_> {
 
     /// What an execution commits: any number of what its step declares.
     fn succeeded(&self, execution: u64, step: usize, dice: u16) -> Fact {
-        let places = self.plan.fan_outs();
         let mut dice = Dice(u32::from(dice));
         let mut emissions = Vec::new();
         for (number, output) in self.plan.steps[step].outputs.iter().enumerate() {
             match output {
-                PlannedOutput::Events(event) => {
+                PlannedOutput::Events(_) => {
                     let count = [1, 1, 1, 0, 2, 3][dice.below(6)];
                     let event = self.table.steps()[step].outputs()[number].event();
                     emissions.extend((0..count).map(|_| Emission::Event(event)));
