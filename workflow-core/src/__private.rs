@@ -18,5 +18,5 @@ pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputS
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
-pub use crate::{check, warn};
 pub use crate::kind::{AsInput, AsMember, AsOutput, Declared, Kind, Unclear, Unusable};
+pub use crate::{check, warn};

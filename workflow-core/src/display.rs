@@ -305,7 +305,7 @@ mod tests {
     use static_assertions::assert_impl_all;
 
     use super::*;
-    use crate::{NotStop, Roles};
+    use crate::event::{NotStop, Roles};
 
     assert_impl_all!(Display: Send, Sync, Clone, fmt::Debug);
     assert_impl_all!(DisplayStream: Send, Unpin, fmt::Debug);
@@ -432,7 +432,6 @@ mod tests {
         hub.close(RunStatus::Failed);
         show(&clock, 1..2);
         clock.retract();
-        hub.publish(DisplayItem::Retracted { step: "s".into(), execution: ExecutionId(1), attempt: 1 });
         hub.close(RunStatus::Completed);
         assert_eq!(drain(&mut hub.subscribe()), "0 Failed end");
     }

@@ -250,7 +250,9 @@ pub enum SendError {
 pub(crate) enum Internal {
     #[error("parameter {slot} was bound to something its type does not take")]
     SlotMismatch { slot: usize },
-    #[error("`Config<{type_name}>` is not among the parameters of any step: declare it, or use a field of the workflow")]
+    #[error(
+        "`Config<{type_name}>` is not among the parameters of any step: declare it, or use a field of the workflow"
+    )]
     UndeclaredConfig { type_name: &'static str },
     #[error("the step returned `{event}`, which its table does not declare")]
     UndeclaredOutput { event: &'static str },

@@ -176,7 +176,10 @@ impl EventType {
 
 impl fmt::Debug for EventType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventType").field("name", &self.name).field("roles", &self.roles).finish_non_exhaustive()
+        f.debug_struct("EventType")
+            .field("name", &self.name)
+            .field("roles", &self.roles)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,99 +1,229 @@
-//! Why a step ran, and why it did not: made from the table, the log and the scheduler's decisions.
+//! Why each step of a run ran, and why it did not: made from the table, the log and the scheduler's
+//! decisions, at any time. As a type, as text for people, and, through serde, as JSON.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::table::DependencyTable;
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::run::RunStatus;
+
+mod past;
+mod source;
+mod stall;
+mod text;
+
+pub use stall::{IdleStep, StallReport};
 
 /// Why each step of a run ran, or why it did not.
+///
+/// It prints for people and serialises for machines.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
+    /// The run.
+    pub run: RunId,
     /// The workflow.
     pub workflow: Arc<str>,
-    /// The steps that did not run.
-    pub idle: Vec<IdleStep>,
+    /// Where the run stands.
+    pub status: RunStatus,
+    /// A row per step, in declaration order.
+    pub steps: Vec<StepExplanation>,
+    /// The stop events, and why none of them is in the log; empty for a run that completed.
+    pub unmet_stops: Vec<MissingInput>,
 }
 
-/// Why a run stalled: for each step that did not run, what it waited for.
+/// Why one step ran, and why it did not.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct StallReport {
-    /// The workflow.
-    pub workflow: Arc<str>,
-    /// The steps that did not run.
-    pub idle: Vec<IdleStep>,
-}
-
-/// A step that did not run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct IdleStep {
+pub struct StepExplanation {
     /// The step.
     pub step: Arc<str>,
-    /// The inputs that are missing, each by the event types that would do.
-    pub missing: Vec<Vec<Arc<str>>>,
-    /// The precondition that said no.
-    pub refused_by: Option<Arc<str>>,
+    /// A row per execution.
+    pub ran: Vec<WhyRan>,
+    /// A row per trigger that led to no execution.
+    pub did_not_run: Vec<WhyNot>,
+    /// The required inputs that are missing now; only for a step that never ran.
+    pub missing: Vec<MissingInput>,
 }
 
-impl Explanation {
-    pub(crate) fn stall(&self) -> StallReport {
-        StallReport { workflow: Arc::clone(&self.workflow), idle: self.idle.clone() }
-    }
+/// An event as explanations name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Cited {
+    /// Its position.
+    pub seq: Seq,
+    /// Its wire name.
+    pub event: Arc<str>,
+    /// The step that emitted it; none for what came from outside.
+    pub producer: Option<Arc<str>>,
 }
 
-impl fmt::Display for StallReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run stalled: nothing runs and nothing can arrive")?;
-        for step in &self.idle {
-            write!(f, "\n- step `{}` did not run", step.step)?;
-            for missing in &step.missing {
-                let names: Vec<String> = missing.iter().map(|event| format!("`{event}`")).collect();
-                write!(f, "; it waits for {}", names.join(" or "))?;
-            }
-            if let Some(precondition) = &step.refused_by {
-                write!(f, "; its precondition `{precondition}` said no")?;
-            }
-        }
-        Ok(())
-    }
+/// Why a step ran: what triggered it and what it was bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WhyRan {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The scope it was evaluated in.
+    pub scope: ScopeId,
+    /// What triggered it.
+    pub trigger: Cited,
+    /// What each parameter was bound to.
+    pub inputs: Vec<CitedInput>,
 }
 
-impl crate::run::Run {
-    pub(crate) fn explain(&self) -> Explanation {
-        Explanation { workflow: Arc::clone(&self.table().name), idle: self.idle_steps() }
-    }
+/// What one parameter was bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CitedInput {
+    /// An injectable, or an optional input without an event.
+    Nothing,
+    /// One event.
+    One(Cited),
+    /// A list of so many events.
+    List(u32),
+}
 
-    fn table(&self) -> &DependencyTable {
-        self.explained().1.table()
-    }
+/// Why a trigger led to no execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WhyNot {
+    /// The event that triggered the evaluation.
+    pub trigger: Cited,
+    /// The scope it was evaluated in.
+    pub scope: ScopeId,
+    /// Why.
+    pub reason: Reason,
+}
 
-    fn idle_steps(&self) -> Vec<IdleStep> {
-        let (events, scheduler) = self.explained();
-        let table = scheduler.table();
-        let steps = table.steps.iter().enumerate();
-        let idle = steps.filter(|(i, _)| scheduler.executions_of(crate::table::StepIndex::at(*i)) == 0);
-        idle.map(|(i, row)| {
-            let missing = row.inputs.iter().filter(|input| input.condition.is_some_and(|condition| {
-                let seen = events.iter().filter(|event| input.events.contains(event)).count();
-                seen < condition.least as usize
-            }));
-            let names = |input: &crate::table::InputRow| {
-                input.events.iter().map(|event| Arc::clone(&table.event(*event).name)).collect()
-            };
-            let refused = scheduler.decisions().iter().any(|decision| {
-                decision.step.get() == i && decision.verdict == crate::scheduler::Verdict::Refused
-            });
-            let precondition = row.precondition.as_ref().filter(|_| refused);
-            IdleStep {
-                step: Arc::clone(&row.name),
-                missing: missing.map(names).collect(),
-                refused_by: precondition.map(|row| Arc::clone(&row.name)),
-            }
-        })
-        .collect()
-    }
+/// Why a trigger led to no execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// Required inputs were missing then (S13).
+    Missing(Vec<MissingInput>),
+    /// None of the bound events was the branch's own: the evaluation further out covers it (S46).
+    Covered,
+    /// This very combination was executed before (S20).
+    Duplicate,
+    /// The step had had all its executions (S19).
+    LimitReached {
+        /// How many it may have.
+        limit: u32,
+    },
+    /// The precondition said no (S18).
+    Refused {
+        /// Which.
+        precondition: Arc<str>,
+    },
+    /// The precondition failed (S18).
+    PreconditionFailed {
+        /// Which.
+        precondition: Arc<str>,
+    },
+    /// The precondition had not answered.
+    Asking {
+        /// Which.
+        precondition: Arc<str>,
+    },
+}
+
+/// An input that is missing, and who could have supplied it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MissingInput {
+    /// The event types that would do.
+    pub events: Vec<Arc<str>>,
+    /// How many there were.
+    pub have: u32,
+    /// How many it takes.
+    pub need: u32,
+    /// Who could have supplied it, and why they did not.
+    pub producers: Vec<WhyNotProduced>,
+}
+
+/// Who could have produced an event, and why it did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WhyNotProduced {
+    /// The step never ran.
+    DidNotRun {
+        /// Which.
+        step: Arc<str>,
+    },
+    /// The step's precondition said no every time.
+    Refused {
+        /// The step.
+        step: Arc<str>,
+        /// The precondition.
+        precondition: Arc<str>,
+    },
+    /// The step ran, and returned none of it.
+    EmittedNone {
+        /// Which.
+        step: Arc<str>,
+        /// How often it ran.
+        executions: u64,
+    },
+    /// The step ran and emitted it, but too few.
+    EmittedSome {
+        /// Which.
+        step: Arc<str>,
+        /// How many.
+        events: u64,
+    },
+    /// The step emitted it, but in branches of a fan-out, where only a gather joins it.
+    EmittedInBranches {
+        /// Which.
+        step: Arc<str>,
+        /// How many.
+        events: u64,
+    },
+    /// The step failed.
+    Failed {
+        /// Which.
+        step: Arc<str>,
+        /// What it failed with, the last time.
+        error: String,
+    },
+    /// The step had had all its executions.
+    LimitReached {
+        /// Which.
+        step: Arc<str>,
+        /// How many it may have.
+        limit: u32,
+    },
+    /// The step is still running.
+    Running {
+        /// Which.
+        step: Arc<str>,
+    },
+    /// It comes from outside, and was not sent.
+    NotSent {
+        /// The event.
+        event: Arc<str>,
+    },
+    /// It is the reply to a request that nobody made or nobody answered.
+    NotReplied {
+        /// The request.
+        request: Arc<str>,
+        /// Whether it was made.
+        asked: bool,
+    },
+    /// It says that a fan-out is gathered, and the fan-out was not opened or is not settled.
+    NotGathered {
+        /// The step that fans out.
+        step: Arc<str>,
+        /// Whether it was opened.
+        opened: bool,
+    },
+    /// No step emits it.
+    Nobody {
+        /// The event.
+        event: Arc<str>,
+    },
 }

@@ -77,9 +77,9 @@ mod event;
 mod explain;
 mod id;
 mod input;
-mod observe;
 #[doc(hidden)]
 pub mod kind;
+mod observe;
 mod output;
 mod run;
 pub mod scheduler;
@@ -96,14 +96,17 @@ pub use context::{
 pub use display::{Display, DisplayItem, DisplayStream};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError, TableError,
-    TableProblem,
+    BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError,
+    TableError, TableProblem,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
     Request, Roles, SetMember, StartEvent, StopEvent,
 };
-pub use explain::{Explanation, IdleStep, StallReport};
+pub use explain::{
+    Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, StallReport, StepExplanation, WhyNot,
+    WhyNotProduced, WhyRan,
+};
 pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
 pub use input::{
     Branch, BranchFailure, EmitError, Emitter, EventInput, FixedList, Gather, InputKind, InputSpec, List,
@@ -112,8 +115,8 @@ pub use input::{
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, FanOut, FanOutPolicy, OutputSpec, StepOutput};
 pub use run::{
-    BoundInput, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, Quality, RequestId, RunHandle,
-    RunOptions, RunReport, RunStatus, StepReport, Violation,
+    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, Quality, RequestId,
+    RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, InputDef, InputRow, OutputDef, OutputRow,
@@ -128,8 +131,8 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
     pub use crate::{
-        Config, Display, Emitter, Engine, Event, EventSet, FanOut, FixedList, Gather, List, Reply, RunContext,
-        RunError, RunInfo, StepError, ThreadContext, Workflow, precondition, step, workflow,
+        Config, Display, Emitter, Engine, Event, EventSet, FanOut, FixedList, Gather, List, Reply,
+        RunContext, RunError, RunInfo, StepError, ThreadContext, Workflow, precondition, step, workflow,
     };
 }
 

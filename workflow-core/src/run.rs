@@ -13,13 +13,20 @@ mod host;
 mod in_flight;
 mod log;
 mod options;
+mod past;
 mod perform;
 mod report;
 mod shared;
+mod timeline;
 
 pub use handle::{OpenRequest, RequestId, RunHandle};
 pub use options::RunOptions;
-pub use report::{BoundInput, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation};
+pub use report::{
+    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport,
+    Violation,
+};
+
+pub use timeline::Timeline;
 
 pub(crate) use drive::Run;
 pub(crate) use finish::Finished;

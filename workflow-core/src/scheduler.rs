@@ -386,7 +386,8 @@ impl Scheduler {
             self.end = Some(end.clone());
             self.cursor = None;
             self.unevaluated.clear();
-            self.actions.retain(|action| matches!(action, Action::RefuseCommit { .. } | Action::RefuseReceived));
+            self.actions
+                .retain(|action| matches!(action, Action::RefuseCommit { .. } | Action::RefuseReceived));
             self.actions.push_back(Action::Finish { end });
         }
     }

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use crate::input::List;
 use crate::event::Pattern;
+use crate::input::List;
 
 /// Asked for each parameter of a step without a precondition; the kinds that may run a step again answer
 /// with a warning.

@@ -75,7 +75,8 @@ impl Queue {
 
     fn push(&self, observation: Observation) {
         let missed = self.missed.swap(0, Ordering::Relaxed);
-        if missed > 0 && !self.offer(Observation { what: Observed::Missed { count: missed }, ..observation.clone() })
+        if missed > 0
+            && !self.offer(Observation { what: Observed::Missed { count: missed }, ..observation.clone() })
         {
             self.missed.fetch_add(missed, Ordering::Relaxed);
         }
@@ -131,7 +132,12 @@ mod tests {
     use crate::id::RunId;
 
     fn observation() -> Observation {
-        Observation { run: RunId::new("r"), workflow: "w".into(), at: SystemTime::now(), what: Observed::RunWaiting }
+        Observation {
+            run: RunId::new("r"),
+            workflow: "w".into(),
+            at: SystemTime::now(),
+            what: Observed::RunWaiting,
+        }
     }
 
     struct Blocked(Mutex<mpsc::Receiver<()>>, Mutex<mpsc::Sender<Observed>>);

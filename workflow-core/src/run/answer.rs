@@ -63,12 +63,12 @@ impl Run {
             Command::Send { event, index, done } => {
                 self.receive(Received { event, done: Some(done) }, Fact::EventReceived { event: index });
             }
-            Command::Reply { request, answers, make, done } => {
-                match self.reply(request, answers, make) {
-                    Ok(event) => self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request }),
-                    Err(error) => drop(done.send(Err(error))),
+            Command::Reply { request, answers, make, done } => match self.reply(request, answers, make) {
+                Ok(event) => {
+                    self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request })
                 }
-            }
+                Err(error) => drop(done.send(Err(error))),
+            },
             Command::Requests { done } => {
                 let _ = done.send(self.open_requests());
             }

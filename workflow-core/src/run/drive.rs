@@ -14,11 +14,13 @@ use super::handle::Command;
 use super::host::Host;
 use super::in_flight::{Arrived, Dropped, InFlight};
 use super::log::Log;
+use super::past::View;
 use super::report::Trace;
 use super::shared::RunShared;
 use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
+use crate::explain::Explanation;
 use crate::id::ExecutionId;
 use crate::observe::{Observed, run_span};
 use crate::output::Emitted;
@@ -218,9 +220,20 @@ impl Run {
 }
 
 impl Run {
-    /// What explanations are made of: the types of the log's events, and the scheduler.
-    pub(crate) fn explained(&self) -> (Vec<EventIndex>, &Scheduler) {
-        (self.log.records().map(|(_, record)| record.index).collect(), &self.scheduler)
+    fn view(&self) -> View<'_> {
+        View {
+            id: &self.shared.id,
+            thread: &self.shared.thread,
+            metadata: &self.shared.metadata,
+            status: self.scheduler.end().map_or(self.shared.status(), RunStatus::from),
+            scheduler: &self.scheduler,
+            log: &self.log,
+            trace: &self.trace,
+        }
+    }
+
+    pub(super) fn explain(&self) -> Explanation {
+        self.view().explain()
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use super::drive::Run;
-use super::report::{LoggedEvent, Quality, RunReport, StepReport};
-use super::shared::RunShared;
 use super::RunStatus;
+use super::drive::Run;
+use super::past::{Kept, Past};
+use super::shared::RunShared;
 use crate::error::{RunError, SendError, SharedError};
 use crate::event::AnyEvent;
-use crate::explain::Explanation;
 use crate::id::ExecutionId;
 use crate::observe::Observed;
-use crate::scheduler::{Cause, End};
+use crate::scheduler::{End, Scheduler};
 use crate::table::StepIndex;
 
 /// What is kept of an ended run.
@@ -20,13 +19,6 @@ pub(crate) struct Finished {
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// Nothing for a run whose task is gone.
     pub(crate) kept: Option<Kept>,
-}
-
-/// What people can ask of an ended run.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) report: Arc<RunReport>,
-    pub(crate) explanation: Arc<Explanation>,
 }
 
 impl From<&End> for RunStatus {
@@ -49,9 +41,8 @@ impl Run {
         // Closed before executions are dropped: what they showed stands (S28).
         self.shared.display.close(status);
         self.drop_what_runs();
-        let explanation = Arc::new(self.explain());
-        let kept = Some(Kept { report: Arc::new(self.report(status)), explanation });
-        let finished = Finished { outcome: self.outcome(&end), kept };
+        let outcome = self.outcome(&end);
+        let finished = Finished { outcome, kept: Some(self.keep(status)) };
         // Only this task finishes the run.
         let _ = self.shared.finished.set(finished);
         self.shared.tell(|| Observed::RunEnded { status });
@@ -130,47 +121,18 @@ impl Run {
         Arc::clone(&self.host.table().step(step).name)
     }
 
-    fn report(&self, status: RunStatus) -> RunReport {
-        let table = self.host.table();
-        let quality = match status {
-            RunStatus::Completed if self.scheduler.is_degraded() => Quality::Degraded,
-            RunStatus::Completed => Quality::Clean,
-            _ => Quality::Failed,
-        };
-        RunReport {
-            run: self.shared.id.clone(),
+    /// What reports and explanations are made of, if anybody asks.
+    fn keep(&mut self, status: RunStatus) -> Kept {
+        let empty = Scheduler::new(Arc::clone(self.host.table()));
+        Kept::new(Past {
+            id: self.shared.id.clone(),
             thread: self.shared.thread.clone(),
-            workflow: Arc::clone(&table.name),
-            status,
-            quality,
-            steps: self.step_reports(),
-            trace: self.trace.report(table),
-            log: self.logged_events(),
-            violations: self.trace.violations(table),
             metadata: self.shared.metadata.clone(),
-        }
-    }
-
-    fn step_reports(&self) -> Vec<StepReport> {
-        let steps = self.host.table().steps.iter().enumerate();
-        let report = |(i, step): (usize, &crate::table::StepRow)| StepReport {
-            step: Arc::clone(&step.name),
-            executions: self.scheduler.executions_of(StepIndex::at(i)),
-            surplus: self.scheduler.surplus_of(StepIndex::at(i)),
-        };
-        steps.map(report).collect()
-    }
-
-    fn logged_events(&self) -> Vec<LoggedEvent> {
-        let table = self.host.table();
-        let records = self.log.records().map(|(seq, record)| LoggedEvent {
-            seq,
-            scope: record.scope,
-            event: Arc::clone(&table.event(record.index).name),
-            execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
-            at: record.at,
-        });
-        records.collect()
+            status,
+            scheduler: std::mem::replace(&mut self.scheduler, empty),
+            log: std::mem::take(&mut self.log),
+            trace: std::mem::take(&mut self.trace),
+        })
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::finish::{Finished, Kept};
+use super::finish::Finished;
+use super::past::Kept;
 use super::{RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
 use crate::error::{RunError, SendError};
@@ -25,11 +26,27 @@ pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Option<AnyEvent> + Send
 
 /// What a handle asks of its run.
 pub(crate) enum Command {
-    Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
-    Reply { request: Seq, answers: &'static str, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
-    Requests { done: oneshot::Sender<Vec<OpenRequest>> },
-    Explain { done: oneshot::Sender<Explanation> },
-    Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
+    Send {
+        event: AnyEvent,
+        index: EventIndex,
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Reply {
+        request: Seq,
+        answers: &'static str,
+        make: MakeReply,
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Requests {
+        done: oneshot::Sender<Vec<OpenRequest>>,
+    },
+    Explain {
+        done: oneshot::Sender<Explanation>,
+    },
+    Cancel {
+        reason: Arc<str>,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// A handle on a run of workflow `W`.
@@ -212,7 +229,7 @@ impl<W: Workflow> RunHandle<W> {
         let (done, answer) = oneshot::channel();
         match self.ask(Command::Explain { done }, answer).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
-            Err(_) => Ok(Arc::clone(&self.kept().await?.explanation)),
+            Err(_) => Ok(self.kept().await?.explanation()),
         }
     }
 
@@ -245,7 +262,7 @@ impl<W: Workflow> RunHandle<W> {
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
     /// failed has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
-        Ok(Arc::clone(&self.kept().await?.report))
+        Ok(self.kept().await?.report())
     }
 
     async fn kept(&self) -> Result<&Kept, RunError> {
@@ -285,11 +302,7 @@ impl<W: Workflow> RunHandle<W> {
 
 impl<W> Clone for RunHandle<W> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            mailbox: self.mailbox.clone(),
-            workflow: PhantomData,
-        }
+        Self { shared: Arc::clone(&self.shared), mailbox: self.mailbox.clone(), workflow: PhantomData }
     }
 }
 

@@ -50,7 +50,9 @@ impl Future for InFlight {
             Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) if dropped.is_told(cx) => {
                 Poll::Ready(Arrived::Dropped)
             }
-            Self::Execution(id, step, _) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx)))),
+            Self::Execution(id, step, _) => {
+                Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
+            }
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
             Self::Check(id, check) => {
                 let answer = catch_unwind(AssertUnwindSafe(|| check.as_mut().poll(cx)));

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::append_log::Appender;
 use crate::event::AnyEvent;
-use crate::id::{ScopeId, Seq};
+use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{LogEntry, Prefix, SlotValue};
 use crate::scheduler::{Binding, Bound, Cause, Entry};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
@@ -28,6 +28,17 @@ pub(super) struct Log {
     /// The event at position n is at n - 1.
     records: Vec<Record>,
     lists: HashMap<(ScopeId, TopicIndex), Appender<LogEntry>>,
+    /// Scope n is at n - 1: scopes are numbered in the order in which their items enter the log.
+    branches: Vec<BranchRecord>,
+}
+
+/// Where a branch came from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BranchRecord {
+    pub(super) scope: ScopeId,
+    pub(super) parent: ScopeId,
+    pub(super) item: Seq,
+    pub(super) opener: ExecutionId,
 }
 
 impl Log {
@@ -47,6 +58,16 @@ impl Log {
             }
         }
         self.records.push(Record { event, index: entry.event, scope: entry.scope, cause, at });
+    }
+
+    /// The item of a branch is in the log.
+    pub(super) fn branch(&mut self, branch: BranchRecord) {
+        debug_assert_eq!(branch.scope.0 as usize, self.branches.len() + 1, "branches have no gaps");
+        self.branches.push(branch);
+    }
+
+    pub(super) fn branches(&self) -> &[BranchRecord] {
+        &self.branches
     }
 
     pub(super) fn get(&self, seq: Seq) -> Option<&Record> {
@@ -75,9 +96,9 @@ impl Log {
 
     fn prefix(&self, prefixes: &[(ScopeId, u32)], topic: Option<TopicIndex>) -> Prefix {
         let list = |scope: ScopeId| topic.and_then(|topic| self.lists.get(&(scope, topic)));
-        let segments = prefixes.iter().filter_map(|(scope, len)| {
-            Some((std::sync::Arc::clone(list(*scope)?.log()), *len as usize))
-        });
+        let segments = prefixes
+            .iter()
+            .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(*scope)?.log()), *len as usize)));
         Prefix { segments: segments.collect() }
     }
 

@@ -43,7 +43,8 @@ impl RunOptions {
     /// The last layer of `Config<C>`, for this run only. A part of `C` is enough, for example
     /// `serde_json::json!({"rerank": true})`.
     pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
-        let unserialisable = |error| ConfigError::Unserialisable { origin: ConfigOrigin::Run, source: Arc::new(error) };
+        let unserialisable =
+            |error| ConfigError::Unserialisable { origin: ConfigOrigin::Run, source: Arc::new(error) };
         let layer = serde_json::to_value(layer).map_err(unserialisable);
         self.configs.insert(TypeId::of::<C>(), layer);
         self

@@ -8,13 +8,16 @@ use smallvec::SmallVec;
 
 use super::drive::Run;
 use super::in_flight::{Arrived, Dropped, GuardedStep, InFlight, panicked};
+use super::log::BranchRecord;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
 use crate::observe::{Observed, step_span};
 use crate::output::{Emitted, EmittedItem};
-use crate::scheduler::{Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary};
+use crate::scheduler::{
+    Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary,
+};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
@@ -56,7 +59,12 @@ impl Run {
         let slots = self.log.slots(row, &binding);
         let span = step_span(&self.span, &row.name, execution, 1);
         let forced = row.policy.spawn;
-        self.shared.tell(|| Observed::ExecutionStarted { execution, step: Arc::clone(&row.name), scope, trigger });
+        self.shared.tell(|| Observed::ExecutionStarted {
+            execution,
+            step: Arc::clone(&row.name),
+            scope,
+            trigger,
+        });
         self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         let call = StepCall::new(slots, self.call(execution, step, scope));
         let step_future = GuardedStep::new(&self.host, step.get(), call, span);
@@ -108,7 +116,14 @@ impl Run {
     }
 
     /// A precondition gets the step's slots in the order of its own parameters (S18).
-    fn ask(&mut self, candidate: CandidateId, step: StepIndex, scope: ScopeId, trigger: Seq, binding: &Binding) {
+    fn ask(
+        &mut self,
+        candidate: CandidateId,
+        step: StepIndex,
+        scope: ScopeId,
+        trigger: Seq,
+        binding: &Binding,
+    ) {
         let row = self.host.table().step(step);
         let slots = self.log.slots(row, binding);
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
@@ -153,11 +168,20 @@ impl Run {
         debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
         if let Cause::Execution(id) = cause {
             self.trace.emitted(id, entries);
+            self.note_branches(id, entries);
         }
         for (entry, event) in entries.iter().zip(events) {
             self.append_event(*entry, event, cause);
         }
         self.scheduler.apply(Fact::Appended);
+    }
+
+    /// An entry outside of its execution's scope is the item of a branch.
+    fn note_branches(&mut self, opener: ExecutionId, entries: &[Entry]) {
+        let Some(parent) = self.trace.scope_of(opener) else { return };
+        for Entry { seq, scope, .. } in entries.iter().filter(|entry| entry.scope != parent) {
+            self.log.branch(BranchRecord { scope: *scope, parent, item: *seq, opener });
+        }
     }
 
     fn committed(&mut self, id: ExecutionId) -> Vec<AnyEvent> {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use super::RunStatus;
+use super::log::BranchRecord;
+use super::timeline::Timeline;
 use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
 use crate::scheduler::{Binding, Bound, Entry};
@@ -35,6 +37,8 @@ pub struct RunReport {
     pub trace: Vec<ExecutionTrace>,
     /// Every event of the log.
     pub log: Vec<LoggedEvent>,
+    /// Every branch of every fan-out, in the order in which their items entered the log (S44).
+    pub branches: Vec<BranchReport>,
     /// What was refused.
     pub violations: Vec<Violation>,
     /// The labels it was started with.
@@ -139,6 +143,26 @@ pub struct LoggedEvent {
     pub at: SystemTime,
 }
 
+/// One branch of a fan-out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BranchReport {
+    /// Its scope.
+    pub scope: ScopeId,
+    /// The scope it was opened in.
+    pub parent: ScopeId,
+    /// The step that fanned out.
+    pub step: Arc<str>,
+    /// The execution that fanned out.
+    pub opener: ExecutionId,
+    /// Its item.
+    pub item: Seq,
+    /// How many executions ran in it, not counting branches below.
+    pub executions: u64,
+    /// Whether one of them failed.
+    pub failed: bool,
+}
+
 /// Something a run refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,6 +184,25 @@ impl RunReport {
     pub fn executions(&self, step: &str) -> u64 {
         self.steps.iter().find(|row| &*row.step == step).map_or(0, |row| row.executions)
     }
+
+    /// What the run did over time, an execution a line, for people.
+    pub fn timeline(&self) -> Timeline<'_> {
+        Timeline::of(self)
+    }
+
+    /// Branches are folded: a line per step that fanned out.
+    fn fmt_branches(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.steps {
+            let branches = self.branches.iter().filter(|branch| branch.step == row.step);
+            let (count, failed) = branches.fold((0_u64, 0_u64), |(count, failed), branch| {
+                (count + 1, failed + u64::from(branch.failed))
+            });
+            if count > 0 {
+                writeln!(f, "{} opened {count} branches, of which {failed} failed", row.step)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for RunReport {
@@ -177,6 +220,7 @@ impl fmt::Display for RunReport {
             }
             writeln!(f)?;
         }
+        self.fmt_branches(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;
         }
@@ -250,6 +294,10 @@ impl Trace {
         self.entries.get_mut(place as usize)
     }
 
+    pub(super) fn scope_of(&self, execution: ExecutionId) -> Option<ScopeId> {
+        self.entry(execution).map(|entry| entry.scope)
+    }
+
     pub(super) fn step_of(&self, execution: ExecutionId) -> Option<StepIndex> {
         self.entry(execution).map(|entry| entry.step)
     }
@@ -272,7 +320,10 @@ impl Trace {
 
     pub(super) fn dropped(&mut self, execution: ExecutionId, now: Instant) -> Option<StepIndex> {
         let is_running = self.entry(execution)?.outcome == ExecutionOutcome::Running;
-        is_running.then(|| self.end(execution, now, ExecutionOutcome::Dropped)).flatten().map(|entry| entry.step)
+        is_running
+            .then(|| self.end(execution, now, ExecutionOutcome::Dropped))
+            .flatten()
+            .map(|entry| entry.step)
     }
 
     pub(super) fn refused(
@@ -317,6 +368,25 @@ impl Trace {
             took: entry.took,
             outcome: entry.outcome.clone(),
         }
+    }
+
+    /// The branches with what ran in them. O(executions + branches).
+    pub(super) fn branches(&self, records: &[BranchRecord], table: &DependencyTable) -> Vec<BranchReport> {
+        let mut branches: Vec<BranchReport> =
+            records.iter().filter_map(|record| self.branch(record, table)).collect();
+        for entry in self.entries.iter().filter(|entry| entry.scope != ScopeId::ROOT) {
+            if let Some(branch) = branches.get_mut(entry.scope.0 as usize - 1) {
+                branch.executions += 1;
+                branch.failed |= matches!(entry.outcome, ExecutionOutcome::Failed { .. });
+            }
+        }
+        branches
+    }
+
+    fn branch(&self, record: &BranchRecord, table: &DependencyTable) -> Option<BranchReport> {
+        let BranchRecord { scope, parent, item, opener } = *record;
+        let step = Arc::clone(&table.step(self.step_of(opener)?).name);
+        Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false })
     }
 
     pub(super) fn violations(&self, table: &DependencyTable) -> Vec<Violation> {

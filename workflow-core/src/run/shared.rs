@@ -88,6 +88,9 @@ impl RunShared {
 
 impl fmt::Debug for RunShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("id", &self.id).field("workflow", &self.table.name).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("id", &self.id)
+            .field("workflow", &self.table.name)
+            .finish_non_exhaustive()
     }
 }

@@ -41,7 +41,13 @@ pub enum Verdict {
 
 impl Scheduler {
     /// Records an evaluation and returns its place, so that a late answer can complete it.
-    pub(super) fn decide(&mut self, step: StepIndex, scope: ScopeId, trigger: Seq, verdict: Verdict) -> usize {
+    pub(super) fn decide(
+        &mut self,
+        step: StepIndex,
+        scope: ScopeId,
+        trigger: Seq,
+        verdict: Verdict,
+    ) -> usize {
         self.decisions.push(Decision { trigger, step, scope, verdict });
         self.decisions.len() - 1
     }

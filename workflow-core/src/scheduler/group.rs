@@ -166,8 +166,12 @@ impl Group {
         let item = self.unopened.pop_front()?;
         self.open.insert(item.scope);
         // The branch's summary waits with its item until the branch is settled.
-        self.settled[place] =
-            Some(BranchSummary { scope: item.scope, item: item.seq, events: Vec::new(), failures: Vec::new() });
+        self.settled[place] = Some(BranchSummary {
+            scope: item.scope,
+            item: item.seq,
+            events: Vec::new(),
+            failures: Vec::new(),
+        });
         Some((item, self.opener, u32::try_from(place).ok()?))
     }
 

@@ -37,8 +37,7 @@ impl Compiler {
     fn of(draft: &TableDraft) -> Self {
         let events: Vec<EventRow> = draft.events.iter().map(event_row).collect();
         let typed = draft.events.iter().enumerate();
-        let by_type =
-            typed.filter_map(|(i, event)| Some((event.rust?.0, EventIndex::at(i)))).collect();
+        let by_type = typed.filter_map(|(i, event)| Some((event.rust?.0, EventIndex::at(i)))).collect();
         let table = DependencyTable {
             name: Arc::clone(&draft.name),
             description: Arc::clone(&draft.description),
@@ -203,13 +202,11 @@ impl Compiler {
 
     fn check_fan_outs(&mut self) {
         for step in &self.table.steps {
-            let unmatched = step.inputs.iter().filter(|input| {
-                input.kind == InputKind::Gather && input.events.is_empty()
-            });
+            let unmatched =
+                step.inputs.iter().filter(|input| input.kind == InputKind::Gather && input.events.is_empty());
             for input in unmatched {
-                let event = input.gathered.map_or_else(String::new, |event| {
-                    self.table.event(event).name.to_string()
-                });
+                let event =
+                    input.gathered.map_or_else(String::new, |event| self.table.event(event).name.to_string());
                 self.problems.push(TableProblem::GatherFitsNothing { step: step.name.to_string(), event });
             }
         }

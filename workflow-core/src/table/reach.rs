@@ -53,7 +53,8 @@ impl DependencyTable {
     fn note_carried(&mut self, index: FanOutIndex) {
         let gathered = self.fan_out(index).gathered;
         let inputs = self.steps.iter().flat_map(|step| &step.inputs);
-        let takers = inputs.filter(|input| input.kind == InputKind::Gather && input.events.contains(&gathered));
+        let takers =
+            inputs.filter(|input| input.kind == InputKind::Gather && input.events.contains(&gathered));
         let mut carried: Vec<EventIndex> = takers.filter_map(|input| input.gathered).collect();
         carried.sort_unstable();
         carried.dedup();
@@ -66,9 +67,7 @@ impl DependencyTable {
     /// Whether a fan-out's branches can end in a gather or a stop.
     pub(super) fn can_end(&self, fan_out: &FanOutRow) -> bool {
         let gathered = self.steps.iter().any(|step| takes_any(step, &[fan_out.gathered]));
-        let stops = |fan_out: &FanOutRow| {
-            fan_out.own.iter().any(|event| self.event(*event).roles.is_stop())
-        };
+        let stops = |fan_out: &FanOutRow| fan_out.own.iter().any(|event| self.event(*event).roles.is_stop());
         let below = fan_out.own.iter().filter_map(|event| self.event(*event).gathers);
         gathered || stops(fan_out) || below.into_iter().any(|inner| stops(self.fan_out(inner)))
     }
@@ -79,7 +78,8 @@ fn fits(input: &InputRow, fan_out: &FanOutRow) -> bool {
 }
 
 fn takes_any(step: &StepRow, events: &[EventIndex]) -> bool {
-    step.inputs.iter().filter(|input| input.kind.takes_events()).any(|input| {
-        input.events.iter().any(|event| events.contains(event))
-    })
+    step.inputs
+        .iter()
+        .filter(|input| input.kind.takes_events())
+        .any(|input| input.events.iter().any(|event| events.contains(event)))
 }

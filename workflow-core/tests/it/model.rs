@@ -30,6 +30,8 @@ pub(crate) struct Model {
     plan: Rc<Plan>,
     /// Per step and parameter the event types it takes.
     taken: Vec<Vec<Vec<usize>>>,
+    /// Per fan-out its item.
+    items: Vec<usize>,
     /// Per fan-out the event types its gathers collect.
     collected: Vec<BTreeSet<usize>>,
     /// What was handed out to be appended; the position is the index plus 1.
@@ -86,11 +88,11 @@ enum Part {
 impl Model {
     pub(crate) fn new(plan: Rc<Plan>) -> Self {
         let own = gathers::own_events(&plan);
-        let taken_by = |step: &PlannedStep| {
-            step.inputs.iter().map(|input| gathers::taken(&plan, &own, input)).collect()
-        };
+        let taken_by =
+            |step: &PlannedStep| step.inputs.iter().map(|input| gathers::taken(&plan, &own, input)).collect();
         Self {
             taken: plan.steps.iter().map(taken_by).collect(),
+            items: plan.fan_outs().iter().map(|place| place.item).collect(),
             collected: (0..own.len()).map(|fan_out| gathers::collected(&plan, &own, fan_out)).collect(),
             log: Vec::new(),
             unconfirmed: VecDeque::new(),
@@ -165,7 +167,11 @@ impl Model {
 
     /// How deep the tree of scopes is; a run without branches has a depth of 1.
     pub(crate) fn depth(&self) -> usize {
-        (0..self.scopes.len()).filter_map(|scope| Some(self.chain(u32::try_from(scope).ok()?).len())).max().unwrap_or(0)
+        self.scopes.iter().zip(0..).map(|(_, scope)| self.depth_of(scope)).max().unwrap_or(0)
+    }
+
+    pub(crate) fn depth_of(&self, scope: u32) -> usize {
+        self.chain(scope).len()
     }
 
     pub(crate) fn surplus_of(&self, step: usize) -> u64 {
@@ -347,4 +353,3 @@ impl Batch {
         seqs.collect()
     }
 }
-

@@ -68,10 +68,9 @@ impl Reader {
 
     pub(crate) fn read(&mut self, action: &Action) -> Line {
         match action {
-            Action::AskPrecondition { candidate, step, scope, trigger, binding } => Line::Asks {
-                question: candidate.0,
-                call: self.call(step.get(), scope.0, trigger.0, binding),
-            },
+            Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
+                Line::Asks { question: candidate.0, call: self.call(step.get(), scope.0, trigger.0, binding) }
+            }
             Action::StartExecution { execution, step, scope, trigger, binding } => Line::Starts {
                 execution: execution.0,
                 call: self.call(step.get(), scope.0, trigger.0, binding),
@@ -121,7 +120,8 @@ impl Reader {
 
     /// The first `count` events of these types in one scope.
     fn prefix(&self, types: &[usize], scope: u32, count: u32) -> Vec<u64> {
-        let of_scope = self.log.iter().filter(|placed| placed.scope == scope && types.contains(&placed.event));
+        let of_scope =
+            self.log.iter().filter(|placed| placed.scope == scope && types.contains(&placed.event));
         let prefix: Vec<u64> = of_scope.map(|placed| placed.seq).take(count as usize).collect();
         assert_eq!(prefix.len(), count as usize, "a list is a prefix of what is in the log");
         prefix

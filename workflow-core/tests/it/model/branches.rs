@@ -61,16 +61,14 @@ impl Model {
         std::iter::successors(Some(scope), |scope| self.scopes[*scope as usize].parent).collect()
     }
 
-    /// The scope and the open branches below it: each before those below it, and in fan-out order.
+    /// The scope and the open branches below it: each before those below it, and in fan-out order, which is
+    /// what sorting them by their paths from the root makes of them.
     pub(super) fn open_below(&self, scope: u32) -> Vec<u32> {
-        let mut below = vec![scope];
-        for branch in 0..self.scopes.len() {
-            let branch = u32::try_from(branch).expect("scopes are few");
-            if self.scopes[branch as usize].parent == Some(scope) && self.is_open(branch) {
-                below.extend(self.open_below(branch));
-            }
-        }
-        below
+        let open = self.scopes.iter().zip(0..).filter(|(scope, _)| scope.state == ScopeState::Open);
+        let chains = open.map(|(_, open)| self.chain(open)).filter(|chain| chain.contains(&scope));
+        let mut paths: Vec<Vec<u32>> = chains.map(|chain| chain.into_iter().rev().collect()).collect();
+        paths.sort_unstable();
+        paths.iter().filter_map(|path| path.last().copied()).collect()
     }
 
     /// Numbers a fan-out's branches and places their items in the log.
@@ -82,7 +80,7 @@ impl Model {
         concurrency: Option<usize>,
         policy: FanOutPolicy,
     ) -> Opening {
-        let item = self.plan.fan_outs()[fan_out].item;
+        let item = self.items[fan_out];
         let mut branches = Vec::new();
         for _ in 0..items {
             let branch = u32::try_from(self.scopes.len()).expect("scopes are few");

@@ -78,9 +78,8 @@ impl Plan {
     /// Every fan-out, in the order of the table.
     pub(crate) fn fan_outs(&self) -> Vec<FanOutPlace> {
         let steps = self.steps.iter().enumerate();
-        let outputs = steps.flat_map(|(step, planned)| {
-            planned.outputs.iter().map(move |output| (step, *output))
-        });
+        let outputs =
+            steps.flat_map(|(step, planned)| planned.outputs.iter().map(move |output| (step, *output)));
         let fan_outs = outputs.filter_map(|(step, output)| match output {
             PlannedOutput::FanOut(item) => Some(FanOutPlace { step, item }),
             PlannedOutput::Events(_) => None,

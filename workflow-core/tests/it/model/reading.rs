@@ -33,7 +33,8 @@ impl Model {
         let takes = |step: &usize| self.taken[*step].iter().any(|events| events.contains(&logged.event));
         let steps: Vec<usize> = (0..self.taken.len()).filter(takes).collect();
         let scopes = self.open_below(logged.scope);
-        self.todo = scopes.iter().flat_map(|scope| steps.iter().map(|step| (*scope, *step))).collect::<VecDeque<_>>();
+        self.todo =
+            scopes.iter().flat_map(|scope| steps.iter().map(|step| (*scope, *step))).collect::<VecDeque<_>>();
     }
 
     /// S17: what comes after a fixed list is full, in the scope of the event, is surplus, for each such list.

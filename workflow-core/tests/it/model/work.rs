@@ -64,20 +64,24 @@ impl Model {
         if self.is_closed() {
             return;
         }
+        let steps = 0..self.plan.steps.len();
+        let mut running: Vec<usize> = steps.map(|step| self.running_of(step)).collect();
         for at in 0..self.executions.len() {
             let Execution { call, state } = &self.executions[at];
-            if *state == WorkState::Waiting && self.has_room(call.step) {
+            let most = self.plan.steps[call.step].concurrency;
+            let has_room = running.iter().sum::<usize>() < self.plan.concurrent_executions
+                && most.is_none_or(|most| running[call.step] < most as usize);
+            if *state == WorkState::Waiting && has_room {
+                running[call.step] += 1;
                 self.out.push_back(Line::Starts { execution: at as u64 + 1, call: call.clone() });
                 self.executions[at].state = WorkState::Running;
             }
         }
     }
 
-    fn has_room(&self, step: usize) -> bool {
-        let running = || self.executions.iter().filter(|execution| execution.state == WorkState::Running);
-        let of_step = running().filter(|execution| execution.call.step == step).count();
-        running().count() < self.plan.concurrent_executions
-            && self.plan.steps[step].concurrency.is_none_or(|most| of_step < most as usize)
+    fn running_of(&self, step: usize) -> usize {
+        let of_step = self.executions.iter().filter(|execution| execution.call.step == step);
+        of_step.filter(|execution| execution.state == WorkState::Running).count()
     }
 
     /// Ends an execution, if it runs.

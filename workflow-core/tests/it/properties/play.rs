@@ -6,7 +6,9 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use workflow_core::scheduler::{Action, Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict};
+use workflow_core::scheduler::{
+    Action, Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict,
+};
 use workflow_core::{DependencyTable, ExecutionId, FanOutPolicy, Seq};
 
 use super::reached::Reached;
@@ -27,10 +29,18 @@ struct Play<'a> {
     reader: Reader,
     history: Vec<Moment>,
     open_questions: Vec<u64>,
-    running: Vec<(u64, usize)>,
+    running: Vec<Running>,
     unconfirmed: usize,
     /// How many executions may still return the moment they start.
     inline: u32,
+}
+
+/// An execution that was started and did not return yet.
+#[derive(Clone, Copy)]
+struct Running {
+    execution: u64,
+    step: usize,
+    scope: u32,
 }
 
 enum Moment {
@@ -42,10 +52,8 @@ enum Moment {
 pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     let plan = Rc::new(tape.plan(shape));
     let table = Arc::new(plan.table());
-    let limits = SchedulerLimits {
-        concurrent_executions: plan.concurrent_executions,
-        ..SchedulerLimits::default()
-    };
+    let limits =
+        SchedulerLimits { concurrent_executions: plan.concurrent_executions, ..SchedulerLimits::default() };
     let mut play = Play {
         tape,
         scheduler: Scheduler::with_limits(Arc::clone(&table), limits),
@@ -67,8 +75,10 @@ impl Play<'_> {
     fn play(&mut self) -> Result<(), String> {
         self.tell(self.received(0));
         self.drain(usize::MAX)?;
+        let mut after_end = 0;
         for [kind, a, b, c] in &self.tape.moves {
-            if self.reader.log().len() > MOST_EVENTS {
+            after_end += u32::from(self.model.end().is_some());
+            if self.reader.log().len() > MOST_EVENTS || after_end > 3 {
                 break;
             }
             let fact = self.fact(*kind, *a, u16::from_le_bytes([*b, *c]));
@@ -90,7 +100,7 @@ impl Play<'_> {
                 self.open_questions.retain(|question| *question != candidate.0);
             }
             Fact::ExecutionSucceeded { execution, .. } | Fact::ExecutionFailed { execution } => {
-                self.running.retain(|(running, _)| *running != execution.0);
+                self.running.retain(|running| running.execution != execution.0);
             }
             _ => {}
         }
@@ -128,10 +138,11 @@ impl Play<'_> {
                 }
             }
             Line::Starts { execution, call } => {
-                self.running.push((*execution, call.step));
+                let running = Running { execution: *execution, step: call.step, scope: call.scope };
+                self.running.push(running);
                 if manner & 4 != 0 && self.inline > 0 {
                     self.inline -= 1;
-                    self.tell(self.succeeded(*execution, call.step, u16::from(*manner) * 7));
+                    self.tell(self.succeeded(running, u16::from(*manner) * 7));
                 }
             }
             Line::Appends { .. } | Line::Gathers { .. } => {
@@ -140,7 +151,7 @@ impl Play<'_> {
                     self.tell(Fact::Appended);
                 }
             }
-            Line::Drops { execution } => self.running.retain(|(running, _)| running != execution),
+            Line::Drops { execution } => self.running.retain(|running| running.execution != *execution),
             _ => {}
         }
     }
@@ -150,16 +161,16 @@ impl Play<'_> {
         let pick = usize::from(pick);
         let wanted = match kind % 24 {
             0..=9 => None,
-            10..=12 => self.failed(pick),
+            10..=12 => self.failed(pick, more),
             13..=15 => self.answer(pick, more),
             16 | 17 => Some(self.received(pick)),
             18 | 19 => self.replied(pick),
             20 | 21 => Some(self.told_before(pick)),
             22 => (self.unconfirmed > 0).then_some(Fact::Appended),
-            _ => (pick % 8 == 0).then_some(Fact::CancelRequested),
+            _ => (pick % 16 == 0).then_some(Fact::CancelRequested),
         };
         let possible = || match chosen(&self.running, pick) {
-            Some((execution, step)) => Some(self.succeeded(execution, step, more)),
+            Some(running) => Some(self.succeeded(running, more)),
             None => self.answer(pick, more).or((self.unconfirmed > 0).then_some(Fact::Appended)),
         };
         wanted.or_else(possible).unwrap_or_else(|| self.received(pick))
@@ -170,8 +181,11 @@ impl Play<'_> {
         Fact::EventReceived { event: self.table.event_named(name).expect("a name of the table") }
     }
 
-    fn failed(&self, pick: usize) -> Option<Fact> {
-        let (execution, _) = chosen(&self.running, pick)?;
+    /// Mostly the failure of what runs in a branch; one at the root ends the run.
+    fn failed(&self, pick: usize, more: u16) -> Option<Fact> {
+        let may_fail = |running: &&Running| running.scope != 0 || more % 8 == 0;
+        let running: Vec<Running> = self.running.iter().filter(may_fail).copied().collect();
+        let Running { execution, .. } = chosen(&running, pick)?;
         Some(Fact::ExecutionFailed { execution: ExecutionId(execution) })
     }
 
@@ -197,7 +211,8 @@ impl Play<'_> {
     }
 
     /// What an execution commits: any number of what its step declares.
-    fn succeeded(&self, execution: u64, step: usize, dice: u16) -> Fact {
+    fn succeeded(&self, running: Running, dice: u16) -> Fact {
+        let Running { execution, step, scope } = running;
         let mut dice = Dice(u32::from(dice));
         let mut emissions = Vec::new();
         for (number, output) in self.plan.steps[step].outputs.iter().enumerate() {
@@ -207,20 +222,27 @@ impl Play<'_> {
                     let event = self.table.steps()[step].outputs()[number].event();
                     emissions.extend((0..count).map(|_| Emission::Event(event)));
                 }
-                PlannedOutput::FanOut(_) => emissions.push(self.fan_out(step, number, &mut dice)),
+                PlannedOutput::FanOut(_) => emissions.push(self.fan_out(step, number, scope, &mut dice)),
             }
         }
         let emissions = emissions.into_iter().collect();
         Fact::ExecutionSucceeded { execution: ExecutionId(execution), emissions }
     }
 
-    fn fan_out(&self, step: usize, output: usize, dice: &mut Dice) -> Emission {
-        let policies = [FanOutPolicy::FailAll, FanOutPolicy::ContinueOthers, FanOutPolicy::WaitAll];
+    fn fan_out(&self, step: usize, output: usize, scope: u32, dice: &mut Dice) -> Emission {
+        use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
+        // Two levels of branches are full of surprises already; below, fan-outs are empty. A failure that
+        // drops its branches is the more telling the further in it is: at the root it ends the run.
+        let (items, policies) = match self.model.depth_of(scope) {
+            1 => ([2, 1, 3, 2, 0, 5], [ContinueOthers, WaitAll, ContinueOthers, FailAll]),
+            2 => ([2, 1, 3, 0, 1, 4], [FailAll, ContinueOthers, FailAll, WaitAll]),
+            _ => ([0; 6], [FailAll; 4]),
+        };
         Emission::FanOut {
             fan_out: self.table.steps()[step].outputs()[output].fan_out().expect("it is a fan-out"),
-            items: [2, 1, 3, 2, 0, 5][dice.below(6)],
+            items: items[dice.below(6)],
             concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
-            policy: policies[dice.below(3)],
+            policy: policies[dice.below(4)],
         }
     }
 }
@@ -318,9 +340,9 @@ impl Dice {
 }
 
 fn answered(question: u64, byte: u8) -> Fact {
-    let answer = match byte % 16 {
-        0..=9 => Answer::Yes,
-        10..=14 => Answer::No,
+    let answer = match byte % 64 {
+        0..=41 => Answer::Yes,
+        42..=61 => Answer::No,
         _ => Answer::Failed,
     };
     Fact::PreconditionAnswered { candidate: CandidateId(question), answer }

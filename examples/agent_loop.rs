@@ -1,0 +1,107 @@
+//! An agent's loop: a step that emits what it takes, until it emits the stop event instead, and at most so
+//! many times. The model is a trait; here one is scripted and the other never comes to an end.
+
+#![expect(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Task {
+    text: String,
+}
+
+/// What was said and done so far.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Turn {
+    transcript: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Done {
+    answer: String,
+}
+
+/// Either goes on or ends.
+#[derive(Debug, EventSet)]
+enum Next {
+    Turn(Turn),
+    Done(Done),
+}
+
+enum Decision {
+    UseTool { tool: &'static str, argument: String },
+    Finish { answer: String },
+}
+
+trait Model: Send + Sync + 'static {
+    fn decide(&self, task: &str, transcript: &[String]) -> Decision;
+}
+
+struct Agent<M> {
+    model: M,
+}
+
+#[workflow(name = "Agent")]
+impl<M: Model> Agent<M> {
+    /// Opens the first turn.
+    #[step]
+    async fn begin(&self, _task: &Task) -> Turn {
+        Turn { transcript: Vec::new() }
+    }
+
+    /// One turn: the model decides, a tool answers. `loops` says that emitting what it takes is meant, and
+    /// `max_executions` that it ends even if the model does not.
+    #[step(loops, max_executions = 5)]
+    async fn act(&self, task: &Task, turn: &Turn) -> Next {
+        match self.model.decide(&task.text, &turn.transcript) {
+            Decision::Finish { answer } => Next::Done(Done { answer }),
+            Decision::UseTool { tool, argument } => {
+                let said = format!("{tool}({argument}) = {}", use_tool(tool, &argument));
+                Next::Turn(Turn { transcript: [&turn.transcript[..], &[said]].concat() })
+            }
+        }
+    }
+}
+
+fn use_tool(tool: &str, argument: &str) -> String {
+    match tool {
+        "length" => argument.chars().count().to_string(),
+        "reverse" => argument.chars().rev().collect(),
+        _ => "no such tool".into(),
+    }
+}
+
+/// Uses each tool once, then answers with what it learned.
+struct Scripted;
+
+impl Model for Scripted {
+    fn decide(&self, task: &str, transcript: &[String]) -> Decision {
+        match transcript.len() {
+            0 => Decision::UseTool { tool: "reverse", argument: task.into() },
+            1 => Decision::UseTool { tool: "length", argument: task.into() },
+            _ => Decision::Finish { answer: transcript.join(", ") },
+        }
+    }
+}
+
+/// Asks for another tool for ever.
+struct Endless;
+
+impl Model for Endless {
+    fn decide(&self, task: &str, _: &[String]) -> Decision {
+        Decision::UseTool { tool: "length", argument: task.into() }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), RunError> {
+    let task = Task { text: "stressed".into() };
+    println!("{}", Agent { model: Scripted }.run(task.clone()).await?.answer);
+    match (Agent { model: Endless }).run(task).await {
+        Err(RunError::Stalled(report)) => println!("after five turns: {report}"),
+        other => println!("unexpected: {other:?}"),
+    }
+    Ok(())
+}

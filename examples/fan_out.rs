@@ -1,0 +1,111 @@
+//! Map and gather without counting: a branch per document, in it a branch per page, each joined exactly once.
+//! One page cannot be read; the others go on, and whoever gathers is told.
+
+#![expect(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use std::error::Error;
+
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Shelf {
+    documents: Vec<Document>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Document {
+    title: String,
+    pages: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Page {
+    number: usize,
+    text: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Counted {
+    words: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Summary {
+    line: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Catalogue {
+    lines: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("page {number} of `{title}` cannot be read")]
+struct Unreadable {
+    title: String,
+    number: usize,
+}
+
+struct Library;
+
+#[workflow]
+impl Library {
+    /// A branch per document, at most two of them open at a time.
+    #[step]
+    async fn open(&self, shelf: &Shelf) -> FanOut<Document> {
+        shelf.documents.iter().cloned().collect::<FanOut<_>>().concurrency(2)
+    }
+
+    /// Inside a document's branch: a branch per page, also when there are none.
+    #[step]
+    async fn turn_pages(&self, document: &Document) -> FanOut<Page> {
+        let pages = document.pages.iter().cloned().enumerate();
+        pages.map(|(i, text)| Page { number: i + 1, text }).collect::<FanOut<_>>().continue_others()
+    }
+
+    /// `document` is the one this page belongs to: a branch sees itself and what is above it, no sibling.
+    #[step]
+    async fn count(&self, document: &Document, page: &Page) -> Result<Counted, Unreadable> {
+        if page.text.contains('\u{fffd}') {
+            return Err(Unreadable { title: document.title.clone(), number: page.number });
+        }
+        Ok(Counted { words: page.text.split_whitespace().count() })
+    }
+
+    /// Once per document, when each of its pages has settled; pages stand in their own order.
+    #[step]
+    async fn summarise(&self, document: &Document, pages: &Gather<Counted>) -> Summary {
+        let words: usize = pages.ok().map(|page| page.words).sum();
+        let unread = pages.failed().filter_map(|page| page.failure().map(ToString::to_string));
+        let unread = unread.map(|failure| format!("; {failure}")).collect::<String>();
+        Summary { line: format!("{}: {} pages, {words} words{unread}", document.title, pages.len()) }
+    }
+
+    /// Once, when every document has its summary; documents stand in their own order.
+    #[step]
+    async fn publish(&self, summaries: &Gather<Summary>) -> Catalogue {
+        Catalogue { lines: summaries.ok().map(|summary| summary.line.clone()).collect() }
+    }
+}
+
+fn document(title: &str, pages: &[&str]) -> Document {
+    Document { title: title.into(), pages: pages.iter().map(ToString::to_string).collect() }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let documents = vec![
+        document("On logs", &["append only", "one writer per run", "read by everyone"]),
+        document("Water damage", &["still legible", "\u{fffd}\u{fffd}", "legible again"]),
+        document("Empty covers", &[]),
+    ];
+    let engine = Engine::builder().workflow(Library).build()?;
+    let run = engine.start::<Library>(Shelf { documents }).await?;
+    for line in run.outcome().await?.lines {
+        println!("{line}");
+    }
+    println!("\n{}", run.report().await?);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The index over all passages: built once, shared by every execution. It knows words and scores, nothing of
+//! workflows.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bm25::{DefaultTokenizer, Document, Language, SearchEngine, SearchEngineBuilder, Tokenizer};
+
+use crate::corpus::{Corpus, Passage};
+use crate::spelling;
+
+/// Everything that can be asked of the corpus.
+pub(crate) struct Index {
+    passages: Vec<Passage>,
+    files: usize,
+    engine: SearchEngine<u32>,
+    tokenizer: DefaultTokenizer,
+    /// Every word as it is written, in lower case, and how many passages hold it.
+    words: BTreeMap<String, usize>,
+    /// The same words without their endings, as retrieval compares them.
+    stems: HashSet<String>,
+}
+
+/// A passage that matched a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Match {
+    pub(crate) passage: u32,
+    pub(crate) score: f32,
+}
+
+impl Index {
+    /// Reads every passage once, its heading included.
+    pub(crate) fn of(corpus: Corpus) -> Self {
+        let tokenizer = DefaultTokenizer::new(Language::English);
+        let texts: Vec<String> = corpus.passages.iter().map(searched).collect();
+        let words = count(&texts);
+        let stems = words.keys().flat_map(|word| tokenizer.tokenize(word)).collect();
+        let documents = (0..).zip(texts).map(|(id, text)| Document::new(id, text));
+        let engine = SearchEngineBuilder::with_documents(Language::English, documents).build();
+        Self { passages: corpus.passages, files: corpus.files, engine, tokenizer, words, stems }
+    }
+
+    pub(crate) fn passage(&self, id: u32) -> &Passage {
+        &self.passages[id as usize]
+    }
+
+    pub(crate) fn passages(&self) -> usize {
+        self.passages.len()
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.files
+    }
+
+    /// The best matches, best first; of equal ones the earlier passage, so that answers are repeatable.
+    pub(crate) fn search(&self, query: &str, most: usize) -> Vec<Match> {
+        let found = self.engine.search(query, None).into_iter();
+        let mut found: Vec<Match> =
+            found.map(|result| Match { passage: result.document.id, score: result.score }).collect();
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+        found.truncate(most);
+        found
+    }
+
+    /// The words of a text that carry meaning, without their endings.
+    pub(crate) fn stems(&self, text: &str) -> Vec<String> {
+        self.tokenizer.tokenize(text)
+    }
+
+    /// What retrieval sees of a passage, as stems.
+    pub(crate) fn stems_of(&self, passage: u32) -> Vec<String> {
+        self.stems(&searched(self.passage(passage)))
+    }
+
+    /// The words of a question that carry meaning, as they are written.
+    pub(crate) fn key_words(&self, question: &str) -> Vec<String> {
+        let mut key_words: Vec<String> = Vec::new();
+        for word in words(question).filter(|word| !self.stems(word).is_empty()) {
+            if !key_words.contains(&word) {
+                key_words.push(word);
+            }
+        }
+        key_words
+    }
+
+    /// In how many passages a word stands.
+    pub(crate) fn passages_with(&self, word: &str) -> usize {
+        self.words.get(word).copied().unwrap_or(0)
+    }
+
+    /// The word itself if the corpus knows it, else the nearest one that it knows.
+    pub(crate) fn known(&self, word: &str) -> Option<String> {
+        if self.stems(word).iter().all(|stem| self.stems.contains(stem)) {
+            return Some(word.into());
+        }
+        spelling::nearest(word, self.words.keys().map(String::as_str)).map(str::to_owned)
+    }
+}
+
+fn searched(passage: &Passage) -> String {
+    format!("{}\n{}", passage.heading, passage.text)
+}
+
+/// The words of a text in lower case.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+fn count(texts: &[String]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for text in texts {
+        for word in words(text).collect::<HashSet<_>>() {
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Index({} passages)", self.passages.len())
+    }
+}
