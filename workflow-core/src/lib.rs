@@ -71,6 +71,7 @@ pub mod check;
 mod config;
 mod context;
 mod display;
+mod draw;
 mod engine;
 mod error;
 mod event;
@@ -94,6 +95,7 @@ pub use context::{
     RunContext, ThreadContext,
 };
 pub use display::{Display, DisplayItem, DisplayStream};
+pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError,

@@ -199,6 +199,11 @@ impl DependencyTable {
         draft::TableDraft::from_spec(spec).compile()
     }
 
+    /// The table for drawing, whatever its problems: who has a mistake to find needs to see it.
+    pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
+        draft::TableDraft::from_spec(spec).compile_anyway().0
+    }
+
     /// The name of the workflow.
     pub fn name(&self) -> &str {
         &self.name
@@ -307,6 +312,11 @@ impl InputRow {
     /// Whether the step can run without it.
     pub fn is_optional(&self) -> bool {
         self.optional
+    }
+
+    /// The name of an injectable; empty for an input that takes events.
+    pub fn label(&self) -> &str {
+        &self.label
     }
 
     /// The event types it takes.

@@ -4,11 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::draw::Graph;
 use crate::error::{RunError, StepError};
 use crate::event::{FromEvent, StartEvent};
 use crate::input::{InputSpec, StepCall};
 use crate::output::Emitted;
-use crate::table::TableSpec;
+use crate::table::{DependencyTable, TableSpec};
 
 mod run;
 
@@ -74,6 +75,11 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
         const { crate::check::taken_from_outside::<Self, S>() };
         run::run(self, start)
+    }
+
+    /// The workflow as a graph, to be drawn as Mermaid or DOT, or read as JSON; nothing is run.
+    fn graph() -> Graph {
+        DependencyTable::for_drawing(Self::TABLE).graph()
     }
 
     /// Calls the step of this row.

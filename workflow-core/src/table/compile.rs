@@ -13,6 +13,15 @@ use crate::input::InputKind;
 
 impl TableDraft {
     pub(super) fn compile(self) -> Result<DependencyTable, TableError> {
+        let workflow = Arc::clone(&self.name);
+        match self.compile_anyway() {
+            (table, problems) if problems.is_empty() => Ok(table),
+            (_, problems) => Err(TableError::new(&workflow, problems)),
+        }
+    }
+
+    /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
+    pub(super) fn compile_anyway(self) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
         compiler.check_names(&self);
         for step in &self.steps {
@@ -21,10 +30,7 @@ impl TableDraft {
         compiler.table.match_gathers();
         compiler.index_inputs();
         compiler.check_fan_outs();
-        match compiler.problems {
-            problems if problems.is_empty() => Ok(compiler.table),
-            problems => Err(TableError::new(&self.name, problems)),
-        }
+        (compiler.table, compiler.problems)
     }
 }
 

@@ -1,0 +1,185 @@
+//! From a table to a graph.
+
+use std::sync::Arc;
+
+use super::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind};
+use crate::input::InputKind;
+use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepRow};
+
+impl DependencyTable {
+    /// The graph of the table, without running anything. O(steps² × events).
+    pub fn graph(&self) -> Graph {
+        let mut graph = Graph {
+            workflow: Arc::clone(&self.name),
+            description: Arc::clone(&self.description),
+            nodes: Vec::new(),
+            edges: self.edges(),
+            boxes: (0..self.fan_outs.len()).map(|place| self.branch_box(place)).collect(),
+        };
+        graph.nodes = self.nodes(&graph.edges);
+        graph
+    }
+
+    fn nodes(&self, edges: &[Edge]) -> Vec<Node> {
+        let used = |id: &str| edges.iter().any(|edge| edge.from == id || edge.to == id);
+        let around = [
+            ("start", NodeKind::Start),
+            ("outside", NodeKind::Outside),
+            ("stop", NodeKind::Stop),
+            ("unread", NodeKind::Unread),
+        ];
+        let around = around.into_iter().filter(|(id, _)| used(id)).map(|(id, kind)| place(id, kind));
+        let steps = self.steps.iter().enumerate().map(|(i, step)| self.step_node(i, step));
+        around.chain(steps).collect()
+    }
+
+    fn step_node(&self, index: usize, step: &StepRow) -> Node {
+        Node {
+            name: Arc::clone(&step.name),
+            description: Arc::clone(&step.description),
+            precondition: step.precondition.as_ref().map(|row| Arc::clone(&row.name)),
+            max_executions: step.policy.max_executions,
+            concurrency: step.policy.concurrency,
+            branch: self.box_of(step),
+            ..place(&format!("s{index}"), NodeKind::Step)
+        }
+    }
+
+    fn branch_box(&self, place: usize) -> BranchBox {
+        let fan_out = &self.fan_outs[place];
+        BranchBox {
+            step: Arc::clone(&self.step(fan_out.step).name),
+            item: Arc::clone(&self.event(fan_out.item).name),
+            within: self.outer(place).filter(|outer| !self.lies_in(*outer, place)),
+            branches: None,
+            failed: None,
+        }
+    }
+
+    /// The box of the step that fans out.
+    fn outer(&self, place: usize) -> Option<usize> {
+        self.box_of(self.step(self.fan_outs[place].step))
+    }
+
+    /// Whether a box lies in another by way of any number of boxes: fan-outs can be recursive, boxes cannot.
+    fn lies_in(&self, place: usize, other: usize) -> bool {
+        let outwards = std::iter::successors(Some(place), |place| self.outer(*place));
+        outwards.take(self.fan_outs.len() + 1).any(|place| place == other)
+    }
+
+    /// The smallest fan-out in whose branches the step runs, and only there.
+    fn box_of(&self, step: &StepRow) -> Option<usize> {
+        let takes: Vec<EventIndex> =
+            step.inputs.iter().flat_map(|input| input.events.iter().copied()).collect();
+        let of_branch = |own: &[EventIndex]| {
+            takes.iter().any(|event| own.contains(event) && !self.is_emitted_outside(*event, own))
+        };
+        let boxes = self.fan_outs.iter().enumerate().filter(|(_, fan_out)| of_branch(&fan_out.own));
+        boxes.min_by_key(|(_, fan_out)| fan_out.own.len()).map(|(place, _)| place)
+    }
+
+    /// Whether a step that takes nothing of a branch emits the event in its own scope.
+    fn is_emitted_outside(&self, event: EventIndex, own: &[EventIndex]) -> bool {
+        let takes_own = |step: &StepRow| {
+            step.inputs.iter().any(|input| input.events.iter().any(|event| own.contains(event)))
+        };
+        let emits = |step: &StepRow| {
+            step.outputs.iter().any(|output| output.event == event && output.fan_out.is_none())
+        };
+        let outside = self.event(event).roles;
+        outside.is_start()
+            || outside.is_external()
+            || self.steps.iter().any(|step| emits(step) && !takes_own(step))
+    }
+
+    fn edges(&self) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
+                self.edges_into(&format!("s{index}"), input, &mut edges);
+            }
+            for output in &step.outputs {
+                self.edges_out(&format!("s{index}"), output, &mut edges);
+            }
+        }
+        edges
+    }
+
+    /// An edge from everyone who supplies the input.
+    fn edges_into(&self, to: &str, input: &InputRow, edges: &mut Vec<Edge>) {
+        let events = input.gathered.map_or_else(|| input.events.clone(), |gathered| vec![gathered]);
+        for event in events {
+            let mut edge = |from: &str, output: Option<&OutputRow>| {
+                edges.push(Edge {
+                    from: from.to_owned(),
+                    to: to.to_owned(),
+                    event: Arc::clone(&self.event(event).name),
+                    kind: edge_kind(input.kind),
+                    optional: input.optional,
+                    many: output.is_some_and(|output| output.many),
+                    fan_out: output.is_some_and(|output| output.fan_out.is_some())
+                        && input.gathered.is_none(),
+                });
+            };
+            let roles = self.event(event).roles;
+            if roles.is_start() {
+                edge("start", None);
+            }
+            if roles.is_external() || roles.is_reply() {
+                edge("outside", None);
+            }
+            for (index, step) in self.steps.iter().enumerate() {
+                for output in step.outputs.iter().filter(|output| output.event == event) {
+                    edge(&format!("s{index}"), Some(output));
+                }
+            }
+        }
+    }
+
+    /// The edges of an output that no step takes, and of one that also goes outside.
+    fn edges_out(&self, from: &str, output: &OutputRow, edges: &mut Vec<Edge>) {
+        let row = self.event(output.event);
+        let gathered = || {
+            self.steps.iter().flat_map(|step| &step.inputs).any(|input| input.gathered == Some(output.event))
+        };
+        let to = match row.roles {
+            roles if roles.is_stop() => "stop",
+            roles if roles.is_request() => "outside",
+            _ if row.takers.is_empty() && !gathered() => "unread",
+            _ => return,
+        };
+        edges.push(Edge {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            event: Arc::clone(&row.name),
+            kind: EdgeKind::Outside,
+            optional: output.least == 0,
+            many: output.many,
+            fan_out: output.fan_out.is_some(),
+        });
+    }
+}
+
+fn place(id: &str, kind: NodeKind) -> Node {
+    Node {
+        id: id.to_owned(),
+        name: id.into(),
+        kind,
+        description: "".into(),
+        precondition: None,
+        max_executions: None,
+        concurrency: None,
+        branch: None,
+        ran: None,
+    }
+}
+
+fn edge_kind(kind: InputKind) -> EdgeKind {
+    match kind {
+        InputKind::List => EdgeKind::List,
+        InputKind::Fixed(count) => EdgeKind::Fixed(count),
+        InputKind::Reply => EdgeKind::Reply,
+        InputKind::Gather => EdgeKind::Gather,
+        InputKind::One | InputKind::Injected | InputKind::Emitter => EdgeKind::One,
+    }
+}

@@ -1,0 +1,36 @@
+//! A run laid over its graph.
+
+use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
+use crate::run::{ExecutionOutcome, RunReport};
+
+pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
+    for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
+        node.ran = Some(node_run(node, report));
+    }
+    for place in &mut graph.boxes {
+        count_branches(place, report);
+    }
+    graph
+}
+
+fn node_run(node: &Node, report: &RunReport) -> NodeRun {
+    let of_step = report.trace.iter().filter(|trace| trace.step == node.name);
+    let failed = of_step.filter(|trace| matches!(trace.outcome, ExecutionOutcome::Failed { .. })).count();
+    NodeRun { executions: report.executions(&node.name), failed: failed as u64 }
+}
+
+fn count_branches(place: &mut BranchBox, report: &RunReport) {
+    let item = &place.item;
+    let is_item = |seq: crate::Seq| {
+        let logged = usize::try_from(seq.0).ok().and_then(|at| report.log.get(at.checked_sub(1)?));
+        logged.is_some_and(|logged| logged.event == *item)
+    };
+    let branches: Vec<bool> = report
+        .branches
+        .iter()
+        .filter(|branch| branch.step == place.step && is_item(branch.item))
+        .map(|branch| branch.failed)
+        .collect();
+    place.branches = Some(branches.len() as u64);
+    place.failed = Some(branches.iter().filter(|failed| **failed).count() as u64);
+}
