@@ -206,7 +206,7 @@ impl Error for SharedError {
 }
 
 fn list(failures: &[BranchFailure]) -> String {
-    failures.iter().map(|failure| format!("\n- {failure}")).collect()
+    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
 }
 
 /// Why something was not taken by a run.

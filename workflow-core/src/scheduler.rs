@@ -2,7 +2,7 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -282,8 +282,8 @@ pub struct Scheduler {
     waiting: usize,
     totals: Vec<StepTotals>,
     requests: BTreeMap<Seq, append::OpenRequest>,
-    /// Branches in which nothing is left to do, to be settled once every event is evaluated (S47).
-    settling: VecDeque<ScopeId>,
+    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47).
+    settling: BTreeSet<ScopeId>,
     decisions: Vec<Decision>,
     last_seq: u64,
     next_candidate: u64,
@@ -320,7 +320,7 @@ impl Scheduler {
             running: 0,
             waiting: 0,
             requests: BTreeMap::new(),
-            settling: VecDeque::new(),
+            settling: BTreeSet::new(),
             decisions: Vec::new(),
             last_seq: 0,
             next_candidate: 0,

@@ -206,6 +206,9 @@ impl<P: Pattern, const N: usize> FixedList<P, N> {
     }
 
     /// All `N` events as an array, in the log's order.
+    ///
+    /// # Panics
+    /// Never: a fixed list is only ever bound with exactly `N` events.
     pub fn to_array(&self) -> [P::Item<'_>; N] {
         let mut items = self.iter();
         std::array::from_fn(|_| items.next().expect("a fixed list is bound with exactly N events"))

@@ -65,7 +65,7 @@ impl Run {
             }
             Command::Reply { request, answers, make, done } => match self.reply(request, answers, make) {
                 Ok(event) => {
-                    self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request })
+                    self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request });
                 }
                 Err(error) => drop(done.send(Err(error))),
             },

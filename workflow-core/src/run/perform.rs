@@ -249,8 +249,9 @@ impl Run {
         let outputs = &table.step(step).outputs;
         let emission = |item: &EmittedItem| {
             let event = item.event_type();
-            let declared = outputs.iter().filter(|row| table.event(row.event).type_id == Some(event.type_id));
-            let emission = declared.filter_map(|row| item.emission(row)).next();
+            let mut declared =
+                outputs.iter().filter(|row| table.event(row.event).type_id == Some(event.type_id));
+            let emission = declared.find_map(|row| item.emission(row));
             emission.ok_or(Internal::UndeclaredOutput { event: event.name })
         };
         emitted.items.iter().map(emission).collect()

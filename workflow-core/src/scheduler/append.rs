@@ -54,7 +54,7 @@ impl Scheduler {
         let Some(scope) = self.scopes.get_mut(id) else { return };
         scope.pending -= 1;
         if scope.pending == 0 && scope.branch.is_some() {
-            self.settling.push_back(id);
+            self.settling.insert(id);
         }
     }
 

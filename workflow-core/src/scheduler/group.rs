@@ -92,7 +92,7 @@ impl Scheduler {
 
     /// Settles one branch; `false` if none is due.
     pub(super) fn settle_next(&mut self) -> bool {
-        let Some(scope) = self.settling.pop_front() else { return false };
+        let Some(scope) = self.settling.pop_first() else { return false };
         let is_idle = self.scopes.get(scope).is_some_and(|scope| scope.pending == 0);
         if is_idle {
             self.settle(scope);

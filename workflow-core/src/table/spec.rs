@@ -87,6 +87,10 @@ impl PreconditionSpec {
 
 /// How a step may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag is one key of `#[step]`, independent of the others"
+)]
 pub struct StepPolicy {
     pub(crate) max_executions: Option<u32>,
     pub(crate) concurrency: Option<u32>,

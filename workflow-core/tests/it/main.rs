@@ -2,8 +2,11 @@
 
 mod events;
 mod fixtures;
+mod injectables;
 mod inputs;
+mod limits;
 mod model;
 mod outputs;
 mod properties;
+mod scheduling;
 mod transcript;

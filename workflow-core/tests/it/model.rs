@@ -132,15 +132,12 @@ impl Model {
     }
 
     /// The next line of the transcript. Evaluation is lazy: it goes on when everything was handed out.
-    ///
-    /// The rules do not say in which order branches settle that are settled at the same time. If the
-    /// scheduler freed one, the model follows, provided that it is settled.
-    pub(crate) fn next(&mut self, freed: Option<u32>) -> Option<Line> {
+    pub(crate) fn next(&mut self) -> Option<Line> {
         loop {
             if let Some(line) = self.out.pop_front() {
                 return Some(line);
             }
-            let goes_on = !self.is_closed() && (self.evaluate_next() || self.settle(freed) || self.rest());
+            let goes_on = !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest());
             if !goes_on {
                 return None;
             }

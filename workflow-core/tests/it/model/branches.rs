@@ -123,12 +123,9 @@ impl Model {
         branches.filter(|(branch, _)| self.scopes[*branch as usize].state == state).count()
     }
 
-    /// S47: settles one branch in and below which nothing is left to do; `false` if there is none.
-    pub(super) fn settle(&mut self, freed: Option<u32>) -> bool {
-        let settled = self.settled();
-        let Some(branch) = freed.filter(|freed| settled.contains(freed)).or(settled.first().copied()) else {
-            return false;
-        };
+    /// S47: settles the first branch in and below which nothing is left to do; `false` if there is none.
+    pub(super) fn settle_next(&mut self) -> bool {
+        let Some(branch) = self.settled() else { return false };
         self.scopes[branch as usize].state = ScopeState::Settled;
         self.out.push_back(Line::Frees { scope: branch });
         let group = self.scopes[branch as usize].group.expect("a branch belongs to a fan-out");
@@ -137,17 +134,16 @@ impl Model {
         true
     }
 
-    /// The open branches in and below which nothing is left to do.
-    fn settled(&self) -> Vec<u32> {
+    /// The first open branch in and below which nothing is left to do.
+    fn settled(&self) -> Option<u32> {
         let mut is_busy = vec![false; self.scopes.len()];
         // What a dropped branch left on its way to the log keeps no one.
         let busy = self.busy_scopes().into_iter().filter(|scope| self.is_open(*scope));
         for scope in busy.flat_map(|scope| self.chain(scope)) {
             is_busy[scope as usize] = true;
         }
-        let branches = (1..is_busy.len()).filter(|branch| !is_busy[*branch]);
-        let branches = branches.map(|branch| u32::try_from(branch).expect("scopes are few"));
-        branches.filter(|branch| self.is_open(*branch)).collect()
+        let mut branches = is_busy.iter().zip(0..).skip(1);
+        branches.find(|(is_busy, branch)| !**is_busy && self.is_open(*branch)).map(|(_, branch)| branch)
     }
 
     /// The scopes in which something is left to evaluate, asked, running, waiting for its turn, on its way
