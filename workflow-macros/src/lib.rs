@@ -31,7 +31,9 @@ mod workflow;
 /// | `name = "…"` | the stable wire name; by default the type's own |
 /// | `crate = path` | where the library is, if not at `::workflow_core` |
 ///
-/// ```ignore
+/// ```
+/// use workflow_core::prelude::*;
+///
 /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// #[event(start, display, name = "shop.order")]
 /// struct Order {
@@ -48,7 +50,14 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 /// Every variant holds one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]`
 /// says where the library is, if not at `::workflow_core`.
 ///
-/// ```ignore
+/// ```
+/// use std::sync::Arc;
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Enough(u32);
+/// # #[derive(Debug, Serialize, Deserialize, Event)]
+/// # struct Short(u32);
+///
 /// #[derive(Debug, EventSet)]
 /// enum Graded {
 ///     Enough(Enough),
@@ -68,7 +77,16 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// | `name = "…"` | the stable name; by default the type's own |
 /// | `crate = path` | where the library is, if not at `::workflow_core` |
 ///
-/// ```ignore
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+///
 /// #[workflow]
 /// impl Greeter {
 ///     #[step]
@@ -96,9 +114,34 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `loops` | may emit what it takes |
 /// | `name = "…"` | the stable name; by default the method's own |
 ///
-/// ```ignore
-/// #[step(precondition = rerank_done, max_executions = 3)]
-/// async fn respond(&self, question: &Question, reranked: Option<&Reranked>) -> Answer { … }
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Question(String);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Reranked(u32);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Answer(String);
+/// # struct Research { rerank: bool }
+/// #[workflow]
+/// impl Research {
+///     #[step]
+///     async fn rerank(&self, question: &Question) -> Option<Reranked> {
+///         self.rerank.then(|| Reranked(question.0.len() as u32))
+///     }
+///
+///     #[precondition]
+///     fn rerank_done(&self, reranked: Option<&Reranked>) -> bool {
+///         !self.rerank || reranked.is_some()
+///     }
+///
+///     #[step(precondition = rerank_done, max_executions = 1)]
+///     async fn respond(&self, question: &Question, reranked: Option<&Reranked>) -> Answer {
+///         Answer(format!("{}: {:?}", question.0, reranked))
+///     }
+/// }
 /// ```
 #[proc_macro_attribute]
 pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -112,7 +155,13 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` says where the library is, if not
 /// at `::workflow_core`.
 ///
-/// ```ignore
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// # struct Settings { rerank: bool }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Reranked(u32);
+///
 /// #[precondition]
 /// fn rerank_done(config: &Config<Settings>, reranked: Option<&Reranked>) -> bool {
 ///     !config.rerank || reranked.is_some()

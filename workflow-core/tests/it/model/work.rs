@@ -64,24 +64,22 @@ impl Model {
         if self.is_closed() {
             return;
         }
-        let steps = 0..self.plan.steps.len();
-        let mut running: Vec<usize> = steps.map(|step| self.running_of(step)).collect();
+        let mut running = vec![0; self.plan.steps.len()];
+        for execution in self.executions.iter().filter(|execution| execution.state == WorkState::Running) {
+            running[execution.call.step] += 1;
+        }
         for at in 0..self.executions.len() {
             let Execution { call, state } = &self.executions[at];
             let most = self.plan.steps[call.step].concurrency;
-            let has_room = running.iter().sum::<usize>() < self.plan.concurrent_executions
+            let has_room = *state == WorkState::Waiting
+                && running.iter().sum::<usize>() < self.plan.concurrent_executions
                 && most.is_none_or(|most| running[call.step] < most as usize);
-            if *state == WorkState::Waiting && has_room {
+            if has_room {
                 running[call.step] += 1;
                 self.out.push_back(Line::Starts { execution: at as u64 + 1, call: call.clone() });
                 self.executions[at].state = WorkState::Running;
             }
         }
-    }
-
-    fn running_of(&self, step: usize) -> usize {
-        let of_step = self.executions.iter().filter(|execution| execution.call.step == step);
-        of_step.filter(|execution| execution.state == WorkState::Running).count()
     }
 
     /// Ends an execution, if it runs.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use workflow_core::scheduler::{
-    Action, Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict,
+    Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict,
 };
 use workflow_core::{DependencyTable, ExecutionId, FanOutPolicy, Seq};
 
@@ -112,10 +112,8 @@ impl Play<'_> {
     /// Asks both sides for actions, at most so many.
     fn drain(&mut self, most: usize) -> Result<(), String> {
         for _ in 0..most {
-            let action = self.scheduler.next_action();
-            let freed = if let Some(Action::FreeScope { scope }) = &action { Some(scope.0) } else { None };
-            let said = action.map(|action| self.reader.read(&action));
-            let expected = self.model.next(freed);
+            let said = self.scheduler.next_action().map(|action| self.reader.read(&action));
+            let expected = self.model.next();
             if said != expected {
                 return Err(self.difference(said, expected));
             }
@@ -310,7 +308,7 @@ impl Play<'_> {
         for _ in 0..12 {
             let Some(line) = next else { break };
             let _ = writeln!(text, "  {}", line.text(&self.table));
-            next = self.model.next(None);
+            next = self.model.next();
         }
         text
     }
