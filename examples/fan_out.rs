@@ -9,7 +9,7 @@ use workflow_core::prelude::*;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
-struct Shelf {
+struct Stock {
     documents: Vec<Document>,
 }
 
@@ -54,8 +54,8 @@ struct Library;
 impl Library {
     /// A branch per document, at most two of them open at a time.
     #[step]
-    async fn open(&self, shelf: &Shelf) -> FanOut<Document> {
-        shelf.documents.iter().cloned().collect::<FanOut<_>>().concurrency(2)
+    async fn open(&self, stock: &Stock) -> FanOut<Document> {
+        stock.documents.iter().cloned().collect::<FanOut<_>>().concurrency(2)
     }
 
     /// Inside a document's branch: a branch per page, also when there are none.
@@ -78,9 +78,9 @@ impl Library {
     #[step]
     async fn summarise(&self, document: &Document, pages: &Gather<Counted>) -> Summary {
         let words: usize = pages.ok().map(|page| page.words).sum();
-        let unread = pages.failed().filter_map(|page| page.failure().map(ToString::to_string));
-        let unread = unread.map(|failure| format!("; {failure}")).collect::<String>();
-        Summary { line: format!("{}: {} pages, {words} words{unread}", document.title, pages.len()) }
+        let mut parts = vec![format!("{}: {} pages, {words} words", document.title, pages.len())];
+        parts.extend(pages.failed().filter_map(|page| page.failure().map(ToString::to_string)));
+        Summary { line: parts.join("; ") }
     }
 
     /// Once, when every document has its summary; documents stand in their own order.
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         document("Empty covers", &[]),
     ];
     let engine = Engine::builder().workflow(Library).build()?;
-    let run = engine.start::<Library>(Shelf { documents }).await?;
+    let run = engine.start::<Library>(Stock { documents }).await?;
     for line in run.outcome().await?.lines {
         println!("{line}");
     }

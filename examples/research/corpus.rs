@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const EXTENSIONS: [&str; 4] = ["md", "markdown", "txt", "text"];
 /// Longer files are not documents for people.
 const LONGEST_FILE: u64 = 8 << 20;
+/// A list or a table that is longer is cut before its next item.
+const LONG_PASSAGE: usize = 500;
 /// The project itself, which is read when no folder is given.
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PROJECT_DOCS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "docs"];
@@ -62,12 +64,12 @@ pub(crate) enum CorpusError {
     Unlistable { path: PathBuf, source: io::Error },
     #[error("no .md or .txt files in `{}`", .0.display())]
     Empty(PathBuf),
-    #[error("none of the files in `{}` holds text that can be read:{}", folder.display(), list(skipped))]
+    #[error("none of the files in `{}` holds text that can be read\n{}", folder.display(), list(skipped))]
     AllUnreadable { folder: PathBuf, skipped: Vec<Skipped> },
 }
 
 fn list(skipped: &[Skipped]) -> String {
-    skipped.iter().map(|skipped| format!("\n  {skipped}")).collect()
+    skipped.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 impl Corpus {
@@ -157,6 +159,12 @@ pub(crate) fn passages(file: &str, text: &str) -> Vec<Passage> {
     cut.passages
 }
 
+/// Whether a line begins an item of a list or a row of a table.
+fn begins_item(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    ["- ", "* ", "+ ", ". ", "|"].iter().any(|mark| line.starts_with(mark))
+}
+
 #[derive(Default)]
 struct Cut<'a> {
     file: &'a str,
@@ -182,8 +190,17 @@ impl<'a> Cut<'a> {
                 self.end();
                 heading.trim().clone_into(&mut self.heading);
             }
-            _ => self.push(number, line),
+            _ => {
+                if self.is_long() && begins_item(line) {
+                    self.end();
+                }
+                self.push(number, line);
+            }
         }
+    }
+
+    fn is_long(&self) -> bool {
+        self.lines.iter().map(|line| line.len()).sum::<usize>() > LONG_PASSAGE
     }
 
     fn push(&mut self, number: usize, line: &'a str) {

@@ -112,7 +112,7 @@ async fn research(arguments: &Arguments) -> Result<(), ResearchError> {
     screen::answer(&run.outcome().await?);
     screen::report(&*run.report().await?);
     if arguments.graph {
-        // screen::graph(&Research::graph().to_mermaid());
+        screen::graph(&Research::graph().to_mermaid());
     }
     Ok(())
 }

@@ -54,8 +54,9 @@ fn fit(wanted: &HashSet<String>, stems: &[String]) -> (f64, f64) {
     if held == 0 {
         return (0.0, 0.0);
     }
-    let span = closest(&places, held);
-    (ratio(held, wanted.len()), ratio(held, span))
+    let coverage = ratio(held, wanted.len());
+    // Closeness counts for as much of the question as it is about: one word alone is always close to itself.
+    (coverage, coverage * ratio(held, closest(&places, held)))
 }
 
 /// The length of the shortest stretch that holds all `held` words.

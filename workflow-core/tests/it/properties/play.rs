@@ -17,7 +17,7 @@ use crate::model::{Model, Plan, PlannedOutput};
 use crate::transcript::{Line, Reader};
 
 /// A run that goes on and on is stopped here; the model is naive, and its cost grows with the log.
-const MOST_EVENTS: usize = 120;
+const MOST_EVENTS: usize = 96;
 
 /// Both sides, and what was told and said so far.
 struct Play<'a> {

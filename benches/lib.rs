@@ -1,0 +1,60 @@
+//! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is
+//! the median of each and its ratio to the first one's.
+
+use std::time::{Duration, Instant};
+
+/// How many turns each contender gets; the median counts.
+const TURNS: usize = 15;
+
+/// One way of doing the work; returns a result that all contenders must agree on.
+pub struct Contender<'a> {
+    name: &'static str,
+    work: Box<dyn FnMut() -> u64 + 'a>,
+}
+
+impl std::fmt::Debug for Contender<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<'a> Contender<'a> {
+    /// Names a way of doing the work.
+    pub fn new(name: &'static str, work: impl FnMut() -> u64 + 'a) -> Self {
+        Self { name, work: Box::new(work) }
+    }
+}
+
+/// Measures the contenders, and prints time per unit and the ratio to the first contender.
+///
+/// # Panics
+/// If the contenders do not agree on the result: they would not have done the same work.
+pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
+    let mut times = vec![Vec::with_capacity(TURNS); contenders.len()];
+    for _ in 0..TURNS {
+        let results = contenders.iter_mut().zip(&mut times).map(|(contender, times)| {
+            let began = Instant::now();
+            let result = (contender.work)();
+            times.push(began.elapsed());
+            result
+        });
+        let results: Vec<u64> = results.collect();
+        assert!(results.iter().all(|result| *result == results[0]), "{title}: results differ: {results:?}");
+    }
+    print(title, units, &contenders, &mut times);
+}
+
+#[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
+fn print(title: &str, units: u32, contenders: &[Contender<'_>], times: &mut [Vec<Duration>]) {
+    println!("{title}");
+    let medians: Vec<Duration> = times.iter_mut().map(|times| median(times)).collect();
+    for (contender, time) in contenders.iter().zip(&medians) {
+        let (per_unit, ratio) = (*time / units, time.as_secs_f64() / medians[0].as_secs_f64());
+        println!("  {:<44} {:>10} ns  {ratio:>6.2}x", contender.name, per_unit.as_nanos());
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
