@@ -23,7 +23,7 @@ pub(crate) struct Corpus {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// A paragraph, a list, a table or a block of code.
+/// A paragraph, a list or a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Passage {
     /// The path below the folder.
@@ -149,7 +149,7 @@ fn read_text(path: &Path) -> Result<String, SkipReason> {
         .map_err(|error| SkipReason::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
-/// Cuts a text at blank lines and headings; a fenced block of code stays in one piece.
+/// Cuts a text at blank lines and headings. Fenced code is left out: it would be quoted where words are wanted.
 pub(crate) fn passages(file: &str, text: &str) -> Vec<Passage> {
     let mut cut = Cut { file, ..Cut::default() };
     for (i, line) in text.lines().enumerate() {
@@ -180,7 +180,7 @@ impl<'a> Cut<'a> {
         let fence = line.trim_start().starts_with("```");
         if self.fenced || fence {
             self.fenced ^= fence;
-            return self.push(number, line);
+            return self.end();
         }
         if line.trim().is_empty() {
             return self.end();

@@ -21,7 +21,9 @@ impl Run {
     }
 
     fn executed(&mut self, execution: ExecutionId, result: StepResult) {
-        self.droppable.remove(&execution);
+        if !self.droppable.is_empty() {
+            self.droppable.remove(&execution);
+        }
         let Some(step) = self.trace.step_of(execution) else { return };
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;

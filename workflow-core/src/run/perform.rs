@@ -161,7 +161,7 @@ impl Run {
 
     /// One batch enters the log (S23).
     fn append(&mut self, cause: Cause, entries: &[Entry]) {
-        let events: Vec<AnyEvent> = match cause {
+        let events: SmallVec<[AnyEvent; 1]> = match cause {
             Cause::Execution(id) => self.committed(id),
             _ => self.received().into_iter().collect(),
         };
@@ -184,9 +184,9 @@ impl Run {
         }
     }
 
-    fn committed(&mut self, id: ExecutionId) -> Vec<AnyEvent> {
+    fn committed(&mut self, id: ExecutionId) -> SmallVec<[AnyEvent; 1]> {
         let Some((_, emitted)) = self.committing.take_if(|(committing, _)| *committing == id) else {
-            return Vec::new();
+            return SmallVec::new();
         };
         emitted.into_events().collect()
     }

@@ -6,9 +6,7 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use workflow_core::scheduler::{
-    Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict,
-};
+use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::{DependencyTable, ExecutionId, FanOutPolicy, Seq};
 
 use super::reached::Reached;
