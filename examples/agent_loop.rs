@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
+use std::sync::Arc;
+
 use workflow_core::prelude::*;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -21,6 +23,13 @@ struct Turn {
 #[event(stop)]
 struct Done {
     answer: String,
+}
+
+/// Either the task itself or the turn before: what opens a turn.
+#[derive(Debug, EventSet)]
+enum Prompt {
+    Task(Arc<Task>),
+    Turn(Arc<Turn>),
 }
 
 /// Either goes on or ends.
@@ -45,21 +54,19 @@ struct Agent<M> {
 
 #[workflow(name = "Agent")]
 impl<M: Model> Agent<M> {
-    /// Opens the first turn.
-    #[step]
-    async fn begin(&self, _task: &Task) -> Turn {
-        Turn { transcript: Vec::new() }
-    }
-
     /// One turn: the model decides, a tool answers. `loops` says that emitting what it takes is meant, and
     /// `max_executions` that it ends even if the model does not.
     #[step(loops, max_executions = 5)]
-    async fn act(&self, task: &Task, turn: &Turn) -> Next {
-        match self.model.decide(&task.text, &turn.transcript) {
+    async fn act(&self, task: &Task, prompt: &Prompt) -> Next {
+        let transcript = match prompt {
+            Prompt::Task(_) => &[],
+            Prompt::Turn(turn) => &turn.transcript[..],
+        };
+        match self.model.decide(&task.text, transcript) {
             Decision::Finish { answer } => Next::Done(Done { answer }),
             Decision::UseTool { tool, argument } => {
                 let said = format!("{tool}({argument}) = {}", use_tool(tool, &argument));
-                Next::Turn(Turn { transcript: [&turn.transcript[..], &[said]].concat() })
+                Next::Turn(Turn { transcript: [transcript, &[said]].concat() })
             }
         }
     }

@@ -2,6 +2,7 @@
 //! tasks.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
@@ -201,14 +202,23 @@ impl Run {
     }
 
     fn wants_slot(&self) -> bool {
-        self.shared.status() == RunStatus::Running && self.slot.is_none() && self.slots.is_some()
+        let is_running = self.shared.status() == RunStatus::Running && self.scheduler.end().is_none();
+        is_running && self.slot.is_none() && self.slots.is_some()
     }
 
+    /// Waits for a place and obeys the run's handles meanwhile: a cancel needs no place.
     async fn take_slot(&mut self) {
-        if let Some(slots) = &self.slots {
+        let Some(slots) = self.slots.clone() else { return };
+        let mut slot = pin!(slots.acquire_owned());
+        std::future::poll_fn(|cx| {
+            while self.poll_mailbox(cx) {}
+            if self.scheduler.end().is_some() {
+                return Poll::Ready(());
+            }
             // The semaphore is never closed.
-            self.slot = Arc::clone(slots).acquire_owned().await.ok();
-        }
+            slot.as_mut().poll(cx).map(|slot| self.slot = slot.ok())
+        })
+        .await;
     }
 
     /// Something arrived for a waiting run.

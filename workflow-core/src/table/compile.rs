@@ -171,7 +171,11 @@ impl Compiler {
         }
         let index = TopicIndex::at(self.table.topics.len());
         for event in &events {
-            self.table.events[event.get()].topics.push(index);
+            let topics = &mut self.table.events[event.get()].topics;
+            // A type that is named twice is still one event.
+            if topics.last() != Some(&index) {
+                topics.push(index);
+            }
         }
         self.table.topics.push(TopicRow { events, ..TopicRow::default() });
         index

@@ -133,6 +133,13 @@ pub(crate) async fn everyone_else() {
     }
 }
 
+/// Lets others go on until something is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// An event that counts how often it is cloned. Clones share the count.
 #[derive(Debug, Serialize, Deserialize, Event)]
 pub(crate) struct Counted {

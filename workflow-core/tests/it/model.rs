@@ -1,8 +1,11 @@
-//! A second, naive implementation of the scheduling rules S11–S20, S28, S30 and S44–S50, written from the
-//! rules. It keeps everything that ever happened and finds every answer by looking through all of it; it is
-//! right by being obvious, and shares no code with the scheduler.
+//! A second, naive implementation of the scheduling rules S11–S21, S28–S31, S33 and S44–S50, written from
+//! the rules. It keeps everything that ever happened and finds every answer by looking through all of it; it
+//! is right by being obvious, and shares no code with the scheduler.
 //!
-//! What the rules leave open, the model does as the scheduler does, and says so where it does.
+//! The rules leave some orders open. There the model does what the scheduler does, so that transcripts can
+//! be compared: evaluation goes on when everything was handed out; what an execution commits comes before
+//! what its end makes room for; branches that are settled at the same time settle in order, once every event
+//! is evaluated; and what is dropped is named scopes first.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;

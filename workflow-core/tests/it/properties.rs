@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
+mod difference;
+mod moves;
 mod play;
 mod reached;
 mod tape;
@@ -16,7 +18,6 @@ use tape::{Shape, tapes};
 fn a_plain_run_goes_as_the_rules_say() {
     // S11–S20, S28, S30
     let reached = check(Shape::Plain);
-    eprintln!("{reached:?}");
     reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
 }
@@ -25,7 +26,6 @@ fn a_plain_run_goes_as_the_rules_say() {
 fn a_run_with_fan_outs_goes_as_the_rules_say() {
     // S44–S50
     let reached = check(Shape::FanOuts);
-    eprintln!("{reached:?}");
     reached.assert_at_least(100, &["a gather", "an empty gather", "a gather with a failure"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches"]);
 }

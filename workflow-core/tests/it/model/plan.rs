@@ -1,7 +1,7 @@
 //! A workflow described as plainly as possible. The table under test and the model are both made from it,
 //! so neither takes its knowledge of the workflow from the other.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use workflow_core::{
     DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
@@ -167,9 +167,10 @@ impl Plan {
     }
 
     fn event_name(&self, event: usize) -> String {
-        match self.events[event].replies_to {
-            Some(request) => format!("E{request}.reply"),
-            None => format!("E{event}"),
+        match self.events.get(event).map(|planned| planned.replies_to) {
+            Some(Some(request)) => format!("E{request}.reply"),
+            Some(None) => format!("E{event}"),
+            None => format!("\"fan-out {} is gathered\"", event - self.events.len()),
         }
     }
 
@@ -210,10 +211,10 @@ impl Plan {
             text.push_str("; has a precondition");
         }
         if let Some(most) = step.max_executions {
-            text.push_str(&format!("; at most {most} executions"));
+            let _ = write!(text, "; at most {most} executions");
         }
         if let Some(most) = step.concurrency {
-            text.push_str(&format!("; {most} at a time"));
+            let _ = write!(text, "; {most} at a time");
         }
         if step.continue_on_error {
             text.push_str("; goes on after errors");
@@ -231,8 +232,8 @@ impl fmt::Display for Plan {
             writeln!(f, "s{number}{}", self.step_text(step))?;
         }
         for (number, own) in gathers::own_events(self).iter().enumerate() {
-            let names: Vec<String> = own.iter().map(|event| format!("#{event}")).collect();
-            writeln!(f, "fan-out {number}: its branches can hold {}", names.join(" "))?;
+            let names: Vec<String> = own.iter().map(|event| self.event_name(*event)).collect();
+            writeln!(f, "the branches of fan-out {number} can hold {}", names.join(", "))?;
         }
         writeln!(f, "{} executions at a time", self.concurrent_executions)
     }

@@ -162,8 +162,8 @@ fn planned_input(bytes: &mut Bytes<'_>, events: &[PlannedEvent], shape: Shape) -
 
 /// The reply to the first request from `first` on, if there is a request at all.
 fn reply_or_one(events: &[PlannedEvent], first: usize) -> (Take, Vec<usize>) {
-    let from_first = (0..events.len()).map(|offset| (first + offset) % events.len());
-    match from_first.filter_map(|event| events[event].reply).next() {
+    let mut from_first = (0..events.len()).map(|offset| (first + offset) % events.len());
+    match from_first.find_map(|event| events[event].reply) {
         Some(reply) => (Take::Reply, vec![reply]),
         None => (Take::One, vec![first]),
     }

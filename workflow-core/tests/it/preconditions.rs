@@ -1,0 +1,410 @@
+//! Preconditions: what they may read, when they are asked, and what their failure means (S18).
+
+use std::fmt;
+use std::sync::Arc;
+
+use workflow_core::prelude::*;
+use workflow_core::{RunOptions, RunStatus, SharedError};
+
+use crate::fixtures::{
+    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Seen, everyone_else, report_when_settled, started,
+};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+struct Settings {
+    skip_review: bool,
+    least: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { skip_review: false, least: 2 }
+    }
+}
+
+struct Reviewed(Seen);
+
+#[workflow]
+impl Reviewed {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    /// The parameters of the precondition have other names and stand in another order: types decide.
+    #[step(precondition = reviewed)]
+    async fn publish(&self, item: &Item, review: Option<&Beta>, _settings: &Config<Settings>) -> Done {
+        self.0.note(format!("published {} {}", item.0, review.is_some()));
+        Done(item.0)
+    }
+
+    #[precondition]
+    fn reviewed(skip: &Config<Settings>, beta: Option<&Beta>, what: &Item) -> bool {
+        assert_eq!(what.0, 1);
+        skip.skip_review || beta.is_some()
+    }
+}
+
+// S18
+#[tokio::test]
+async fn a_precondition_reads_a_configuration_of_the_run() {
+    let seen = Seen::default();
+    let engine = Engine::builder().workflow(Reviewed(seen.clone())).build().unwrap();
+    let skip = RunOptions::new().config::<Settings>(serde_json::json!({ "skip_review": true }));
+    let run = engine.start_with::<Reviewed>(Begin(1), skip).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(seen.lines(), ["published 1 false"]);
+}
+
+// S18
+#[tokio::test]
+async fn a_step_that_was_refused_is_asked_again_at_its_next_trigger() {
+    let seen = Seen::default();
+    let run = started(Reviewed(seen.clone()), 1).await;
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    assert!(seen.lines().is_empty());
+    run.send(Beta(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(seen.lines(), ["published 1 true"]);
+}
+
+struct Complete;
+
+#[workflow]
+impl Complete {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Vec<Item> {
+        (1..=begin.0).map(Item).collect()
+    }
+
+    #[step(precondition = enough)]
+    async fn end(&self, items: &List<Item>) -> Done {
+        Done(u32::try_from(items.len()).unwrap())
+    }
+
+    #[precondition]
+    async fn enough(items: &List<Item>, settings: Config<Settings>) -> bool {
+        tokio::task::yield_now().await;
+        items.len() >= settings.least
+    }
+}
+
+// S18, S12
+#[tokio::test]
+async fn a_precondition_reads_the_list_that_its_step_would_be_handed() {
+    assert_eq!(Complete.run(Begin(2)).await.unwrap(), Done(2));
+    let error = Complete.run(Begin(1)).await.unwrap_err();
+    assert!(matches!(error, RunError::Stalled(_)), "{error}");
+}
+
+struct Budgeted;
+
+#[workflow]
+impl Budgeted {
+    #[step]
+    async fn spend(&self, begin: &Begin, context: &RunContext) -> Result<Item, StepError> {
+        context.set("left", begin.0).await?;
+        Ok(Item(begin.0))
+    }
+
+    #[step(precondition = affordable)]
+    async fn end(&self, item: &Item) -> Done {
+        Done(item.0)
+    }
+
+    #[precondition]
+    async fn affordable(item: &Item, context: &RunContext) -> Result<bool, StepError> {
+        Ok(context.get::<u32>("left").await?.is_some_and(|left| left >= item.0 && left > 10))
+    }
+}
+
+// S18
+#[tokio::test]
+async fn an_asynchronous_precondition_reads_the_runs_context() {
+    assert_eq!(Budgeted.run(Begin(11)).await.unwrap(), Done(11));
+    let error = Budgeted.run(Begin(10)).await.unwrap_err();
+    assert!(error.to_string().contains("its precondition `affordable` said no"), "{error}");
+}
+
+struct UsesSelf {
+    least: u32,
+}
+
+#[workflow]
+impl UsesSelf {
+    #[step(precondition = Self::large)]
+    async fn end(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[precondition]
+    fn large(&self, begin: &Begin) -> bool {
+        begin.0 >= self.least
+    }
+}
+
+// S18, S22
+#[tokio::test]
+async fn a_precondition_may_borrow_the_workflow() {
+    assert_eq!(UsesSelf { least: 3 }.run(Begin(3)).await.unwrap(), Done(3));
+    assert!(UsesSelf { least: 4 }.run(Begin(3)).await.is_err());
+}
+
+mod free {
+    use workflow_core::prelude::*;
+
+    use crate::fixtures::Begin;
+
+    #[precondition]
+    pub(super) fn odd(begin: &Begin) -> bool {
+        !begin.0.is_multiple_of(2)
+    }
+
+    #[precondition]
+    pub(super) async fn later(begin: Option<&Begin>) -> Result<bool, std::num::TryFromIntError> {
+        tokio::task::yield_now().await;
+        Ok(u8::try_from(begin.map_or(0, |begin| begin.0))? < 200)
+    }
+}
+
+struct Free;
+
+#[workflow]
+impl Free {
+    #[step(precondition = free::odd)]
+    async fn first(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step(precondition = free::later)]
+    async fn end(&self, item: &Item, _begin: &Begin) -> Done {
+        Done(item.0)
+    }
+}
+
+// S18
+#[tokio::test]
+async fn a_free_function_may_be_a_precondition_sync_or_async() {
+    assert_eq!(Free.run(Begin(1)).await.unwrap(), Done(1));
+    let even = Free.run(Begin(2)).await.unwrap_err();
+    assert!(even.to_string().contains("`odd` said no"), "{even}");
+    let large = Free.run(Begin(201)).await.unwrap_err();
+    assert!(large.to_string().contains("`later` said no"), "{large}");
+}
+
+// S18
+#[test]
+fn a_free_function_that_is_a_precondition_can_still_be_called() {
+    assert!(free::odd(&Begin(1)));
+}
+
+#[derive(Debug)]
+struct Unreachable;
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the quota service is unreachable")
+    }
+}
+
+impl std::error::Error for Unreachable {}
+
+/// How the precondition of `guarded` fails.
+#[derive(Clone, Copy)]
+enum Way {
+    Error,
+    Panic,
+}
+
+impl Way {
+    fn fail(self) -> Result<bool, Unreachable> {
+        match self {
+            Self::Error => Err(Unreachable),
+            Self::Panic => panic!("the quota is negative"),
+        }
+    }
+}
+
+struct Failing {
+    way: Way,
+    seen: Seen,
+}
+
+#[workflow]
+impl Failing {
+    #[step(precondition = within_quota)]
+    async fn guarded(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[precondition]
+    fn within_quota(&self, _begin: &Begin) -> Result<bool, Unreachable> {
+        self.way.fail()
+    }
+
+    #[step]
+    async fn other(&self, begin: &Begin) -> Item {
+        self.seen.note(format!("other {}", begin.0));
+        Item(begin.0)
+    }
+
+    #[step(precondition = noted)]
+    async fn another(&self, begin: &Begin) -> Part {
+        Part(begin.0)
+    }
+
+    #[precondition]
+    fn noted(&self, begin: &Begin) -> bool {
+        self.seen.note(format!("another was asked {}", begin.0));
+        false
+    }
+}
+
+struct FailingLater {
+    way: Way,
+}
+
+#[workflow]
+impl FailingLater {
+    #[step(precondition = within_quota)]
+    async fn guarded(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[precondition]
+    async fn within_quota(&self, _begin: &Begin) -> Result<bool, Unreachable> {
+        tokio::task::yield_now().await;
+        self.way.fail()
+    }
+}
+
+fn failed_precondition(error: RunError) -> (Arc<str>, Arc<str>, SharedError) {
+    let RunError::PreconditionFailed { step, precondition, source, .. } = error else { panic!("{error}") };
+    (step, precondition, source)
+}
+
+// S18
+#[tokio::test]
+async fn an_error_in_a_precondition_fails_the_run_and_names_step_and_precondition() {
+    let error = Failing { way: Way::Error, seen: Seen::default() }.run(Begin(1)).await.unwrap_err();
+    let text = "precondition `within_quota` of step `guarded` failed: the quota service is unreachable";
+    assert_eq!(error.to_string(), text);
+    let (step, precondition, source) = failed_precondition(error);
+    assert_eq!((&*step, &*precondition), ("guarded", "within_quota"));
+    assert!(source.downcast_ref::<Unreachable>().is_some());
+}
+
+// S18, S27
+#[tokio::test]
+async fn a_panic_in_a_precondition_fails_the_run_and_names_step_and_precondition() {
+    let error = Failing { way: Way::Panic, seen: Seen::default() }.run(Begin(1)).await.unwrap_err();
+    let (step, precondition, source) = failed_precondition(error);
+    assert_eq!((&*step, &*precondition), ("guarded", "within_quota"));
+    assert!(source.to_string().contains("the quota is negative"));
+}
+
+// S18, S27
+#[tokio::test]
+async fn an_asynchronous_precondition_fails_the_run_alike() {
+    for (way, text) in [(Way::Error, "unreachable"), (Way::Panic, "the quota is negative")] {
+        let error = FailingLater { way }.run(Begin(1)).await.unwrap_err();
+        let (step, precondition, source) = failed_precondition(error);
+        assert_eq!((&*step, &*precondition), ("guarded", "within_quota"));
+        assert!(source.to_string().contains(text));
+    }
+}
+
+// S18
+#[tokio::test]
+async fn the_other_steps_of_the_trigger_are_still_evaluated() {
+    let seen = Seen::default();
+    let run = started(Failing { way: Way::Error, seen: seen.clone() }, 1).await;
+    let report = run.report().await.unwrap();
+    assert_eq!(report.status, RunStatus::Failed);
+    assert_eq!(report.executions("guarded"), 0);
+    assert_eq!(report.executions("other"), 1);
+    assert_eq!(seen.lines(), ["other 1", "another was asked 1"]);
+}
+
+struct Slow {
+    gate: Gate,
+    seen: Seen,
+}
+
+#[workflow]
+impl Slow {
+    #[step(precondition = allowed)]
+    async fn work(&self, alpha: &Alpha) {
+        self.seen.note(format!("worked {}", alpha.0));
+    }
+
+    #[precondition]
+    async fn allowed(&self, alpha: &Alpha) -> bool {
+        self.gate.pass().await;
+        self.seen.note(format!("answered {}", alpha.0));
+        true
+    }
+
+    #[step]
+    async fn free(&self, alpha: &Alpha) {
+        self.seen.note(format!("free {}", alpha.0));
+    }
+
+    #[step]
+    async fn end(&self, _begin: &Begin, _close: &Close) -> Done {
+        Done(0)
+    }
+}
+
+// S18
+#[tokio::test]
+async fn a_precondition_that_waits_holds_nothing_else_up() {
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    let run = started(Slow { gate: gate.clone(), seen: seen.clone() }, 0).await;
+    run.send(Alpha(1)).await.unwrap();
+    run.send(Alpha(2)).await.unwrap();
+    everyone_else().await;
+    assert_eq!(seen.lines(), ["free 1", "free 2"]);
+    assert_eq!(run.status(), RunStatus::Running);
+    gate.let_pass(2);
+    report_when_settled(&run).await;
+    assert_eq!(seen.lines()[2..], ["answered 1", "worked 1", "answered 2", "worked 2"]);
+}
+
+// S18, S28
+#[tokio::test]
+async fn a_precondition_that_still_waits_at_the_end_is_dropped() {
+    let gate = Gate::closed();
+    let run = started(Slow { gate: gate.clone(), seen: Seen::default() }, 0).await;
+    run.send(Alpha(1)).await.unwrap();
+    run.send(Close).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    assert_eq!(run.report().await.unwrap().executions("work"), 0);
+}
+
+struct ByValue;
+
+#[workflow]
+impl ByValue {
+    #[step(precondition = sound)]
+    async fn end(&self, begin: &Begin, item: &Item) -> Done {
+        Done(begin.0 + item.0)
+    }
+
+    #[step]
+    async fn make(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[precondition]
+    fn sound(shared: Arc<Item>, owned: Begin) -> bool {
+        shared.0 == owned.0
+    }
+}
+
+// S18
+#[tokio::test]
+async fn a_precondition_may_take_its_steps_events_by_value_or_shared() {
+    assert_eq!(ByValue.run(Begin(2)).await.unwrap(), Done(4));
+}

@@ -1,0 +1,82 @@
+//! What is compared when a run is over, and how a difference is told.
+
+use std::fmt::Write as _;
+
+use workflow_core::scheduler::Verdict;
+
+use super::play::{Moment, Play};
+use crate::transcript::Line;
+
+impl Play<'_> {
+    /// What the report of a run is made of (S34).
+    pub(super) fn compare_totals(&self) -> Result<(), String> {
+        let steps = || 0..self.plan.steps.len();
+        let (scheduler, model) = (&self.scheduler, &self.model);
+        let index = |step: usize| {
+            self.table.step_named(self.table.steps()[step].name()).expect("a name of the table")
+        };
+        let said = (
+            scheduler.end().cloned(),
+            scheduler.is_degraded(),
+            scheduler.open_requests().map(|(seq, _)| seq.0).collect::<Vec<u64>>(),
+            steps().map(|step| scheduler.executions_of(index(step))).collect::<Vec<u64>>(),
+            steps().map(|step| scheduler.surplus_of(index(step))).collect::<Vec<u64>>(),
+            self.executed(),
+        );
+        let expected = (
+            model.end().cloned(),
+            model.is_degraded(),
+            model.open_requests(),
+            steps().map(|step| model.executions_of(step)).collect::<Vec<u64>>(),
+            steps().map(|step| model.surplus_of(step)).collect::<Vec<u64>>(),
+            model.executed(),
+        );
+        if said == expected {
+            return Ok(());
+        }
+        Err(format!("{}\nscheduler: {said:?}\nmodel:     {expected:?}", self.story()))
+    }
+
+    /// Step, scope and trigger of every execution, as the record of evaluations has them.
+    fn executed(&self) -> Vec<(u64, usize, u32, u64)> {
+        let decisions = self.scheduler.decisions().iter();
+        let executed = decisions.filter_map(|decision| match decision.verdict {
+            Verdict::Executed(id) => Some((id.0, decision.step.get(), decision.scope.0, decision.trigger.0)),
+            _ => None,
+        });
+        let mut executed: Vec<_> = executed.collect();
+        executed.sort_unstable();
+        executed
+    }
+
+    pub(super) fn difference(&mut self, said: Option<Line>, expected: Option<Line>) -> String {
+        let mut text = self.story();
+        let _ = writeln!(text, "\nThen the scheduler says:");
+        let mut next = said;
+        for _ in 0..12 {
+            let Some(line) = next else { break };
+            let _ = writeln!(text, "  {}", line.text(&self.table));
+            next = self.scheduler.next_action().map(|action| self.reader.read(&action));
+        }
+        let _ = writeln!(text, "but the model says:");
+        let mut next = expected;
+        for _ in 0..12 {
+            let Some(line) = next else { break };
+            let _ = writeln!(text, "  {}", line.text(&self.table));
+            next = self.model.next();
+        }
+        text
+    }
+
+    /// The table, and what both sides agree on.
+    fn story(&self) -> String {
+        let mut text = format!("the scheduler and the model differ\n\n{}\n", self.plan);
+        for moment in &self.history {
+            let _ = match moment {
+                Moment::Told(fact) => writeln!(text, "* {fact:?}"),
+                Moment::Said(line) => writeln!(text, "  {}", line.text(&self.table)),
+            };
+        }
+        text
+    }
+}

@@ -1,0 +1,125 @@
+//! What a random run is told: facts that are possible where it stands, and some that are not.
+
+use std::num::NonZeroU32;
+
+use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact};
+use workflow_core::{ExecutionId, FanOutPolicy, Seq};
+
+use super::play::{Moment, Play, Running};
+use crate::model::PlannedOutput;
+
+impl Play<'_> {
+    /// The fact that a move stands for, or one that is possible.
+    pub(super) fn fact(&self, kind: u8, pick: u8, more: u16) -> Fact {
+        let pick = usize::from(pick);
+        let wanted = match kind % 24 {
+            0..=9 => None,
+            10..=12 => self.failed(pick, more),
+            13..=15 => self.answer(pick, more),
+            16 | 17 => Some(self.received(pick)),
+            18 | 19 => self.replied(pick),
+            20 | 21 => Some(self.told_before(pick)),
+            22 => (self.unconfirmed > 0).then_some(Fact::Appended),
+            _ => (pick % 16 == 0).then_some(Fact::CancelRequested),
+        };
+        let possible = || match chosen(&self.running, pick) {
+            Some(running) => Some(self.succeeded(running, more)),
+            None => self.answer(pick, more).or((self.unconfirmed > 0).then_some(Fact::Appended)),
+        };
+        wanted.or_else(possible).unwrap_or_else(|| self.received(pick))
+    }
+
+    pub(super) fn received(&self, event: usize) -> Fact {
+        let name = self.table.events()[event % self.plan.events.len()].name();
+        Fact::EventReceived { event: self.table.event_named(name).expect("a name of the table") }
+    }
+
+    /// Mostly the failure of what runs in a branch; one at the root ends the run.
+    fn failed(&self, pick: usize, more: u16) -> Option<Fact> {
+        let may_fail = |running: &&Running| running.scope != 0 || more.is_multiple_of(8);
+        let running: Vec<Running> = self.running.iter().filter(may_fail).copied().collect();
+        let Running { execution, .. } = chosen(&running, pick)?;
+        Some(Fact::ExecutionFailed { execution: ExecutionId(execution) })
+    }
+
+    fn answer(&self, pick: usize, more: u16) -> Option<Fact> {
+        let [byte, _] = more.to_le_bytes();
+        Some(answered(chosen(&self.open_questions, pick)?, byte))
+    }
+
+    /// A reply to anything in the log, more often than not to something that is no open request.
+    fn replied(&self, pick: usize) -> Option<Fact> {
+        let open = chosen(&self.model.open_requests(), pick / 4).filter(|_| pick % 4 != 3);
+        let request = Seq(open.unwrap_or(pick as u64 / 4));
+        (pick % 4 == 3 || open.is_some()).then_some(Fact::ReplyReceived { request })
+    }
+
+    /// A duplicate of an earlier fact.
+    fn told_before(&self, pick: usize) -> Fact {
+        let told = self.history.iter().filter_map(|moment| match moment {
+            Moment::Told(Fact::EventReceived { .. } | Fact::Appended) | Moment::Said(_) => None,
+            Moment::Told(fact) => Some(fact.clone()),
+        });
+        chosen(&told.collect::<Vec<Fact>>(), pick).unwrap_or(Fact::Appended)
+    }
+
+    /// What an execution commits: any number of what its step declares.
+    pub(super) fn succeeded(&self, running: Running, dice: u16) -> Fact {
+        let Running { execution, step, scope } = running;
+        let mut dice = Dice(u32::from(dice));
+        let mut emissions = Vec::new();
+        for (number, output) in self.plan.steps[step].outputs.iter().enumerate() {
+            match output {
+                PlannedOutput::Events(_) => {
+                    let count = [1, 1, 1, 0, 2, 3][dice.below(6)];
+                    let event = self.table.steps()[step].outputs()[number].event();
+                    emissions.extend((0..count).map(|_| Emission::Event(event)));
+                }
+                PlannedOutput::FanOut(_) => emissions.push(self.fan_out(step, number, scope, &mut dice)),
+            }
+        }
+        let emissions = emissions.into_iter().collect();
+        Fact::ExecutionSucceeded { execution: ExecutionId(execution), emissions }
+    }
+
+    fn fan_out(&self, step: usize, output: usize, scope: u32, dice: &mut Dice) -> Emission {
+        use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
+        // Two levels of branches are full of surprises already; below, fan-outs are empty. A failure that
+        // drops its branches is the more telling the further in it is: at the root it ends the run.
+        let (items, policies) = match self.model.depth_of(scope) {
+            1 => ([2, 1, 3, 2, 0, 5], [ContinueOthers, WaitAll, ContinueOthers, FailAll]),
+            2 => ([2, 1, 3, 0, 1, 4], [FailAll, ContinueOthers, FailAll, WaitAll]),
+            _ => ([0; 6], [FailAll; 4]),
+        };
+        Emission::FanOut {
+            fan_out: self.table.steps()[step].outputs()[output].fan_out().expect("it is a fan-out"),
+            items: items[dice.below(6)],
+            concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
+            policy: policies[dice.below(4)],
+        }
+    }
+}
+
+/// A few choices out of a small number.
+struct Dice(u32);
+
+impl Dice {
+    fn below(&mut self, limit: u32) -> usize {
+        let drawn = self.0 % limit;
+        self.0 = self.0 / limit + self.0 % limit * 977;
+        drawn as usize
+    }
+}
+
+pub(super) fn answered(question: u64, byte: u8) -> Fact {
+    let answer = match byte % 64 {
+        0..=41 => Answer::Yes,
+        42..=61 => Answer::No,
+        _ => Answer::Failed,
+    };
+    Fact::PreconditionAnswered { candidate: CandidateId(question), answer }
+}
+
+fn chosen<T: Clone>(of: &[T], pick: usize) -> Option<T> {
+    of.get(pick.checked_rem(of.len())?).cloned()
+}

@@ -1,0 +1,248 @@
+//! Requests to the outside, their replies, and external events (S2, S5, S30, S33).
+
+use workflow_core::prelude::*;
+use workflow_core::{OpenRequest, RequestId, RunStatus, SendError, Seq};
+
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, report_when_settled, started};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(request, reply = Approval)]
+struct ApproveRefund {
+    cents: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Approval {
+    granted: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = String)]
+struct AskName;
+
+struct Refunds(Seen);
+
+#[workflow]
+impl Refunds {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> Vec<ApproveRefund> {
+        (1..=begin.0).map(|cents| ApproveRefund { cents }).collect()
+    }
+
+    #[step]
+    async fn take(&self, approval: &Reply<ApproveRefund>) {
+        let verb = if approval.granted { "granted" } else { "refused" };
+        self.0.note(format!("{verb} {}", approval.request().cents));
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close, last: Reply<ApproveRefund>) -> Done {
+        Done(last.request().cents)
+    }
+}
+
+async fn first_request(run: &workflow_core::RunHandle<Refunds>) -> OpenRequest {
+    run.settled().await;
+    run.requests().await.unwrap().remove(0)
+}
+
+// S30
+#[tokio::test]
+async fn a_run_with_an_open_request_waits_and_lists_it() {
+    let run = started(Refunds(Seen::default()), 2).await;
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let requests = run.requests().await.unwrap();
+    let cents: Vec<u32> =
+        requests.iter().map(|request| request.downcast_ref::<ApproveRefund>().unwrap().cents).collect();
+    assert_eq!(cents, [1, 2]);
+    assert_eq!(requests[0].seq(), Seq(2));
+    assert_eq!(requests[0].event().name(), "ApproveRefund");
+    assert!(requests[0].id::<AskName>().is_none());
+}
+
+// S5
+#[tokio::test]
+async fn a_reply_comes_together_with_the_very_request_it_answers() {
+    let seen = Seen::default();
+    let run = started(Refunds(seen.clone()), 3).await;
+    run.settled().await;
+    let ids: Vec<RequestId<ApproveRefund>> =
+        run.requests().await.unwrap().iter().filter_map(OpenRequest::id).collect();
+    run.reply(ids[2], Approval { granted: true }).await.unwrap();
+    run.reply(ids[0], Approval { granted: false }).await.unwrap();
+    run.settled().await;
+    assert_eq!(seen.lines(), ["granted 3", "refused 1"]);
+    assert_eq!(run.requests().await.unwrap().len(), 1);
+    run.send(Close).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+}
+
+// S2
+#[tokio::test]
+async fn a_reply_stands_in_the_log_under_its_requests_name() {
+    let run = started(Refunds(Seen::default()), 1).await;
+    let request = first_request(&run).await.id::<ApproveRefund>().unwrap();
+    run.reply(request, Approval { granted: true }).await.unwrap();
+    let report = report_when_settled(&run).await;
+    assert_eq!(log_of(&report), ["Begin", "ApproveRefund", "ApproveRefund.reply"]);
+}
+
+// S33
+#[tokio::test]
+async fn a_reply_that_is_delivered_again_is_refused_and_changes_nothing() {
+    let seen = Seen::default();
+    let run = started(Refunds(seen.clone()), 2).await;
+    let request = first_request(&run).await.id::<ApproveRefund>().unwrap();
+    run.reply(request, Approval { granted: true }).await.unwrap();
+    let again = run.reply(request, Approval { granted: false }).await.unwrap_err();
+    assert_eq!(again, SendError::NotOpen { request: request.seq() });
+    run.settled().await;
+    assert_eq!(seen.lines(), ["granted 1"]);
+}
+
+// S33
+#[tokio::test]
+async fn a_reply_to_what_was_never_asked_is_refused() {
+    let run = started(Refunds(Seen::default()), 1).await;
+    run.settled().await;
+    for seq in [0, 1, 99] {
+        let nowhere = RequestId::<ApproveRefund>::new(Seq(seq));
+        let error = run.reply(nowhere, Approval { granted: true }).await.unwrap_err();
+        assert_eq!(error, SendError::NotOpen { request: Seq(seq) });
+    }
+}
+
+// S5
+#[tokio::test]
+async fn a_reply_to_a_request_of_another_type_is_refused_and_leaves_it_open() {
+    let run = started(Refunds(Seen::default()), 1).await;
+    let request = first_request(&run).await;
+    let wrong = RequestId::<AskName>::new(request.seq());
+    let error = run.reply(wrong, "Ada".into()).await.unwrap_err();
+    assert!(
+        matches!(&error, SendError::WrongRequest { asked, answered: "AskName", .. } if asked == "ApproveRefund"),
+        "{error}"
+    );
+    run.reply(request.id::<ApproveRefund>().unwrap(), Approval { granted: true }).await.unwrap();
+}
+
+// S33
+#[tokio::test]
+async fn of_two_replies_at_once_one_is_taken() {
+    let seen = Seen::default();
+    let run = started(Refunds(seen.clone()), 1).await;
+    let request = first_request(&run).await.id::<ApproveRefund>().unwrap();
+    let replies = [true, false].map(|granted| run.reply(request, Approval { granted }));
+    let [first, second] = futures::future::join_all(replies).await.try_into().unwrap();
+    assert!(first.is_ok() && second.is_err());
+    run.settled().await;
+    assert_eq!(seen.lines(), ["granted 1"]);
+}
+
+struct Names(Seen);
+
+#[workflow]
+impl Names {
+    #[step]
+    async fn ask(&self, _begin: &Begin) -> AskName {
+        AskName
+    }
+
+    /// A request is a control event like any other.
+    #[step]
+    async fn watch(&self, _asked: &AskName) -> Item {
+        self.0.note("asked");
+        Item(0)
+    }
+
+    #[step(reruns)]
+    async fn end(&self, alpha: &Alpha, name: Option<Reply<AskName>>, _item: &Item) -> Option<Done> {
+        self.0.note(format!("{:?}", name.as_ref().map(|name| name.value().clone())));
+        name.is_some().then_some(Done(alpha.0))
+    }
+}
+
+// S5, S8
+#[tokio::test]
+async fn an_optional_reply_is_none_until_it_comes() {
+    let seen = Seen::default();
+    let run = started(Names(seen.clone()), 0).await;
+    run.send(Alpha(1)).await.unwrap();
+    run.settled().await;
+    let request = run.requests().await.unwrap()[0].id::<AskName>().unwrap();
+    run.reply(request, "Ada".into()).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(seen.lines(), ["asked", "None", "Some(\"Ada\")"]);
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = u32)]
+struct Fire;
+
+struct FireAndForget;
+
+#[workflow]
+impl FireAndForget {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> (Fire, Done) {
+        (Fire, Done(begin.0))
+    }
+
+    #[step]
+    async fn take(&self, answer: Reply<Fire>) -> Done {
+        Done(*answer)
+    }
+}
+
+// S28
+#[tokio::test]
+async fn an_open_request_does_not_keep_a_run_from_its_stop() {
+    assert_eq!(FireAndForget.run(Begin(2)).await.unwrap(), Done(2));
+}
+
+struct External(Seen);
+
+#[workflow]
+impl External {
+    #[step]
+    async fn opened(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn take(&self, alpha: &Alpha, beta: &Beta, item: &Item) -> Done {
+        self.0.note("taken");
+        Done(alpha.0 + beta.0 + item.0)
+    }
+}
+
+// S2
+#[tokio::test]
+async fn an_external_event_drives_steps_like_any_other() {
+    let run = started(External(Seen::default()), 1).await;
+    run.settled().await;
+    run.send(Alpha(10)).await.unwrap();
+    run.send(Beta(100)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(111));
+    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin", "Item", "Alpha", "Beta", "Done"]);
+}
+
+// S4
+#[tokio::test]
+async fn a_send_returns_when_the_event_is_in_the_log() {
+    let run = started(External(Seen::default()), 1).await;
+    run.send(Alpha(1)).await.unwrap();
+    run.cancel("now").await.unwrap();
+    let report = run.report().await.unwrap();
+    assert!(log_of(&report).contains(&"Alpha"));
+}
+
+// S2
+#[tokio::test]
+async fn events_that_are_sent_before_the_run_got_anywhere_are_kept() {
+    let run = started(External(Seen::default()), 0).await;
+    let (alpha, beta, outcome) = tokio::join!(run.send(Alpha(1)), run.send(Beta(2)), run.outcome());
+    alpha.unwrap();
+    beta.unwrap();
+    assert_eq!(outcome.unwrap(), Done(3));
+}

@@ -1,0 +1,10 @@
+//! The scheduler alone, rule by rule: facts in, actions out, no runtime. Events are numbered from #1,
+//! executions from x1, questions from q0; scope 0 is the run, and is not written.
+
+mod branches;
+mod ends;
+mod fan_outs;
+mod limits;
+mod preconditions;
+mod readiness;
+mod stage;

@@ -1,0 +1,215 @@
+//! How a run ends, and what it does with whatever comes later (S28–S31, S33).
+
+use workflow_core::scheduler::{Answer, Fact};
+use workflow_core::{
+    EventDef, FanOutPolicy, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
+};
+
+use super::stage::{Stage, control, external, step, stop};
+
+fn two_steps() -> Stage {
+    let events = [external("A"), stop("Done"), external("B")];
+    Stage::with(events, [step("left", &["A"]), step("right", &["A"]), step("after", &["B"])])
+}
+
+#[test]
+fn a_stop_event_in_the_middle_of_a_batch_ends_the_run() {
+    // S28: nothing of the batch is evaluated.
+    let mut stage = two_steps();
+    stage.send("A");
+    stage.said();
+    stage.finish(1, &["B", "Done", "B", "Done"]);
+    assert_eq!(stage.said_in_full(), ["append for x1: #2 B, #3 Done, #4 B, #5 Done", "completed by #3"]);
+}
+
+#[test]
+fn a_commit_after_the_stop_event_is_refused_once() {
+    // S28
+    let mut stage = two_steps();
+    stage.send("A");
+    stage.finish(1, &["Done"]);
+    stage.said();
+    stage.finish(2, &["B"]);
+    assert_eq!(stage.said(), ["refuse the commit of x2"]);
+    // What was refused, or committed before, is not refused again.
+    stage.finish(2, &["B"]);
+    stage.finish(1, &["Done"]);
+    assert!(stage.said().is_empty());
+}
+
+#[test]
+fn nothing_comes_between_a_stop_event_and_the_end() {
+    // S28: the batch is on its way to the log; the run ends the way the log says.
+    let mut stage = two_steps();
+    stage.send("A");
+    stage.said();
+    stage.hold_appends();
+    stage.finish(1, &["Done"]);
+    stage.fail(2);
+    stage.send("B");
+    assert_eq!(stage.said(), ["refuse what was sent"]);
+    stage.confirm();
+    assert_eq!(stage.said(), ["completed by #2"]);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_stop_event_starts_nothing() {
+    // S18, S28
+    let guarded = step("guarded", &["A"]).precondition(PreconditionDef::new("may"));
+    for answer in [Answer::Yes, Answer::No, Answer::Failed] {
+        let mut stage = Stage::with([external("A"), stop("Done")], [step("left", &["A"]), guarded.clone()]);
+        stage.send("A");
+        stage.said();
+        stage.hold_appends();
+        stage.finish(1, &["Done"]);
+        stage.answer(0, answer);
+        stage.confirm();
+        assert_eq!(stage.said(), ["completed by #2"]);
+    }
+}
+
+#[test]
+fn batches_before_the_stop_event_do_not_start_anything_any_more() {
+    // S28
+    let mut stage = two_steps();
+    stage.send("A");
+    stage.said();
+    stage.hold_appends();
+    stage.finish(1, &["B"]);
+    stage.finish(2, &["Done"]);
+    stage.confirm();
+    assert!(stage.said().is_empty());
+    stage.confirm();
+    assert_eq!(stage.said(), ["completed by #3"]);
+}
+
+#[test]
+fn an_item_that_is_a_stop_event_ends_the_run() {
+    // S28, S44: an item is in the log, whether its branch is open or not.
+    let split = step("split", &["A"]).output(OutputDef::fan_out("Done"));
+    let mut stage = Stage::with([external("A"), stop("Done")], [split]);
+    stage.send("A");
+    stage.said();
+    let items = stage.fan_out_with("split", 2, FanOutPolicy::FailAll, Some(1));
+    stage.commit(1, [items]);
+    assert_eq!(stage.said(), ["completed by #2"]);
+}
+
+#[test]
+fn a_stop_event_may_come_from_outside() {
+    // S28, S30: as long as it can, the run is not stalled.
+    let events = [control("A"), EventDef::new("Abort", Roles::NONE.external().stop())];
+    let mut stage = Stage::with(events, [step("take", &["A"])]);
+    stage.send("A");
+    stage.finish(1, &[]);
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+    stage.send("Abort");
+    assert_eq!(stage.said(), ["completed by #2"]);
+}
+
+#[test]
+fn what_is_sent_after_the_end_is_refused() {
+    // S33
+    let mut stage = two_steps();
+    stage.send("A");
+    stage.finish(1, &["Done"]);
+    stage.said();
+    stage.send("B");
+    stage.reply(1);
+    assert_eq!(stage.said(), ["refuse what was sent", "refuse what was sent"]);
+    stage.fail(2);
+    stage.cancel();
+    stage.confirm();
+    assert!(stage.said().is_empty());
+}
+
+#[test]
+fn a_run_with_nothing_left_to_do_is_stalled() {
+    // S30
+    let events = [EventDef::new("Start", Roles::NONE.start()), control("A"), stop("Done")];
+    let mut stage = Stage::with(events, [step("open", &["Start"]), step("join", &["Start", "A"])]);
+    stage.send("Start");
+    assert_eq!(stage.said(), ["start x1 open(#1) by #1"]);
+    stage.finish(1, &[]);
+    assert_eq!(stage.said(), ["stalled"]);
+}
+
+#[test]
+fn a_run_that_something_can_still_reach_waits() {
+    // S30: told once per fact, and not while anything runs or is asked.
+    let guarded = step("guarded", &["A"]).precondition(PreconditionDef::new("may"));
+    let mut stage = Stage::new(&["A"], [step("take", &["A"]), guarded]);
+    assert!(stage.said_in_full().is_empty(), "nothing has happened");
+    stage.send("A");
+    stage.finish(1, &[]);
+    assert!(!stage.said_in_full().contains(&"wait".to_owned()), "a question is out");
+    stage.answer(0, Answer::No);
+    assert_eq!(stage.said_in_full(), ["wait"]);
+}
+
+#[test]
+fn an_external_event_that_no_step_takes_keeps_no_run_waiting() {
+    // S30
+    let mut stage = Stage::with([control("A"), external("Ignored")], [step("take", &["A"])]);
+    stage.send("A");
+    stage.finish(1, &[]);
+    assert_eq!(stage.said(), ["start x1 take(#1) by #1", "stalled"]);
+}
+
+#[test]
+fn an_open_request_keeps_a_run_waiting_until_the_reply() {
+    // S5, S30, S33
+    let events = [
+        control("Start"),
+        EventDef::new("Approve", Roles::NONE.request()),
+        EventDef::reply_to("Approve.reply", "Approve"),
+    ];
+    let decide =
+        StepDef::new("decide").input(InputDef::reply("Approve.reply")).input(InputDef::one("Approve"));
+    let mut stage = Stage::with(events, [step("ask", &["Start"]), decide]);
+    stage.send("Start");
+    stage.finish(1, &["Approve"]);
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+    assert_eq!(stage.scheduler.open_requests().map(|(seq, _)| seq.0).collect::<Vec<_>>(), [2]);
+    stage.reply(1);
+    assert_eq!(stage.said(), ["refuse what was sent"], "#1 is no request");
+    stage.reply(2);
+    assert_eq!(stage.said(), ["start x2 decide(#3, #2) by #3"]);
+    stage.reply(2);
+    assert_eq!(stage.said(), ["refuse what was sent"], "it was replied to");
+    stage.finish(2, &[]);
+    assert_eq!(stage.said(), ["stalled"]);
+}
+
+#[test]
+fn a_failure_ends_the_run_unless_the_step_may_fail() {
+    // S29
+    let may_fail = step("may_fail", &["A"]).policy(StepPolicy::DEFAULT.continue_on_error());
+    let mut stage = Stage::new(&["A"], [may_fail, step("must_not", &["A"]), step("beside", &["A"])]);
+    stage.send("A");
+    stage.said();
+    stage.fail(1);
+    assert!(stage.said().is_empty());
+    assert!(stage.scheduler.is_degraded());
+    stage.fail(2);
+    assert_eq!(stage.said(), ["failed by x2"]);
+    stage.finish(3, &[]);
+    assert_eq!(stage.said(), ["refuse the commit of x3"]);
+}
+
+#[test]
+fn a_cancelled_run_starts_nothing_any_more() {
+    // S31: not even what is due already.
+    let mut stage = Stage::new(&["A"], [step("take", &["A"])]);
+    stage.scheduler.apply(Fact::CancelRequested);
+    stage.send("A");
+    assert_eq!(stage.said(), ["cancelled", "refuse what was sent"]);
+
+    let mut stage = Stage::new(&["A"], [step("take", &["A"])]);
+    stage.hold_appends();
+    stage.send("A");
+    stage.said();
+    stage.scheduler.apply(Fact::Appended);
+    stage.cancel();
+    assert_eq!(stage.said(), ["cancelled"]);
+}

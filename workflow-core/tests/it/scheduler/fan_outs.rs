@@ -1,0 +1,342 @@
+//! A fan-out as a whole: gathering it, its failures, and its bound (S48–S50).
+
+use workflow_core::{FanOutPolicy, InputDef, OutputDef, StepDef, StepPolicy};
+
+use super::stage::{Stage, step};
+
+/// Order → a branch per line → a label per line → confirmed once.
+fn shop() -> Stage {
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("label", &["Line"]).output(OutputDef::many("Label")),
+        step("confirm", &["Order"]).input(InputDef::gather("Label")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line", "Label"], steps);
+    stage.send("Order");
+    stage.said();
+    stage
+}
+
+fn shop_with(items: u32, policy: FanOutPolicy, concurrency: Option<u32>) -> Stage {
+    let mut stage = shop();
+    let lines = stage.fan_out_with("split", items, policy, concurrency);
+    stage.commit(1, [lines]);
+    stage
+}
+
+/// Order → a branch per line → in it a branch per part.
+fn nested() -> Stage {
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("cut", &["Line"]).output(OutputDef::fan_out("Part")),
+        step("weigh", &["Part"]).output(OutputDef::event("Weight")),
+        step("add", &["Line"]).input(InputDef::gather("Weight")).output(OutputDef::event("Total")),
+        StepDef::new("confirm").input(InputDef::gather("Total")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line", "Part", "Weight", "Total"], steps);
+    stage.send("Order");
+    stage.said();
+    stage
+}
+
+#[test]
+fn a_fan_out_is_gathered_once_in_its_own_order() {
+    // S48: the branches settle the other way round.
+    let mut stage = shop_with(2, FanOutPolicy::FailAll, None);
+    stage.said();
+    stage.finish(3, &["Label", "Label"]);
+    assert_eq!(stage.said(), ["free scope 2"]);
+    stage.finish(2, &["Label"]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 1",
+            "gather #7 split.Line.gathered: scope 1 of #2, #6 Label; scope 2 of #3, #4 Label, #5 Label",
+            "start x4 confirm(#1, #7) by #7",
+        ],
+    );
+    // S14: it joins like any event, and so the other input triggers again with the same one.
+    stage.send("Order");
+    assert_eq!(stage.said(), ["start x5 split(#8) by #8", "start x6 confirm(#8, #7) by #8"]);
+}
+
+#[test]
+fn an_empty_fan_out_is_gathered_too() {
+    // S44, S48
+    let mut stage = shop_with(0, FanOutPolicy::FailAll, None);
+    assert_eq!(stage.said(), ["gather #2 split.Line.gathered: ", "start x2 confirm(#1, #2) by #2"]);
+}
+
+#[test]
+fn two_fan_outs_of_one_step_are_gathered_apart() {
+    // S48
+    let mut stage = shop();
+    stage.send("Order");
+    stage.said();
+    stage.commit(1, [stage.fan_out("split", 1)]);
+    stage.commit(2, [stage.fan_out("split", 1)]);
+    stage.said();
+    stage.finish(4, &[]);
+    assert_eq!(stage.said()[1], "gather #5 split.Line.gathered: scope 2 of #4");
+    stage.finish(3, &[]);
+    assert_eq!(stage.said()[1], "gather #6 split.Line.gathered: scope 1 of #3");
+}
+
+#[test]
+fn a_gather_holds_what_the_branches_own_scope_has_and_nothing_from_below() {
+    // S48: the weights lie one scope further in, so the outer gather takes the totals only.
+    let mut stage = nested();
+    stage.commit(1, [stage.fan_out("split", 1)]);
+    stage.commit(2, [stage.fan_out("cut", 2)]);
+    stage.said();
+    stage.finish(3, &["Weight"]);
+    stage.finish(4, &["Weight"]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 2",
+            "free scope 3",
+            "gather #7 cut.Part.gathered in scope 1: scope 2 of #3, #5 Weight; scope 3 of #4, #6 Weight",
+            "start x5 add(#2, #7) by #7 in scope 1",
+        ],
+    );
+    stage.finish(5, &["Total"]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 1",
+            "gather #9 split.Line.gathered: scope 1 of #2, #8 Total",
+            "start x6 confirm(#9) by #9",
+        ],
+    );
+}
+
+#[test]
+fn a_loop_in_a_branch_hands_on_every_round() {
+    // S44, S48
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("again", &["Line"]).output(OutputDef::optional("Line")).policy(StepPolicy::DEFAULT.loops()),
+        StepDef::new("confirm").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line"], steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out("split", 1)]);
+    stage.said();
+    stage.finish(2, &["Line"]);
+    stage.finish(3, &["Line"]);
+    assert_eq!(stage.said(), ["start x3 again(#3) by #3 in scope 1", "start x4 again(#4) by #4 in scope 1"]);
+    stage.finish(4, &[]);
+    assert_eq!(stage.said()[1], "gather #5 split.Line.gathered: scope 1 of #2, #2 Line, #3 Line, #4 Line");
+}
+
+#[test]
+fn the_first_failure_ends_a_fan_out_that_fails_as_one() {
+    // S49: at the root that is the end of the run.
+    let mut stage = shop_with(2, FanOutPolicy::FailAll, None);
+    stage.said();
+    stage.fail(3);
+    assert_eq!(stage.said(), ["failed by x3"]);
+}
+
+#[test]
+fn a_fan_out_in_a_branch_fails_into_that_branch() {
+    // S49: the inner branches are dropped, the outer one goes by the outer policy.
+    let mut stage = nested();
+    stage.commit(1, [stage.fan_out_with("split", 2, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out("cut", 3)]);
+    stage.said();
+    stage.fail(5);
+    assert_eq!(
+        stage.said(),
+        ["free scope 3", "free scope 4", "free scope 5", "drop x4", "drop x6", "free scope 1"],
+    );
+    assert!(stage.scheduler.is_degraded());
+    // What was dropped says nothing any more.
+    stage.finish(4, &["Weight"]);
+    stage.fail(6);
+    assert!(stage.said().is_empty());
+    stage.finish(3, &[]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 2",
+            "gather #7 split.Line.gathered: scope 1 of #2, failed x5; scope 2 of #3",
+            "start x7 confirm(#7) by #7",
+        ],
+    );
+}
+
+#[test]
+fn a_batch_on_its_way_from_a_dropped_branch_is_logged_and_forgotten() {
+    // S4, S49: the log has no gaps, and nothing is evaluated in a scope that is gone.
+    let mut stage = nested();
+    stage.commit(1, [stage.fan_out_with("split", 1, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out("cut", 2)]);
+    stage.said();
+    stage.hold_appends();
+    stage.finish(3, &["Weight"]);
+    stage.fail(4);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 2",
+            "free scope 3",
+            "free scope 1",
+            "gather #6 split.Line.gathered: scope 1 of #2, failed x4",
+        ],
+    );
+    stage.confirm();
+    assert!(stage.said().is_empty());
+    stage.confirm();
+    assert_eq!(stage.said(), ["start x5 confirm(#6) by #6"]);
+}
+
+#[test]
+fn what_waits_in_a_dropped_branch_never_starts() {
+    // S21, S49: the room that the failure makes goes to others.
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("cut", &["Line"]).output(OutputDef::fan_out("Part")),
+        step("weigh", &["Part"]).policy(StepPolicy::DEFAULT.concurrency(1)),
+        StepDef::new("parts").input(InputDef::gather("Part")),
+        StepDef::new("lines").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line", "Part"], steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out_with("split", 2, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out("cut", 2)]);
+    stage.commit(3, [stage.fan_out("cut", 1)]);
+    stage.said();
+    stage.fail(4);
+    assert_eq!(
+        stage.said(),
+        ["free scope 3", "free scope 4", "start x6 weigh(#6) by #6 in scope 5", "free scope 1",],
+    );
+}
+
+#[test]
+fn failures_are_handed_to_the_gather_of_a_fan_out_that_goes_on() {
+    // S49
+    let mut stage = shop_with(3, FanOutPolicy::ContinueOthers, None);
+    stage.said();
+    stage.fail(3);
+    stage.finish(2, &["Label"]);
+    assert!(stage.scheduler.is_degraded());
+    stage.finish(4, &["Label"]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 2",
+            "free scope 1",
+            "free scope 3",
+            "gather #7 split.Line.gathered: scope 1 of #2, #5 Label; scope 2 of #3, failed x3; scope 3 of #4, #6 Label",
+            "start x5 confirm(#1, #7) by #7",
+        ],
+    );
+}
+
+#[test]
+fn a_fan_out_that_waits_for_all_fails_with_every_failure() {
+    // S49
+    let mut stage = shop_with(3, FanOutPolicy::WaitAll, None);
+    stage.said();
+    stage.fail(4);
+    stage.finish(3, &["Label"]);
+    assert_eq!(stage.said(), ["free scope 3", "free scope 2"]);
+    stage.fail(2);
+    assert_eq!(stage.said(), ["failed by x2 x4"]);
+    assert!(!stage.scheduler.is_degraded());
+
+    let mut stage = shop_with(1, FanOutPolicy::WaitAll, None);
+    stage.said();
+    stage.finish(2, &["Label"]);
+    assert_eq!(stage.said()[1], "gather #4 split.Line.gathered: scope 1 of #2, #3 Label");
+}
+
+#[test]
+fn a_step_that_may_fail_does_not_fail_its_branch() {
+    // S29, S49
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("label", &["Line"]).policy(StepPolicy::DEFAULT.continue_on_error()),
+        StepDef::new("confirm").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line"], steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out("split", 1)]);
+    stage.said();
+    stage.fail(2);
+    assert_eq!(stage.said()[1], "gather #3 split.Line.gathered: scope 1 of #2, #2 Line");
+    assert!(stage.scheduler.is_degraded());
+}
+
+#[test]
+fn at_most_so_many_branches_are_open_and_the_rest_follow_in_order() {
+    // S50: every item is in the log from the start.
+    let mut stage = shop_with(4, FanOutPolicy::FailAll, Some(2));
+    assert_eq!(
+        stage.said_in_full(),
+        [
+            "append for x1: #2 Line in scope 1, #3 Line in scope 2, #4 Line in scope 3, #5 Line in scope 4",
+            "start x2 label(#2) by #2 in scope 1",
+            "start x3 label(#3) by #3 in scope 2",
+        ],
+    );
+    stage.finish(3, &[]);
+    assert_eq!(stage.said(), ["free scope 2", "start x4 label(#4) by #4 in scope 3"]);
+    stage.finish(4, &[]);
+    assert_eq!(stage.said(), ["free scope 3", "start x5 label(#5) by #5 in scope 4"]);
+    stage.finish(2, &[]);
+    stage.finish(5, &[]);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 1",
+            "free scope 4",
+            "gather #6 split.Line.gathered: scope 1 of #2; scope 2 of #3; scope 3 of #4; scope 4 of #5",
+            "start x6 confirm(#1, #6) by #6",
+        ],
+    );
+}
+
+#[test]
+fn a_branch_that_opens_late_sees_what_the_scopes_above_hold_by_then() {
+    // S12, S50: its item is older than the order it is paired with.
+    let steps = [
+        step("split", &["Order"])
+            .output(OutputDef::fan_out("Line"))
+            .policy(StepPolicy::DEFAULT.max_executions(1)),
+        step("label", &["Line", "Order"]),
+        StepDef::new("confirm").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line"], steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out_with("split", 2, FanOutPolicy::FailAll, Some(1))]);
+    assert_eq!(stage.said()[1], "start x2 label(#2, #1) by #2 in scope 1");
+    stage.send("Order");
+    // The branch that is not open yet does not evaluate it.
+    assert_eq!(stage.said(), ["start x3 label(#2, #4) by #4 in scope 1"]);
+    stage.finish(2, &[]);
+    stage.finish(3, &[]);
+    assert_eq!(stage.said(), ["free scope 1", "start x4 label(#3, #4) by #3 in scope 2"]);
+}
+
+#[test]
+fn branches_that_are_not_open_yet_are_dropped_with_the_others() {
+    // S49, S50
+    let mut stage = nested();
+    stage.commit(1, [stage.fan_out_with("split", 1, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out_with("cut", 3, FanOutPolicy::FailAll, Some(1))]);
+    stage.said();
+    stage.fail(3);
+    assert_eq!(
+        stage.said(),
+        [
+            "free scope 2",
+            "free scope 1",
+            "gather #6 split.Line.gathered: scope 1 of #2, failed x3",
+            "start x4 confirm(#6) by #6",
+        ],
+    );
+}

@@ -1,0 +1,164 @@
+//! A scheduler on stage: told facts by name, and every action taken down as a line.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits};
+use workflow_core::{
+    DependencyTable, EventDef, EventIndex, ExecutionId, FanOutPolicy, InputDef, OutputRow, Roles, Seq,
+    StepDef, StepIndex, TableBuilder,
+};
+
+use crate::transcript::{Line, Reader};
+
+pub(super) struct Stage {
+    table: Arc<DependencyTable>,
+    pub(super) scheduler: Scheduler,
+    reader: Reader,
+    said: Vec<Line>,
+    confirms: bool,
+}
+
+impl Stage {
+    /// Events that can all come from outside, so that a run with nothing to do waits.
+    pub(super) fn new(events: &[&str], steps: impl IntoIterator<Item = StepDef>) -> Self {
+        let events = events.iter().map(|name| EventDef::new(*name, Roles::NONE.external()));
+        Self::with(events, steps)
+    }
+
+    pub(super) fn with(
+        events: impl IntoIterator<Item = EventDef>,
+        steps: impl IntoIterator<Item = StepDef>,
+    ) -> Self {
+        Self::limited(SchedulerLimits::default(), events, steps)
+    }
+
+    pub(super) fn limited(
+        limits: SchedulerLimits,
+        events: impl IntoIterator<Item = EventDef>,
+        steps: impl IntoIterator<Item = StepDef>,
+    ) -> Self {
+        let builder = events.into_iter().fold(DependencyTable::builder("staged"), TableBuilder::event);
+        let builder = steps.into_iter().fold(builder, TableBuilder::step);
+        let table = Arc::new(builder.build().expect("the table has no problems"));
+        Self {
+            scheduler: Scheduler::with_limits(Arc::clone(&table), limits),
+            reader: Reader::new(Arc::clone(&table)),
+            table,
+            said: Vec::new(),
+            confirms: true,
+        }
+    }
+
+    /// From here on a batch is in the log only when [`confirm`](Self::confirm) says so.
+    pub(super) fn hold_appends(&mut self) {
+        self.confirms = false;
+    }
+
+    pub(super) fn confirm(&mut self) {
+        self.tell(Fact::Appended);
+    }
+
+    pub(super) fn send(&mut self, event: &str) {
+        self.tell(Fact::EventReceived { event: self.event(event) });
+    }
+
+    pub(super) fn reply(&mut self, request: u64) {
+        self.tell(Fact::ReplyReceived { request: Seq(request) });
+    }
+
+    pub(super) fn answer(&mut self, question: u64, answer: Answer) {
+        self.tell(Fact::PreconditionAnswered { candidate: CandidateId(question), answer });
+    }
+
+    /// The execution returns these events.
+    pub(super) fn finish(&mut self, execution: u64, events: &[&str]) {
+        let emissions: Vec<Emission> = events.iter().map(|event| self.emission(event)).collect();
+        self.commit(execution, emissions);
+    }
+
+    pub(super) fn commit(&mut self, execution: u64, emissions: impl IntoIterator<Item = Emission>) {
+        let emissions = emissions.into_iter().collect();
+        self.tell(Fact::ExecutionSucceeded { execution: ExecutionId(execution), emissions });
+    }
+
+    pub(super) fn fail(&mut self, execution: u64) {
+        self.tell(Fact::ExecutionFailed { execution: ExecutionId(execution) });
+    }
+
+    pub(super) fn cancel(&mut self) {
+        self.tell(Fact::CancelRequested);
+    }
+
+    pub(super) fn emission(&self, event: &str) -> Emission {
+        Emission::Event(self.event(event))
+    }
+
+    /// A branch per item, all at once; the failure of one is one of all.
+    pub(super) fn fan_out(&self, step: &str, items: u32) -> Emission {
+        self.fan_out_with(step, items, FanOutPolicy::FailAll, None)
+    }
+
+    /// The fan-out of a step that has just one.
+    pub(super) fn fan_out_with(
+        &self,
+        step: &str,
+        items: u32,
+        policy: FanOutPolicy,
+        concurrency: Option<u32>,
+    ) -> Emission {
+        let outputs = self.table.steps()[self.step(step).get()].outputs();
+        let fan_out = outputs.iter().find_map(OutputRow::fan_out).expect("the step fans out");
+        Emission::FanOut { fan_out, items, concurrency: concurrency.and_then(NonZeroU32::new), policy }
+    }
+
+    pub(super) fn step(&self, name: &str) -> StepIndex {
+        self.table.step_named(name).expect("a step of the table")
+    }
+
+    fn event(&self, name: &str) -> EventIndex {
+        self.table.event_named(name).expect("an event of the table")
+    }
+
+    /// Tells a fact and takes down every action that follows.
+    pub(super) fn tell(&mut self, fact: Fact) {
+        self.scheduler.apply(fact);
+        while let Some(action) = self.scheduler.next_action() {
+            let line = self.reader.read(&action);
+            if self.confirms && matches!(line, Line::Appends { .. } | Line::Gathers { .. }) {
+                self.scheduler.apply(Fact::Appended);
+            }
+            self.said.push(line);
+        }
+    }
+
+    /// What was said since this was asked last, without what goes without saying: that an event is
+    /// appended, and that the run waits.
+    pub(super) fn said(&mut self) -> Vec<String> {
+        let said = std::mem::take(&mut self.said).into_iter();
+        let telling = said.filter(|line| !matches!(line, Line::Appends { .. } | Line::Waits));
+        telling.map(|line| line.text(&self.table)).collect()
+    }
+
+    /// Everything that was said since this was asked last.
+    pub(super) fn said_in_full(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.said).iter().map(|line| line.text(&self.table)).collect()
+    }
+}
+
+/// A step that takes one event of each type.
+pub(super) fn step(name: &str, events: &[&str]) -> StepDef {
+    events.iter().fold(StepDef::new(name), |step, event| step.input(InputDef::one(*event)))
+}
+
+pub(super) fn control(name: &str) -> EventDef {
+    EventDef::new(name, Roles::NONE)
+}
+
+pub(super) fn external(name: &str) -> EventDef {
+    EventDef::new(name, Roles::NONE.external())
+}
+
+pub(super) fn stop(name: &str) -> EventDef {
+    EventDef::new(name, Roles::NONE.stop())
+}
