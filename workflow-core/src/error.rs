@@ -256,6 +256,6 @@ pub(crate) enum Internal {
     UndeclaredConfig { type_name: &'static str },
     #[error("the step returned `{event}`, which its table does not declare")]
     UndeclaredOutput { event: &'static str },
-    #[error("the step panicked: {message}")]
+    #[error("it panicked: {message}")]
     Panicked { message: String },
 }

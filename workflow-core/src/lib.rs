@@ -141,3 +141,21 @@ pub mod prelude {
 /// What generated code names. Nothing here is meant to be used by hand, and all of it may change.
 #[doc(hidden)]
 pub mod __private;
+
+/// The README and the guide, compiled and run with the other examples.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($name:ident $path:literal),+ $(,)?) => {
+            $(#[doc = include_str!(concat!("../../", $path))] struct $name;)+
+        };
+    }
+
+    pages! {
+        Readme "README.md",
+        Joins "docs/guide/joins.md",
+        Running "docs/guide/running.md",
+        ContextAndConfig "docs/guide/context-and-config.md",
+        Errors "docs/guide/errors.md",
+    }
+}

@@ -81,7 +81,8 @@ pub struct Emitted {
 #[derive(Debug)]
 pub(crate) enum EmittedItem {
     Event(AnyEvent),
-    FanOut(OpenedFanOut),
+    /// Boxed: nearly every entry is an event, and batches are moved about.
+    FanOut(Box<OpenedFanOut>),
 }
 
 impl Emitted {
@@ -91,34 +92,21 @@ impl Emitted {
     }
 
     /// Every event of the batch, in the order in which they enter the log.
-    pub(crate) fn into_events(self) -> impl Iterator<Item = AnyEvent> {
-        self.items.into_iter().flat_map(|item| match item {
-            EmittedItem::Event(event) => EmittedEvents::One(std::iter::once(event)),
-            EmittedItem::FanOut(fan_out) => EmittedEvents::Items(fan_out.items.into_iter()),
-        })
+    pub(crate) fn into_events(self) -> SmallVec<[AnyEvent; 1]> {
+        let mut events = SmallVec::new();
+        for item in self.items {
+            match item {
+                EmittedItem::Event(event) => events.push(event),
+                EmittedItem::FanOut(fan_out) => events.extend(fan_out.items),
+            }
+        }
+        events
     }
 
     /// Adds the member of an event set; the derive calls it.
     #[doc(hidden)]
     pub fn push_member(&mut self, event: AnyEvent) {
         self.push(event);
-    }
-}
-
-/// The events of one entry of a batch.
-enum EmittedEvents {
-    One(std::iter::Once<AnyEvent>),
-    Items(std::vec::IntoIter<AnyEvent>),
-}
-
-impl Iterator for EmittedEvents {
-    type Item = AnyEvent;
-
-    fn next(&mut self) -> Option<AnyEvent> {
-        match self {
-            Self::One(event) => event.next(),
-            Self::Items(items) => items.next(),
-        }
     }
 }
 

@@ -18,6 +18,7 @@ mod perform;
 mod report;
 mod shared;
 mod timeline;
+mod trace;
 
 pub use handle::{OpenRequest, RequestId, RunHandle};
 pub use options::RunOptions;

@@ -105,12 +105,8 @@ impl<E: ControlEvent> StepOutput for FanOut<E> {
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
         let Self { items, concurrency, policy } = self;
         let items = items.into_iter().map(AnyEvent::new).collect();
-        emitted.items.push(EmittedItem::FanOut(OpenedFanOut {
-            items,
-            concurrency,
-            policy,
-            item_type: E::TYPE,
-        }));
+        let opened = OpenedFanOut { items, concurrency, policy, item_type: E::TYPE };
+        emitted.items.push(EmittedItem::FanOut(Box::new(opened)));
         Ok(())
     }
 }

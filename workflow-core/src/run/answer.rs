@@ -40,20 +40,24 @@ impl Run {
     }
 
     fn note_success(&mut self, execution: ExecutionId, step: StepIndex) {
-        let took = self.trace.succeeded(execution, self.clock.now);
+        self.trace.succeeded(execution, self.clock.now);
         let name = &self.host.table().step(step).name;
-        self.shared.tell(|| Observed::ExecutionSucceeded { execution, step: name.clone(), took });
+        self.shared.tell(|| Observed::ExecutionSucceeded {
+            execution,
+            step: name.clone(),
+            took: self.trace.took(execution),
+        });
     }
 
     fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
-        let took = self.trace.failed(execution, self.clock.now, &error);
+        self.trace.failed(execution, self.clock.now, &error);
         let name = &self.host.table().step(step).name;
         self.shared.tell(|| Observed::ExecutionFailed {
             execution,
             step: name.clone(),
             class: error.class(),
             error: error.to_string(),
-            took,
+            took: self.trace.took(execution),
         });
         self.failures.insert(execution, error);
         self.scheduler.apply(Fact::ExecutionFailed { execution });

@@ -16,8 +16,8 @@ use super::host::Host;
 use super::in_flight::{Arrived, Dropped, InFlight};
 use super::log::Log;
 use super::past::View;
-use super::report::Trace;
 use super::shared::RunShared;
+use super::trace::Trace;
 use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
@@ -68,9 +68,10 @@ pub(super) struct Received {
     pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
 
-/// One reading of the clock serves everything that happens between two polls of user code.
-#[derive(Debug)]
-pub(super) struct RunClock {
+/// One reading of the clock serves everything that happens between two polls of user code. What is recorded
+/// is the reading; what people see of it is made when they ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunClock {
     pub(super) now: Instant,
     began: Instant,
     began_at: SystemTime,
@@ -90,8 +91,9 @@ impl RunClock {
         passed
     }
 
-    pub(super) fn wall(&self) -> SystemTime {
-        self.began_at + self.now.saturating_duration_since(self.began)
+    /// The system's time at an earlier reading.
+    pub(super) fn wall(&self, at: Instant) -> SystemTime {
+        self.began_at + at.saturating_duration_since(self.began)
     }
 }
 
@@ -239,6 +241,7 @@ impl Run {
             scheduler: &self.scheduler,
             log: &self.log,
             trace: &self.trace,
+            clock: self.clock,
         }
     }
 

@@ -132,6 +132,7 @@ impl Run {
             scheduler: std::mem::replace(&mut self.scheduler, empty),
             log: std::mem::take(&mut self.log),
             trace: std::mem::take(&mut self.trace),
+            clock: self.clock,
         })
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
@@ -20,18 +21,15 @@ use crate::id::ExecutionId;
 use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::scheduler::CandidateId;
-use crate::workflow::StepFuture;
 
 /// How an execution came to its end.
 pub(super) type StepResult = Result<Emitted, StepError>;
-
-type BoxedCheck = Pin<Box<dyn Future<Output = Result<bool, StepError>> + Send>>;
 
 /// One thing a run waits for.
 pub(super) enum InFlight {
     Execution(ExecutionId, GuardedStep, Arc<Dropped>),
     Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
-    Check(CandidateId, BoxedCheck),
+    Check(CandidateId, Guarded<bool>),
 }
 
 /// What came of it.
@@ -54,11 +52,7 @@ impl Future for InFlight {
                 Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
             }
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
-            Self::Check(id, check) => {
-                let answer = catch_unwind(AssertUnwindSafe(|| check.as_mut().poll(cx)));
-                let answer = answer.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))));
-                Poll::Ready(Arrived::Check(*id, ready!(answer)))
-            }
+            Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
         }
     }
 }
@@ -82,9 +76,32 @@ impl Dropped {
     }
 }
 
-/// A step's future that turns panics into failures and lies in its span.
+/// A future of the user's, whose panics go no further: one in a poll is a failure (S27), one in a drop is
+/// nobody's.
+pub(super) struct Guarded<T>(Option<BoxFuture<'static, Result<T, StepError>>>);
+
+impl<T> Guarded<T> {
+    pub(super) fn new(future: BoxFuture<'static, Result<T, StepError>>) -> Self {
+        Self(Some(future))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, StepError>> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+    }
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        let future = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+    }
+}
+
+/// A step's future, guarded, in its span.
 pub(super) struct GuardedStep {
-    future: StepFuture,
+    future: Guarded<Emitted>,
     span: Span,
     host: Arc<dyn Host>,
     step: usize,
@@ -92,7 +109,7 @@ pub(super) struct GuardedStep {
 
 impl GuardedStep {
     pub(super) fn new(host: &Arc<dyn Host>, step: usize, call: StepCall, span: Span) -> Self {
-        Self { future: host.call(step, call), span, host: Arc::clone(host), step }
+        Self { future: Guarded::new(host.call(step, call)), span, host: Arc::clone(host), step }
     }
 
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
@@ -105,8 +122,7 @@ impl GuardedStep {
     /// Polls without weighing: for whoever reads the clock anyway.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let _entered = self.span.enter();
-        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(cx)));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+        self.future.poll(cx)
     }
 
     /// Moves the execution to a task of its own, if there is a runtime; `only_if_parallel` asks for one

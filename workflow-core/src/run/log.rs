@@ -2,7 +2,7 @@
 //! prefixes of.
 
 use std::collections::HashMap;
-use std::time::SystemTime;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ pub(super) struct Record {
     pub(super) index: EventIndex,
     pub(super) scope: ScopeId,
     pub(super) cause: Cause,
-    pub(super) at: SystemTime,
+    pub(super) at: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Log {
         entry: Entry,
         event: AnyEvent,
         cause: Cause,
-        at: SystemTime,
+        at: Instant,
     ) {
         debug_assert_eq!(entry.seq.0, self.records.len() as u64 + 1, "positions have no gaps");
         for topic in &table.event(entry.event).topics {

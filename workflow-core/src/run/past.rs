@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::RunStatus;
+use super::drive::RunClock;
 use super::log::Log;
-use super::report::{LoggedEvent, Quality, RunReport, StepReport, Trace};
+use super::report::{LoggedEvent, Quality, RunReport, StepReport};
+use super::trace::Trace;
 use crate::explain::Explanation;
 use crate::id::{RunId, ThreadId};
 use crate::scheduler::{Cause, Scheduler};
@@ -30,6 +32,7 @@ pub(super) struct Past {
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
     pub(super) trace: Trace,
+    pub(super) clock: RunClock,
 }
 
 impl Kept {
@@ -48,8 +51,8 @@ impl Kept {
 
 impl Past {
     fn view(&self) -> View<'_> {
-        let Self { id, thread, metadata, status, scheduler, log, trace } = self;
-        View { id, thread, metadata, status: *status, scheduler, log, trace }
+        let Self { id, thread, metadata, status, scheduler, log, trace, clock } = self;
+        View { id, thread, metadata, status: *status, scheduler, log, trace, clock: *clock }
     }
 }
 
@@ -63,6 +66,7 @@ pub(super) struct View<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) log: &'a Log,
     pub(super) trace: &'a Trace,
+    pub(super) clock: RunClock,
 }
 
 impl View<'_> {
@@ -112,7 +116,7 @@ impl View<'_> {
             scope: record.scope,
             event: Arc::clone(&table.event(record.index).name),
             execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
-            at: record.at,
+            at: self.clock.wall(record.at),
         });
         records.collect()
     }

@@ -7,18 +7,18 @@ use std::task::{Context, Poll};
 use smallvec::SmallVec;
 
 use super::drive::Run;
-use super::in_flight::{Arrived, Dropped, GuardedStep, InFlight, panicked};
+use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicked};
 use super::log::BranchRecord;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
 use crate::observe::{Observed, step_span};
-use crate::output::{Emitted, EmittedItem};
+use crate::output::Emitted;
 use crate::scheduler::{
     Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary,
 };
-use crate::table::StepIndex;
+use crate::table::{OutputRow, StepIndex};
 use crate::workflow::Check;
 
 impl Run {
@@ -133,7 +133,7 @@ impl Run {
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
         match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
             Check::Answered(answer) => self.answered(candidate, answer),
-            Check::Pending(check) => self.in_flight.push(InFlight::Check(candidate, check)),
+            Check::Pending(check) => self.in_flight.push(InFlight::Check(candidate, Guarded::new(check))),
         }
     }
 
@@ -188,7 +188,7 @@ impl Run {
         let Some((_, emitted)) = self.committing.take_if(|(committing, _)| *committing == id) else {
             return SmallVec::new();
         };
-        emitted.into_events().collect()
+        emitted.into_events()
     }
 
     fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
@@ -199,7 +199,7 @@ impl Run {
         {
             self.display(id, event.clone());
         }
-        self.log.append(self.host.table(), entry, event, cause, self.clock.wall());
+        self.log.append(self.host.table(), entry, event, cause, self.clock.now);
     }
 
     /// An event that is both control and display is shown when it is committed (S2).
@@ -232,7 +232,7 @@ impl Run {
     /// S28.
     fn refuse_commit(&mut self, execution: ExecutionId) {
         let Some((_, emitted)) = self.committing.take() else { return };
-        let events: Vec<&'static str> = emitted.into_events().map(|event| event.name()).collect();
+        let events: Vec<&'static str> = emitted.into_events().iter().map(AnyEvent::name).collect();
         if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
             let step = Arc::clone(&self.host.table().step(step).name);
             self.shared.tell(|| Observed::CommitRefused { execution, step, events });
@@ -247,13 +247,13 @@ impl Run {
     ) -> Result<SmallVec<[Emission; 1]>, Internal> {
         let table = self.host.table();
         let outputs = &table.step(step).outputs;
-        let emission = |item: &EmittedItem| {
+        let mut emissions = SmallVec::new();
+        for item in &emitted.items {
             let event = item.event_type();
-            let mut declared =
-                outputs.iter().filter(|row| table.event(row.event).type_id == Some(event.type_id));
-            let emission = declared.find_map(|row| item.emission(row));
-            emission.ok_or(Internal::UndeclaredOutput { event: event.name })
-        };
-        emitted.items.iter().map(emission).collect()
+            let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
+            let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
+            emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
+        }
+        Ok(emissions)
     }
 }

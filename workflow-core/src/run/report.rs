@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use super::RunStatus;
-use super::log::BranchRecord;
 use super::timeline::Timeline;
-use crate::error::{ErrorClass, StepError};
+use crate::error::ErrorClass;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
-use crate::scheduler::{Binding, Bound, Entry};
-use crate::table::{DependencyTable, StepIndex};
 
 /// Everything a run did (S34).
 ///
@@ -235,174 +232,5 @@ impl fmt::Display for Quality {
             Self::Degraded => "degraded",
             Self::Failed => "failed",
         })
-    }
-}
-
-/// The executions of a run while it runs.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
-    began: Option<Instant>,
-    entries: Vec<Entered>,
-    /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
-    /// those that wait later.
-    places: Vec<u32>,
-    pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
-}
-
-#[derive(Debug)]
-struct Entered {
-    execution: ExecutionId,
-    step: StepIndex,
-    scope: ScopeId,
-    trigger: Seq,
-    binding: Binding,
-    emitted: Option<(Seq, u32)>,
-    started: Instant,
-    took: Duration,
-    outcome: ExecutionOutcome,
-}
-
-impl Trace {
-    pub(super) fn start(
-        &mut self,
-        execution: ExecutionId,
-        step: StepIndex,
-        scope: ScopeId,
-        trigger: Seq,
-        binding: Binding,
-        now: Instant,
-    ) {
-        self.began.get_or_insert(now);
-        let place = usize::try_from(execution.0).unwrap_or(0);
-        if self.places.len() <= place {
-            self.places.resize(place + 1, u32::MAX);
-        }
-        self.places[place] = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        let (took, outcome) = (Duration::ZERO, ExecutionOutcome::Running);
-        let entry =
-            Entered { execution, step, scope, trigger, binding, emitted: None, started: now, took, outcome };
-        self.entries.push(entry);
-    }
-
-    fn entry(&self, execution: ExecutionId) -> Option<&Entered> {
-        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
-        self.entries.get(place as usize)
-    }
-
-    fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut Entered> {
-        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
-        self.entries.get_mut(place as usize)
-    }
-
-    pub(super) fn scope_of(&self, execution: ExecutionId) -> Option<ScopeId> {
-        self.entry(execution).map(|entry| entry.scope)
-    }
-
-    pub(super) fn step_of(&self, execution: ExecutionId) -> Option<StepIndex> {
-        self.entry(execution).map(|entry| entry.step)
-    }
-
-    fn end(&mut self, execution: ExecutionId, now: Instant, outcome: ExecutionOutcome) -> Option<&Entered> {
-        let entry = self.entry_mut(execution)?;
-        entry.took = now.saturating_duration_since(entry.started);
-        entry.outcome = outcome;
-        Some(entry)
-    }
-
-    pub(super) fn succeeded(&mut self, execution: ExecutionId, now: Instant) -> Duration {
-        self.end(execution, now, ExecutionOutcome::Succeeded).map_or(Duration::ZERO, |entry| entry.took)
-    }
-
-    pub(super) fn failed(&mut self, execution: ExecutionId, now: Instant, error: &StepError) -> Duration {
-        let outcome = ExecutionOutcome::Failed { class: error.class(), error: error.to_string() };
-        self.end(execution, now, outcome).map_or(Duration::ZERO, |entry| entry.took)
-    }
-
-    pub(super) fn dropped(&mut self, execution: ExecutionId, now: Instant) -> Option<StepIndex> {
-        let is_running = self.entry(execution)?.outcome == ExecutionOutcome::Running;
-        is_running
-            .then(|| self.end(execution, now, ExecutionOutcome::Dropped))
-            .flatten()
-            .map(|entry| entry.step)
-    }
-
-    pub(super) fn refused(
-        &mut self,
-        execution: ExecutionId,
-        now: Instant,
-        events: &[&'static str],
-    ) -> Option<StepIndex> {
-        let step = self.end(execution, now, ExecutionOutcome::Refused)?.step;
-        let events = events.iter().map(ToString::to_string).collect();
-        self.violations.push((execution, step, events));
-        Some(step)
-    }
-
-    pub(super) fn emitted(&mut self, execution: ExecutionId, entries: &[Entry]) {
-        if let (Some(entry), Some(first)) = (self.entry_mut(execution), entries.first()) {
-            entry.emitted = Some((first.seq, u32::try_from(entries.len()).unwrap_or(u32::MAX)));
-        }
-    }
-
-    /// The executions that still run.
-    pub(super) fn running(&self) -> Vec<ExecutionId> {
-        let running = self.entries.iter().filter(|entry| entry.outcome == ExecutionOutcome::Running);
-        running.map(|entry| entry.execution).collect()
-    }
-
-    pub(super) fn report(&self, table: &DependencyTable) -> Vec<ExecutionTrace> {
-        self.entries.iter().map(|entry| self.traced(entry, table)).collect()
-    }
-
-    fn traced(&self, entry: &Entered, table: &DependencyTable) -> ExecutionTrace {
-        let emitted = entry.emitted.into_iter();
-        let began = self.began.unwrap_or(entry.started);
-        ExecutionTrace {
-            execution: entry.execution,
-            step: Arc::clone(&table.step(entry.step).name),
-            scope: entry.scope,
-            trigger: entry.trigger,
-            inputs: entry.binding.iter().map(bound_input).collect(),
-            emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
-            started: entry.started.saturating_duration_since(began),
-            took: entry.took,
-            outcome: entry.outcome.clone(),
-        }
-    }
-
-    /// The branches with what ran in them. O(executions + branches).
-    pub(super) fn branches(&self, records: &[BranchRecord], table: &DependencyTable) -> Vec<BranchReport> {
-        let mut branches: Vec<BranchReport> =
-            records.iter().filter_map(|record| self.branch(record, table)).collect();
-        for entry in self.entries.iter().filter(|entry| entry.scope != ScopeId::ROOT) {
-            if let Some(branch) = branches.get_mut(entry.scope.0 as usize - 1) {
-                branch.executions += 1;
-                branch.failed |= matches!(entry.outcome, ExecutionOutcome::Failed { .. });
-            }
-        }
-        branches
-    }
-
-    fn branch(&self, record: &BranchRecord, table: &DependencyTable) -> Option<BranchReport> {
-        let BranchRecord { scope, parent, item, opener } = *record;
-        let step = Arc::clone(&table.step(self.step_of(opener)?).name);
-        Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false })
-    }
-
-    pub(super) fn violations(&self, table: &DependencyTable) -> Vec<Violation> {
-        let violations = self.violations.iter().map(|(execution, step, events)| Violation::CommitAfterEnd {
-            execution: *execution,
-            step: Arc::clone(&table.step(*step).name),
-            events: events.clone(),
-        });
-        violations.collect()
-    }
-}
-
-fn bound_input(bound: &Bound) -> BoundInput {
-    match bound {
-        Bound::Nothing => BoundInput::Nothing,
-        Bound::One(seq) => BoundInput::One(*seq),
-        Bound::List(prefixes) => BoundInput::List(prefixes.iter().map(|(_, count)| count).sum()),
     }
 }

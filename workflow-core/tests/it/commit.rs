@@ -7,8 +7,8 @@ use workflow_core::prelude::*;
 use workflow_core::{ErrorClass, ExecutionOutcome, Quality, RunStatus};
 
 use crate::fixtures::{
-    Alive, Begin, Close, Done, Item, Part, Seen, log_of, outcomes_of, report_of, report_when_settled, started,
-    until,
+    Alive, Begin, Close, Done, Gate, Item, Part, Seen, log_of, outcomes_of, report_of, report_when_settled,
+    started, until,
 };
 
 struct FailsHalfway;
@@ -118,7 +118,7 @@ async fn a_panic_fails_its_run_and_leaves_engine_and_other_runs_alone() {
     let error = unlucky.outcome().await.unwrap_err();
     let RunError::StepFailed { step, source, .. } = &error else { panic!("{error}") };
     assert_eq!(&**step, "work");
-    assert!(source.to_string().contains("unlucky"), "{source}");
+    assert_eq!(source.to_string(), "it panicked: unlucky");
     assert_eq!(before.outcome().await.unwrap(), Done(1));
     let after = engine.start::<Panicky>(Begin(2)).await.unwrap();
     assert_eq!(after.outcome().await.unwrap(), Done(2));
@@ -278,4 +278,53 @@ async fn an_outcome_can_be_asked_for_any_number_of_times() {
     let run = started(SharesItsError, 0).await;
     let [first, second] = [run.outcome().await, run.outcome().await];
     assert_eq!(first.unwrap_err().to_string(), second.unwrap_err().to_string());
+}
+
+/// Panics when it is dropped.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "on drop");
+    }
+}
+
+struct Mined {
+    gate: Gate,
+    alive: Alive,
+}
+
+#[workflow]
+impl Mined {
+    #[step]
+    async fn first(&self, begin: &Begin) -> Item {
+        let _guard = self.alive.guard();
+        let _grenade = Grenade;
+        self.gate.pass().await;
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn second(&self, begin: &Begin) -> Part {
+        let _guard = self.alive.guard();
+        let _grenade = Grenade;
+        self.gate.pass().await;
+        Part(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close) -> Done {
+        Done(1)
+    }
+}
+
+// S27, S28
+#[tokio::test]
+async fn executions_that_panic_when_they_are_dropped_do_not_harm_their_run() {
+    let alive = Alive::default();
+    let run = started(Mined { gate: Gate::closed(), alive: alive.clone() }, 1).await;
+    until(|| alive.count() == 2).await;
+    run.send(Close).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(alive.count(), 0);
 }

@@ -2,9 +2,7 @@
 
 use serde_json::json;
 use workflow_core::prelude::*;
-use workflow_core::{
-    BuildProblem, ConfigError, ConfigLayers, ConfigOrigin, RunOptions, StartError,
-};
+use workflow_core::{BuildProblem, ConfigError, ConfigLayers, ConfigOrigin, RunOptions, StartError};
 
 use crate::fixtures::{Begin, Done, Item, Seen};
 
@@ -37,7 +35,8 @@ impl Searching {
 
 async fn search(layers: ConfigLayers<Search>, options: RunOptions) -> Vec<String> {
     let seen = Seen::default();
-    let engine = Engine::builder().workflow(Searching(seen.clone())).config::<Search>(layers).build().unwrap();
+    let engine =
+        Engine::builder().workflow(Searching(seen.clone())).config::<Search>(layers).build().unwrap();
     engine.start_with::<Searching>(Begin(0), options).await.unwrap().outcome().await.unwrap();
     seen.lines()
 }
@@ -67,8 +66,7 @@ async fn the_environment_is_a_layer() {
     // Cargo sets `CARGO_PKG_…` for every test it runs: no other variable has to be changed.
     let layers = ConfigLayers::<Package>::new().layer(json!({ "name": "unset" })).env("CARGO_PKG");
     let seen = Seen::default();
-    let engine =
-        Engine::builder().workflow(Naming(seen.clone())).config::<Package>(layers).build().unwrap();
+    let engine = Engine::builder().workflow(Naming(seen.clone())).config::<Package>(layers).build().unwrap();
     engine.start::<Naming>(Begin(0)).await.unwrap().outcome().await.unwrap();
     assert_eq!(seen.lines(), ["workflow-core"]);
 }

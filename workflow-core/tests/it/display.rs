@@ -130,7 +130,8 @@ async fn viewers_are_independent_of_each_other_and_one_may_leave() {
 async fn a_pure_display_event_is_never_in_the_log() {
     let (gate, workflow) = showing();
     gate.let_pass(1);
-    assert_eq!(log_of(&*report_of(workflow, 3).await), ["Begin", "Item", "Done"]);
+    let report = report_of(workflow, 3).await;
+    assert_eq!(log_of(&report), ["Begin", "Item", "Done"]);
 }
 
 struct Failing;
@@ -240,7 +241,7 @@ impl Drafting {
 async fn an_event_that_is_control_and_display_is_shown_when_it_is_committed() {
     let run = started(Drafting, 1).await;
     assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin", "Draft", "Draft", "Done"]);
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Draft", "Draft", "Done"]);
     assert_eq!(lines(run.display()).await, ["draft x1 1: 1", "draft x1 1: 2", "ended completed"]);
 }
 

@@ -30,7 +30,7 @@ impl Race {
 async fn of_two_stops_the_first_in_the_log_wins() {
     let run = started(Race, 1).await;
     assert_eq!(run.outcome().await.unwrap(), Done(1));
-    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin", "Done"]);
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Done"]);
 }
 
 // S28
@@ -228,7 +228,7 @@ async fn nothing_enters_the_log_after_a_cancel() {
     run.cancel("enough").await.unwrap();
     gate.let_pass(2);
     everyone_else().await;
-    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin"]);
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin"]);
     assert_eq!(seen.lines(), ["begun", "begun"]);
 }
 
@@ -273,7 +273,10 @@ async fn everything_sent_to_a_run_that_has_ended_is_refused_with_how_it_ended() 
     ended(&run.cancel("again").await.unwrap_err(), RunStatus::Failed);
     let request = RequestId::<Question>::new(Seq(2));
     ended(&run.reply(request, 1).await.unwrap_err(), RunStatus::Failed);
-    assert_eq!(run.send(Close).await.unwrap_err().to_string(), format!("run `{}` has ended: failed", run.id()));
+    assert_eq!(
+        run.send(Close).await.unwrap_err().to_string(),
+        format!("run `{}` has ended: failed", run.id())
+    );
 }
 
 // S33
@@ -355,9 +358,8 @@ impl Noting {
 async fn a_run_can_be_explained_while_it_waits_and_after_it_has_ended() {
     let run = started(Explained, 0).await;
     run.settled().await;
-    let ran = |explanation: &Explanation| {
-        explanation.steps.iter().map(|step| step.ran.len()).collect::<Vec<_>>()
-    };
+    let ran =
+        |explanation: &Explanation| explanation.steps.iter().map(|step| step.ran.len()).collect::<Vec<_>>();
     let waiting = run.explain().await.unwrap();
     assert_eq!((waiting.status, ran(&waiting)), (RunStatus::Waiting, vec![1, 0, 0]));
     run.send(Alpha(1)).await.unwrap();
@@ -382,4 +384,39 @@ impl Explained {
     async fn both(&self, alpha: &Alpha, beta: &Beta) -> Done {
         Done(alpha.0 + beta.0)
     }
+}
+
+struct Endless;
+
+#[workflow]
+impl Endless {
+    #[step]
+    async fn first(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step(loops)]
+    async fn again(&self, item: &Item) -> (Item, Option<Done>) {
+        (Item(item.0.wrapping_add(1)), None)
+    }
+}
+
+// S31
+#[tokio::test]
+async fn a_run_that_never_waits_can_be_cancelled() {
+    let run = started(Endless, 0).await;
+    everyone_else().await;
+    assert_eq!(run.status(), RunStatus::Running);
+    run.cancel("it loops").await.unwrap();
+    assert_eq!(run.status(), RunStatus::Cancelled);
+}
+
+// S31
+#[tokio::test]
+async fn of_two_cancels_the_first_gives_the_reason() {
+    let run = started(Waiting, 0).await;
+    let (first, second) = tokio::join!(run.cancel("first"), run.cancel("second"));
+    first.unwrap();
+    ended(&second.unwrap_err(), RunStatus::Cancelled);
+    assert!(matches!(run.outcome().await, Err(RunError::Cancelled { reason }) if &*reason == "first"));
 }

@@ -380,7 +380,7 @@ async fn an_engine_that_is_shut_down_has_cancelled_its_runs_and_starts_no_more()
     let engine = Engine::builder().workflow(Patient(Gate::closed())).build().unwrap();
     let waiting = engine.start::<Patient>(Begin(0)).await.unwrap();
     let working = engine.start::<Patient>(Begin(1)).await.unwrap();
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     assert_eq!((waiting.status(), working.status()), (RunStatus::Cancelled, RunStatus::Cancelled));
     let error = engine.start::<Patient>(Begin(0)).await.unwrap_err();
     assert!(matches!(error, StartError::ShutDown), "{error}");
@@ -394,7 +394,7 @@ async fn a_start_that_waits_for_a_place_is_refused_by_a_shut_down() {
     let starting = engine.clone();
     let start = tokio::spawn(async move { starting.start::<Patient>(Begin(1)).await });
     everyone_else().await;
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     assert_eq!(working.status(), RunStatus::Cancelled);
     assert!(matches!(start.await.unwrap(), Err(StartError::ShutDown)));
 }

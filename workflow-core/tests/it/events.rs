@@ -266,12 +266,12 @@ impl Making {
     }
 
     #[step]
-    async fn from_item(&self, item: &Item) -> Done {
+    async fn end_with_item(&self, item: &Item) -> Done {
         Done(item.0)
     }
 
     #[step]
-    async fn from_part(&self, part: &Part) -> Done {
+    async fn end_with_part(&self, part: &Part) -> Done {
         Done(part.0)
     }
 }
@@ -279,8 +279,32 @@ impl Making {
 // S3
 #[tokio::test]
 async fn a_set_as_an_output_logs_the_one_member_that_was_returned() {
-    assert_eq!(log_of(&*report_of(Making, 0).await), ["Begin", "Item", "Done"]);
-    assert_eq!(log_of(&*report_of(Making, 1).await), ["Begin", "Part", "Done"]);
+    for (begin, made) in [(0, "Item"), (1, "Part")] {
+        let report = report_of(Making, begin).await;
+        assert_eq!(log_of(&report), ["Begin", made, "Done"]);
+    }
+}
+
+struct MakingMany;
+
+#[workflow]
+impl MakingMany {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Result<(Vec<Made>, Option<Made>), StepError> {
+        let parts = (0..begin.0).map(|number| Made::Part(Arc::new(Part(number)))).collect();
+        Ok((parts, Some(Made::Item(Item(begin.0)))))
+    }
+
+    #[step(reruns)]
+    async fn end(&self, all: Option<List<Made>>, _parts: FixedList<Part, 2>, item: &Item) -> Done {
+        Done(item.0 * 10 + all.map_or(0, |all| u32::try_from(all.len()).unwrap()))
+    }
+}
+
+// S3
+#[tokio::test]
+async fn a_set_may_stand_inside_other_outputs_and_inputs() {
+    assert_eq!(MakingMany.run(Begin(2)).await.unwrap(), Done(23));
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]

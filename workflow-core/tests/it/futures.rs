@@ -237,7 +237,7 @@ async fn dropping_a_send_takes_the_event_once_or_not_at_all() {
     run.send(Close).await.unwrap();
     run.outcome().await.unwrap();
     assert_eq!(seen.lines(), ["2", "3"]);
-    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin", "Alpha", "Alpha", "Close", "Done"]);
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Alpha", "Alpha", "Close", "Done"]);
 }
 
 // S31

@@ -175,9 +175,9 @@ impl Attributed {
 
     #[tracing::instrument(skip_all)]
     #[step(name = "first-step")]
-    #[expect(clippy::needless_return, reason = "an attribute of the user's own")]
+    #[doc(alias = "start")]
     async fn first(&self, begin: &Begin) -> Item {
-        return Item(Self::offset(begin.0));
+        Item(Self::offset(begin.0))
     }
 
     #[inline]

@@ -7,7 +7,8 @@ use workflow_core::BoundInput;
 use workflow_core::prelude::*;
 
 use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Counted, Done, Item, Part, Seen, log_of, report_of, report_when_settled, started,
+    Alpha, Begin, Beta, Close, Counted, Done, Item, Part, Seen, log_of, report_of, report_when_settled,
+    started,
 };
 
 fn numbers(items: &List<Item>) -> String {
@@ -585,7 +586,7 @@ impl Traced {
         info: &RunInfo,
     ) -> Option<Done> {
         assert!(part.is_none() && info.step() == "look");
-        (items.len() == 2).then(|| Done(begin.0))
+        (items.len() == 2).then_some(Done(begin.0))
     }
 
     #[step]
@@ -598,12 +599,8 @@ impl Traced {
 #[tokio::test]
 async fn the_report_tells_what_each_execution_was_bound_to() {
     let report = report_of(Traced, 1).await;
-    let bound: Vec<&[BoundInput]> = report
-        .trace
-        .iter()
-        .filter(|trace| &*trace.step == "look")
-        .map(|trace| &*trace.inputs)
-        .collect();
+    let bound: Vec<&[BoundInput]> =
+        report.trace.iter().filter(|trace| &*trace.step == "look").map(|trace| &*trace.inputs).collect();
     let begin = BoundInput::One(report.log[0].seq);
     let of = |length| [begin, BoundInput::List(length), BoundInput::Nothing, BoundInput::Nothing];
     assert_eq!(bound, [of(1), of(2)]);

@@ -1,5 +1,7 @@
 //! How the library behaves, seen from outside: one module per topic.
 
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
 mod commit;
 mod config;
 mod contexts;
@@ -8,6 +10,7 @@ mod display;
 mod ending;
 mod engine;
 mod events;
+mod fan_out;
 mod fixtures;
 mod futures;
 mod generics;
@@ -20,5 +23,6 @@ mod outputs;
 mod preconditions;
 mod properties;
 mod requests;
+mod scheduler;
 mod scheduling;
 mod transcript;

@@ -125,7 +125,7 @@ async fn an_observer_sees_everything_of_a_run_in_the_order_in_which_it_happened(
     let scribe = Scribe::default();
     let engine = Engine::builder().workflow(Busy).observer(scribe.clone()).build().unwrap();
     busy(&engine, "r").await;
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     let lines = scribe.lines_of("r");
     assert_eq!(lines[..17], STORY, "{lines:#?}");
     assert_eq!(lines[17..], ["run ended: completed"]);
@@ -137,7 +137,7 @@ async fn observations_of_several_runs_keep_the_order_of_each() {
     let engine = Engine::builder().workflow(Busy).observer(scribe.clone()).build().unwrap();
     let runs = ["a", "b", "c"].map(|id| busy(&engine, id));
     futures::future::join_all(runs).await;
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     for run in ["a", "b", "c"] {
         assert_eq!(scribe.lines_of(run)[..17], STORY);
     }
@@ -172,7 +172,7 @@ async fn an_observer_that_panics_harms_neither_runs_nor_other_observers() {
     let scribe = Scribe::default();
     let engine = Engine::builder().workflow(Plain).observer(Panics).observer(scribe.clone()).build().unwrap();
     ends_well(&engine).await;
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     assert_eq!(scribe.0.lock().unwrap().len(), 6);
 }
 
@@ -202,7 +202,7 @@ async fn an_observer_that_blocks_harms_neither_runs_nor_other_observers() {
         ends_well(&engine).await;
     }
     drop(release);
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     assert_eq!(scribe.0.lock().unwrap().iter().filter(|(_, line)| line == "run started").count(), 1_000);
 }
 
@@ -230,12 +230,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
         self.0.lock().unwrap().push(format!("{path}{}", message.0));
     }
 
-    fn on_new_span(
-        &self,
-        attributes: &tracing::span::Attributes<'_>,
-        _: &tracing::Id,
-        _: Context<'_, S>,
-    ) {
+    fn on_new_span(&self, attributes: &tracing::span::Attributes<'_>, _: &tracing::Id, _: Context<'_, S>) {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         self.0.lock().unwrap().push(format!("{}:{}", attributes.metadata().name(), fields.0));

@@ -106,8 +106,7 @@ struct Marked(u32);
 #[tokio::test]
 async fn tuples_and_vecs_of_tuples_enter_the_log_from_left_to_right() {
     let report = report_of(Shapes, 1).await;
-    let expected =
-        ["Begin", "Item", "Part", "Item", "Item", "Close", "Marked", "Close", "Marked", "Done"];
+    let expected = ["Begin", "Item", "Part", "Item", "Item", "Close", "Marked", "Close", "Marked", "Done"];
     assert_eq!(log_of(&report), expected);
 }
 

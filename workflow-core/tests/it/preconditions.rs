@@ -8,6 +8,7 @@ use workflow_core::{RunOptions, RunStatus, SharedError};
 
 use crate::fixtures::{
     Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Seen, everyone_else, report_when_settled, started,
+    until,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -301,7 +302,7 @@ async fn a_panic_in_a_precondition_fails_the_run_and_names_step_and_precondition
     let error = Failing { way: Way::Panic, seen: Seen::default() }.run(Begin(1)).await.unwrap_err();
     let (step, precondition, source) = failed_precondition(error);
     assert_eq!((&*step, &*precondition), ("guarded", "within_quota"));
-    assert!(source.to_string().contains("the quota is negative"));
+    assert_eq!(source.to_string(), "it panicked: the quota is negative");
 }
 
 // S18, S27
@@ -398,6 +399,7 @@ impl ByValue {
     }
 
     #[precondition]
+    #[expect(clippy::needless_pass_by_value, reason = "what this is about")]
     fn sound(shared: Arc<Item>, owned: Begin) -> bool {
         shared.0 == owned.0
     }
@@ -407,4 +409,45 @@ impl ByValue {
 #[tokio::test]
 async fn a_precondition_may_take_its_steps_events_by_value_or_shared() {
     assert_eq!(ByValue.run(Begin(2)).await.unwrap(), Done(4));
+}
+
+/// Panics when it is dropped.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "on drop");
+    }
+}
+
+struct Mined(Seen);
+
+#[workflow]
+impl Mined {
+    #[step(precondition = never_answers)]
+    async fn work(&self, begin: &Begin) -> Part {
+        Part(begin.0)
+    }
+
+    #[precondition]
+    async fn never_answers(&self, _begin: &Begin) -> bool {
+        let _grenade = Grenade;
+        self.0.note("asked");
+        std::future::pending().await
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close) -> Done {
+        Done(1)
+    }
+}
+
+// S18, S27
+#[tokio::test]
+async fn a_precondition_that_panics_when_it_is_dropped_does_not_harm_its_run() {
+    let seen = Seen::default();
+    let run = started(Mined(seen.clone()), 1).await;
+    until(|| seen.lines() == ["asked"]).await;
+    run.send(Close).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
 }

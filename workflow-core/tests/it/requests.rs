@@ -224,7 +224,7 @@ async fn an_external_event_drives_steps_like_any_other() {
     run.send(Alpha(10)).await.unwrap();
     run.send(Beta(100)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(111));
-    assert_eq!(log_of(&*run.report().await.unwrap()), ["Begin", "Item", "Alpha", "Beta", "Done"]);
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Item", "Alpha", "Beta", "Done"]);
 }
 
 // S4
