@@ -2,8 +2,6 @@
 //!
 //! `cargo bench -p workflow-benches --bench fan_out`
 
-#![expect(missing_docs, reason = "a benchmark has no interface")]
-
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, yield_now};

@@ -2,8 +2,6 @@
 //!
 //! `cargo bench -p workflow-benches --bench hops`
 
-#![expect(missing_docs, reason = "a benchmark has no interface")]
-
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -61,14 +59,11 @@ type Boxed = Pin<Box<dyn Future<Output = Erased> + Send>>;
 
 fn boxed(event: Erased) -> Boxed {
     Box::pin(async move {
-        let next: Erased = match event.downcast_ref::<Tick>() {
-            Some(tick) => Arc::new(Tock(tick.0 + 1)),
-            None => {
-                let tock = event.downcast_ref::<Tock>().map_or(0, |tock| tock.0);
-                if tock == LAPS { Arc::new(Done(tock)) } else { Arc::new(Tick(tock)) }
-            }
-        };
-        next
+        if let Some(tick) = event.downcast_ref::<Tick>() {
+            return Arc::new(Tock(tick.0 + 1)) as Erased;
+        }
+        let tock = event.downcast_ref::<Tock>().map_or(0, |tock| tock.0);
+        if tock == LAPS { Arc::new(Done(tock)) as Erased } else { Arc::new(Tick(tock)) as Erased }
     })
 }
 

@@ -50,6 +50,11 @@ pub enum DisplayItem {
         /// What it showed.
         event: AnyEvent,
     },
+    /// An event that is for people too came from outside: a start event, or one that was sent (S2).
+    Received {
+        /// The event.
+        event: AnyEvent,
+    },
     /// An attempt that had shown something failed: what it showed no longer counts.
     Retracted {
         /// The name of the step.
@@ -85,7 +90,7 @@ impl DisplayItem {
     /// ```
     pub fn event<E: Event>(&self) -> Option<&E> {
         match self {
-            Self::Shown { event, .. } => event.downcast_ref(),
+            Self::Shown { event, .. } | Self::Received { event } => event.downcast_ref(),
             _ => None,
         }
     }
@@ -218,6 +223,11 @@ impl DisplayHub {
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
 
+    /// Shows an event that came from outside.
+    pub(crate) fn receive(&self, event: AnyEvent) {
+        self.publish_if(DisplayItem::Received { event }, || true);
+    }
+
     /// Decides under the lock; wakes viewers, and drops what made room, after it.
     fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce() -> bool) {
         let mut ring = self.lock();
@@ -333,6 +343,7 @@ mod tests {
         match item {
             DisplayItem::Shown { .. } => item.event::<Tick>().unwrap().0.to_string(),
             DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
+            DisplayItem::Received { .. } => format!("received {}", item.event::<Tick>().unwrap().0),
             DisplayItem::Missed { count } => format!("missed {count}"),
             DisplayItem::Ended { status } => format!("{status:?}"),
         }

@@ -160,9 +160,9 @@ mod tests {
             observers.tell(&observation());
         }
         drop(release);
-        observers.flush(Duration::from_secs(60));
+        observers.flush(Duration::from_mins(1));
         observers.tell(&observation());
-        observers.flush(Duration::from_secs(60));
+        observers.flush(Duration::from_mins(1));
         let missed: Vec<u64> = seen
             .try_iter()
             .filter_map(|seen| if let Observed::Missed { count } = seen { Some(count) } else { None })
@@ -185,7 +185,7 @@ mod tests {
         let observers = Observers::start(vec![Arc::new(Panics(Mutex::new(sender)))]);
         observers.tell(&observation());
         observers.tell(&observation());
-        observers.flush(Duration::from_secs(60));
+        observers.flush(Duration::from_mins(1));
         assert_eq!(seen.try_iter().count(), 2);
     }
 }

@@ -194,16 +194,15 @@ impl Run {
     fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
         let Entry { seq, scope, .. } = entry;
         self.shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });
-        if let Cause::Execution(id) = cause
-            && event.event_type().roles.is_display()
-        {
-            self.display(id, event.clone());
+        if event.event_type().roles.is_display() {
+            self.display(cause, event.clone());
         }
         self.log.append(self.host.table(), entry, event, cause, self.clock.now);
     }
 
-    /// An event that is both control and display is shown when it is committed (S2).
-    fn display(&self, execution: ExecutionId, event: AnyEvent) {
+    /// An event that is both control and display is shown when it enters the log (S2).
+    fn display(&self, cause: Cause, event: AnyEvent) {
+        let Cause::Execution(execution) = cause else { return self.shared.display.receive(event) };
         if let Some(step) = self.trace.step_of(execution) {
             self.shared.display_for(step.get(), execution, 1).show_any(event);
         }

@@ -309,3 +309,26 @@ async fn what_is_shown_after_the_end_is_dropped() {
     display.show(Progress(1));
     assert_eq!(lines(run.display()).await, ["ended completed"]);
 }
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start, display)]
+struct ShownStart;
+
+struct BeginsVisibly;
+
+#[workflow]
+impl BeginsVisibly {
+    #[step]
+    async fn end(&self, _start: &ShownStart) -> Done {
+        Done(0)
+    }
+}
+
+// S2
+#[tokio::test]
+async fn a_start_event_that_is_shown_too_is_the_first_item() {
+    let engine = Engine::builder().workflow(BeginsVisibly).build().unwrap();
+    let run = engine.start::<BeginsVisibly>(ShownStart).await.unwrap();
+    let items: Vec<DisplayItem> = run.display().collect().await;
+    assert!(items[0].event::<ShownStart>().is_some(), "{items:?}");
+}

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
+mod allocations;
 mod commit;
 mod config;
 mod contexts;

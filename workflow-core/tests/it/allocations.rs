@@ -1,0 +1,66 @@
+//! How much is allocated, counted by a global allocator (S16).
+
+use std::sync::Mutex;
+
+use allocation_counter::AllocationInfo;
+use workflow_core::prelude::*;
+
+use crate::fixtures::{Alpha, Begin, Close, Done, Item, started};
+
+struct Bound(Mutex<Vec<usize>>);
+
+#[workflow]
+impl Bound {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Vec<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step(precondition = is_late)]
+    async fn bind(&self, all: List<Item>, alpha: Option<&Alpha>) {
+        assert!(alpha.is_some());
+        self.0.lock().unwrap().push(all.len());
+    }
+
+    #[precondition]
+    fn is_late(alpha: Option<&Alpha>) -> bool {
+        alpha.is_some()
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close) -> Done {
+        Done(0)
+    }
+}
+
+/// The fewest allocations that one more execution costs, which leaves out those in which a buffer grew.
+fn allocations_per_execution(length: u32) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let run = runtime.block_on(async {
+        let run = started(Bound(Mutex::default()), length).await;
+        run.settled().await;
+        run
+    });
+    let execute = |number| {
+        let execution = async {
+            run.send(Alpha(number)).await.unwrap();
+            run.settled().await;
+        };
+        let AllocationInfo { count_total, .. } = allocation_counter::measure(|| runtime.block_on(execution));
+        count_total
+    };
+    let fewest = (0..16).map(execute).min().unwrap();
+    assert!(fewest > 0, "the allocator counts");
+    let report = runtime.block_on(async {
+        run.cancel("the test has seen enough").await.unwrap();
+        run.report().await.unwrap()
+    });
+    assert_eq!(report.executions("bind"), 16);
+    fewest
+}
+
+// S16
+#[test]
+fn binding_a_list_of_a_hundred_thousand_costs_as_many_allocations_as_one_of_ten() {
+    assert_eq!(allocations_per_execution(100_000), allocations_per_execution(10));
+}
