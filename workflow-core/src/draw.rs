@@ -180,6 +180,13 @@ impl Graph {
     pub fn with_report(self, report: &RunReport) -> Self {
         overlay::lay(self, report)
     }
+
+    /// Whether no step runs only in a box or in those that lie in it.
+    fn is_empty_box(&self, place: usize) -> bool {
+        let holds_a_node = self.nodes.iter().any(|node| node.branch == Some(place));
+        let mut inner = (0..self.boxes.len()).filter(|inner| self.boxes[*inner].within == Some(place));
+        !holds_a_node && inner.all(|inner| self.is_empty_box(inner))
+    }
 }
 
 impl Edge {
@@ -206,12 +213,26 @@ impl Node {
     /// The lines of the node's label.
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.name.to_string()];
-        lines.extend(self.description.lines().next().filter(|line| !line.is_empty()).map(str::to_owned));
+        lines.extend(Some(summary(&self.description)).filter(|summary| !summary.is_empty()));
         lines.extend(self.precondition.as_ref().map(|name| format!("if {name}")));
-        lines.extend(self.max_executions.map(|most| format!("at most {most} times")));
+        lines.extend(self.max_executions.map(at_most));
         lines.extend(self.concurrency.map(|most| format!("{most} at a time")));
         lines.extend(self.ran.map(|ran| ran.to_string()));
         lines
+    }
+}
+
+/// The first paragraph on one line.
+fn summary(description: &str) -> String {
+    let lines = description.lines().map(str::trim).skip_while(|line| line.is_empty());
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn at_most(executions: u32) -> String {
+    match executions {
+        1 => "at most once".into(),
+        2 => "at most twice".into(),
+        more => format!("at most {more} times"),
     }
 }
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
-use crate::run::RunStatus;
+use crate::input::InputKind;
+use crate::run::{ExecutionOutcome, RunStatus};
 
+mod missing;
 mod past;
 mod source;
 mod stall;
 mod text;
 
-pub use stall::{IdleStep, StallReport};
+pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
 
 /// Why each step of a run ran, or why it did not.
 ///
@@ -30,7 +32,19 @@ pub struct Explanation {
     /// A row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
     /// The stop events, and why none of them is in the log; empty for a run that completed.
-    pub unmet_stops: Vec<MissingInput>,
+    pub unmet_stops: Vec<Unmet>,
+    /// What entered the log, or can be replied, and is taken by no step; a row per type.
+    pub untaken: Vec<Untaken>,
+}
+
+/// An event that entered the log and is taken by no step, or whose reply is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Untaken {
+    /// [`InputKind::Reply`] for a request whose reply is not taken.
+    pub kind: InputKind,
+    /// The last of its type.
+    pub last: Cited,
 }
 
 /// Why one step ran, and why it did not.
@@ -43,8 +57,9 @@ pub struct StepExplanation {
     pub ran: Vec<WhyRan>,
     /// A row per trigger that led to no execution.
     pub did_not_run: Vec<WhyNot>,
-    /// The required inputs that are missing now; only for a step that never ran.
-    pub missing: Vec<MissingInput>,
+    /// What is missing now; only for a step that never ran. For a step with only optional inputs that is any
+    /// one of them.
+    pub missing: Vec<Unmet>,
 }
 
 /// An event as explanations name it.
@@ -71,6 +86,8 @@ pub struct WhyRan {
     pub trigger: Cited,
     /// What each parameter was bound to.
     pub inputs: Vec<CitedInput>,
+    /// What came of it.
+    pub outcome: ExecutionOutcome,
 }
 
 /// What one parameter was bound to.
@@ -131,16 +148,27 @@ pub enum Reason {
     },
 }
 
-/// An input that is missing, and who could have supplied it.
+/// An input that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MissingInput {
-    /// The event types that would do.
+    /// The wire names of the events that would do: for a reply its request, for a gather what it collects.
     pub events: Vec<Arc<str>>,
+    /// How they are taken.
+    pub kind: InputKind,
     /// How many there were.
     pub have: u32,
     /// How many it takes.
     pub need: u32,
+}
+
+/// What is missing, and who could have supplied it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Unmet {
+    /// What.
+    #[serde(flatten)]
+    pub input: MissingInput,
     /// Who could have supplied it, and why they did not.
     pub producers: Vec<WhyNotProduced>,
 }
@@ -155,15 +183,31 @@ pub enum WhyNotProduced {
         /// Which.
         step: Arc<str>,
     },
-    /// The step's precondition said no every time.
+    /// The step had all it needs, but its precondition said no every time.
     Refused {
         /// The step.
         step: Arc<str>,
         /// The precondition.
         precondition: Arc<str>,
     },
-    /// The step ran, and returned none of it.
+    /// The step is still running.
+    Running {
+        /// Which.
+        step: Arc<str>,
+    },
+    /// The step ran, and emitted none of it.
     EmittedNone {
+        /// Which.
+        step: Arc<str>,
+        /// How often it ran.
+        executions: u64,
+        /// How often it may run in a scope, if it came to that limit.
+        limit: Option<u32>,
+        /// What it emitted.
+        only: Vec<Arc<str>>,
+    },
+    /// The step ran and fanned out, but there were no items.
+    OpenedNone {
         /// Which.
         step: Arc<str>,
         /// How often it ran.
@@ -173,53 +217,59 @@ pub enum WhyNotProduced {
     EmittedSome {
         /// Which.
         step: Arc<str>,
-        /// How many.
+        /// How often it ran.
+        executions: u64,
+        /// How many it emitted.
         events: u64,
     },
-    /// The step emitted it, but in branches of a fan-out, where only a gather joins it.
+    /// The step emitted it in branches of a fan-out, where they are not seen from here: only a gather joins
+    /// them.
     EmittedInBranches {
         /// Which.
         step: Arc<str>,
-        /// How many.
+        /// How many it emitted in other branches.
         events: u64,
+        /// How many it emitted where they are seen.
+        seen: u64,
     },
-    /// The step failed.
+    /// The step ran and failed, at least the last time it did not succeed.
     Failed {
         /// Which.
         step: Arc<str>,
+        /// How often it ran.
+        executions: u64,
+        /// How often it failed.
+        failures: u64,
         /// What it failed with, the last time.
-        error: String,
+        error: Arc<str>,
     },
-    /// The step had had all its executions.
-    LimitReached {
-        /// Which.
-        step: Arc<str>,
-        /// How many it may have.
-        limit: u32,
-    },
-    /// The step is still running.
-    Running {
-        /// Which.
-        step: Arc<str>,
-    },
-    /// It comes from outside, and was not sent.
+    /// It comes from outside.
     NotSent {
         /// The event.
         event: Arc<str>,
+        /// How often it was sent.
+        sent: u64,
     },
-    /// It is the reply to a request that nobody made or nobody answered.
+    /// It starts runs, and this run began with another event.
+    NotBegunWith {
+        /// The event.
+        event: Arc<str>,
+        /// What the run began with.
+        began_with: Arc<str>,
+    },
+    /// The request was made, and nobody replied.
     NotReplied {
         /// The request.
         request: Arc<str>,
-        /// Whether it was made.
-        asked: bool,
     },
-    /// It says that a fan-out is gathered, and the fan-out was not opened or is not settled.
+    /// The fan-out was opened, and is not gathered.
     NotGathered {
-        /// The step that fans out.
+        /// The step that fanned out.
         step: Arc<str>,
-        /// Whether it was opened.
-        opened: bool,
+        /// How many branches it opened.
+        branches: u64,
+        /// In how many of them something failed.
+        failed: u64,
     },
     /// No step emits it.
     Nobody {

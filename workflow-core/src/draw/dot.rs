@@ -30,6 +30,9 @@ fn line(text: &mut String, depth: usize, content: &str) {
 }
 
 fn cluster(graph: &Graph, place: usize, depth: usize, text: &mut String) {
+    if graph.is_empty_box(place) {
+        return;
+    }
     line(text, depth, &format!("subgraph cluster_{place} {{"));
     line(text, depth + 1, &format!("label={};", quoted(&graph.boxes[place].title())));
     for node in graph.nodes.iter().filter(|node| node.branch == Some(place)) {
@@ -67,7 +70,20 @@ fn arrow(edge: &Edge) -> String {
     format!("{} -> {} [label={}{style}];", quoted(&edge.from), quoted(&edge.to), quoted(&edge.label()))
 }
 
+/// Graphviz reads backslashes and, whatever the quotes, entities.
 fn quoted(text: &str) -> String {
-    let safe = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', "");
-    format!("\"{safe}\"")
+    let mut safe = String::with_capacity(text.len() + 2);
+    safe.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => safe.push_str("\\\""),
+            '\\' => safe.push_str("\\\\"),
+            '&' => safe.push_str("&amp;"),
+            '\n' => safe.push_str("\\n"),
+            control if control.is_control() => safe.push(' '),
+            other => safe.push(other),
+        }
+    }
+    safe.push('"');
+    safe
 }

@@ -24,8 +24,11 @@ fn line(text: &mut String, depth: usize, content: &str) {
     let _ = writeln!(text, "{:width$}{content}", "", width = depth * 4);
 }
 
-/// A branch is a box, with the boxes of its own fan-outs in it.
+/// A branch is a box, with the boxes of its own fan-outs in it. Mermaid would draw an empty one as a node.
 fn subgraph(graph: &Graph, place: usize, depth: usize, text: &mut String) {
+    if graph.is_empty_box(place) {
+        return;
+    }
     line(text, depth, &format!("subgraph b{place} [\"{}\"]", escaped(&graph.boxes[place].title())));
     for node in graph.nodes.iter().filter(|node| node.branch == Some(place)) {
         line(text, depth + 1, &shape(node));
@@ -79,20 +82,46 @@ fn styles(graph: &Graph, text: &mut String) {
     }
 }
 
-/// Text inside quotes: what Mermaid would read as markup becomes an entity.
+/// Formulas, icons and line breaks, which Mermaid finds even in entities: a mark, and what must not follow it.
+const HELD_APART: [(char, &str); 3] = [('$', "$"), (':', "fa-"), ('\\', "n")];
+
+/// Text inside quotes: whatever Mermaid would read as markup, link, directive, icon or formula becomes an
+/// entity, with a blank of no width where that is not enough.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
+    let bullet = bullet_of(text);
+    for (at, character) in text.char_indices() {
+        let after = &text[at + character.len_utf8()..];
         match character {
-            '"' => safe.push_str("#quot;"),
-            '#' => safe.push_str("#35;"),
-            '<' => safe.push_str("#lt;"),
-            '>' => safe.push_str("#gt;"),
-            '&' => safe.push_str("#amp;"),
-            '`' => safe.push_str("#96;"),
-            '\n' | '\r' => safe.push(' '),
+            control if control.is_control() => safe.push(' '),
+            '"' | '#' | '&' | '<' | '>' | '`' | '%' | ':' | ';' | '$' | '\\' | '*' | '~' | '@' => {
+                push_entity(&mut safe, character);
+                if HELD_APART.iter().any(|(mark, next)| *mark == character && after.starts_with(next)) {
+                    safe.push('\u{200b}');
+                }
+            }
+            '_' if !is_inside_a_word(&text[..at], after) => push_entity(&mut safe, character),
+            ']' if after.starts_with(['(', '[']) => push_entity(&mut safe, character),
+            '.' if text[..at].ends_with("www") => push_entity(&mut safe, character),
+            _ if Some(at) == bullet => push_entity(&mut safe, character),
             other => safe.push(other),
         }
     }
     safe
+}
+
+fn push_entity(text: &mut String, character: char) {
+    // Writing to a `String` cannot fail.
+    let _ = write!(text, "#{};", u32::from(character));
+}
+
+fn is_inside_a_word(before: &str, after: &str) -> bool {
+    before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
+}
+
+/// Where the mark stands that would make a list or a heading of the text: `- a`, `1. a`, `===`.
+fn bullet_of(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let marks: &[char] = if digits == 0 { &['-', '+', '='] } else { &['.', ')'] };
+    text[digits..].starts_with(marks).then_some(digits)
 }

@@ -1,45 +1,102 @@
 //! The facts that explanations are made of, indexed for looking up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::Cited;
+use super::{Cited, Untaken};
 use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::input::InputKind;
 use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport};
 use crate::scheduler::{Scheduler, Verdict};
-use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
+use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 /// A run's table, log, trace and decisions.
 pub(super) struct Source<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) report: &'a RunReport,
-    executions: HashMap<ExecutionId, &'a ExecutionTrace>,
+    /// By execution, its place in the trace and its step.
+    executions: HashMap<ExecutionId, (usize, StepIndex)>,
+    steps: Vec<StepFacts>,
     /// The positions of each event type in each scope, ascending.
     positions: HashMap<(ScopeId, EventIndex), Vec<Seq>>,
+    /// How many events of each type came from outside.
+    sent: HashMap<EventIndex, u64>,
+    /// The last position of each event type.
+    last: BTreeMap<EventIndex, Seq>,
     parents: HashMap<ScopeId, ScopeId>,
 }
 
+/// What one step did.
+#[derive(Default)]
+pub(super) struct StepFacts {
+    pub(super) failures: u64,
+    pub(super) last_error: Option<Arc<str>>,
+    pub(super) is_running: bool,
+    pub(super) was_refused: bool,
+    pub(super) came_to_its_limit: bool,
+    /// The scopes of the events that it emitted, by type.
+    pub(super) emitted: BTreeMap<EventIndex, Vec<ScopeId>>,
+}
+
 impl<'a> Source<'a> {
+    /// O(events + executions + decisions).
     pub(super) fn of(scheduler: &'a Scheduler, report: &'a RunReport) -> Self {
-        let names: HashMap<&str, EventIndex> = scheduler
-            .table()
-            .events
-            .iter()
-            .enumerate()
-            .map(|(i, event)| (&*event.name, EventIndex::at(i)))
-            .collect();
-        let mut positions: HashMap<_, Vec<Seq>> = HashMap::new();
-        for logged in &report.log {
-            if let Some(event) = names.get(&*logged.event) {
-                positions.entry((logged.scope, *event)).or_default().push(logged.seq);
-            }
-        }
-        Self {
+        let mut source = Self {
             scheduler,
             report,
-            executions: report.trace.iter().map(|trace| (trace.execution, trace)).collect(),
-            positions,
+            executions: HashMap::with_capacity(report.trace.len()),
+            steps: scheduler.table().steps.iter().map(|_| StepFacts::default()).collect(),
+            positions: HashMap::new(),
+            sent: HashMap::new(),
+            last: BTreeMap::new(),
             parents: report.branches.iter().map(|branch| (branch.scope, branch.parent)).collect(),
+        };
+        source.read_trace();
+        source.read_log();
+        source.read_decisions();
+        source
+    }
+
+    fn read_trace(&mut self) {
+        let steps = self.table().steps.iter().enumerate();
+        let names: HashMap<&str, StepIndex> = steps.map(|(i, row)| (&*row.name, StepIndex::at(i))).collect();
+        for (place, trace) in self.report.trace.iter().enumerate() {
+            let Some(step) = names.get(&*trace.step).copied() else { continue };
+            self.executions.insert(trace.execution, (place, step));
+            let facts = &mut self.steps[step.get()];
+            match &trace.outcome {
+                ExecutionOutcome::Failed { error, .. } => {
+                    facts.failures += 1;
+                    facts.last_error = Some(error.as_str().into());
+                }
+                ExecutionOutcome::Running => facts.is_running = true,
+                ExecutionOutcome::Succeeded | ExecutionOutcome::Refused | ExecutionOutcome::Dropped => {}
+            }
+        }
+    }
+
+    fn read_log(&mut self) {
+        let events = self.table().events.iter().enumerate();
+        let names: HashMap<&str, EventIndex> =
+            events.map(|(i, row)| (&*row.name, EventIndex::at(i))).collect();
+        for logged in &self.report.log {
+            let Some(event) = names.get(&*logged.event).copied() else { continue };
+            self.last.insert(event, logged.seq);
+            self.positions.entry((logged.scope, event)).or_default().push(logged.seq);
+            match logged.execution.and_then(|id| self.executions.get(&id)) {
+                Some((_, step)) => {
+                    self.steps[step.get()].emitted.entry(event).or_default().push(logged.scope);
+                }
+                None => *self.sent.entry(event).or_default() += 1,
+            }
+        }
+    }
+
+    fn read_decisions(&mut self) {
+        for decision in self.scheduler.decisions() {
+            let facts = &mut self.steps[decision.step.get()];
+            facts.was_refused |= decision.verdict == Verdict::Refused;
+            facts.came_to_its_limit |= decision.verdict == Verdict::LimitReached;
         }
     }
 
@@ -47,18 +104,12 @@ impl<'a> Source<'a> {
         self.scheduler.table()
     }
 
+    pub(super) fn facts(&self, step: StepIndex) -> &StepFacts {
+        &self.steps[step.get()]
+    }
+
     pub(super) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
-        self.executions.get(&id).copied()
-    }
-
-    pub(super) fn executions_of(&self, step: &StepRow) -> impl Iterator<Item = &'a ExecutionTrace> {
-        let name = Arc::clone(&step.name);
-        self.report.trace.iter().filter(move |trace| trace.step == name)
-    }
-
-    pub(super) fn has_verdict(&self, step: StepIndex, verdict: Verdict) -> bool {
-        let mut decisions = self.scheduler.decisions().iter();
-        decisions.any(|decision| decision.step == step && decision.verdict == verdict)
+        self.report.trace.get(self.executions.get(&id)?.0)
     }
 
     pub(super) fn cite(&self, seq: Seq) -> Cited {
@@ -73,44 +124,47 @@ impl<'a> Source<'a> {
 
     /// How many events of these types a scope saw at a position.
     pub(super) fn visible(&self, scope: ScopeId, events: &[EventIndex], until: Seq) -> u32 {
-        let mut count = 0;
-        let mut next = Some(scope);
-        while let Some(scope) = next {
-            let here = events.iter().filter_map(|event| self.positions.get(&(scope, *event)));
-            count += here.map(|seqs| seqs.partition_point(|seq| *seq <= until)).sum::<usize>();
-            next = self.parents.get(&scope).copied();
-        }
-        u32::try_from(count).unwrap_or(u32::MAX)
+        let here = |scope| {
+            let positions = events.iter().filter_map(move |event| self.positions.get(&(scope, *event)));
+            positions.map(|seqs| seqs.partition_point(|seq| *seq <= until)).sum::<usize>()
+        };
+        u32::try_from(self.outwards(scope).map(here).sum::<usize>()).unwrap_or(u32::MAX)
     }
 
-    /// How many events of a type the step emitted: in scope or above, and in branches elsewhere.
-    pub(super) fn emitted(&self, step: &StepRow, event: EventIndex, scope: ScopeId) -> (u64, u64) {
-        let name = &self.table().event(event).name;
-        let logged = self.report.log.iter().filter(|logged| logged.event == *name);
-        let by_step = logged.filter(|logged| {
-            let execution = logged.execution.and_then(|id| self.execution(id));
-            execution.is_some_and(|trace| trace.step == step.name)
+    /// Whether a scope sees another's events (S45).
+    pub(super) fn sees(&self, scope: ScopeId, other: ScopeId) -> bool {
+        self.outwards(scope).any(|scope| scope == other)
+    }
+
+    fn outwards(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
+        std::iter::successors(Some(scope), |scope| self.parents.get(scope).copied())
+    }
+
+    /// How many events of the type came from outside.
+    pub(super) fn sent(&self, event: EventIndex) -> u64 {
+        self.sent.get(&event).copied().unwrap_or(0)
+    }
+
+    /// Whether there is one of the type in any scope.
+    pub(super) fn was_logged(&self, event: EventIndex) -> bool {
+        self.last.contains_key(&event)
+    }
+
+    /// What entered the log and is taken by no step, neither itself nor by a gather nor by its reply.
+    pub(super) fn untaken(&self) -> Vec<Untaken> {
+        let untaken = self.last.iter().filter_map(|(event, seq)| {
+            let row = self.table().event(*event);
+            let reply = row.reply.is_some_and(|reply| !self.table().event(reply).takers.is_empty());
+            let kind = match row.roles.is_request() {
+                true if reply => return None,
+                true => InputKind::Reply,
+                false => InputKind::One,
+            };
+            let is_taken = !row.takers.is_empty() || row.carried;
+            let is_internal = row.gathers.is_some() || row.roles.is_stop();
+            let untaken = Untaken { kind, last: self.cite(*seq) };
+            (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(untaken)
         });
-        by_step.fold((0, 0), |(seen, elsewhere), logged| {
-            if self.sees(scope, logged.scope) { (seen + 1, elsewhere) } else { (seen, elsewhere + 1) }
-        })
-    }
-
-    fn sees(&self, scope: ScopeId, other: ScopeId) -> bool {
-        let mut chain = std::iter::successors(Some(scope), |scope| self.parents.get(scope).copied());
-        chain.any(|scope| scope == other)
-    }
-
-    /// What the step failed with, the last time.
-    pub(super) fn last_failure(&self, step: &StepRow) -> Option<String> {
-        let failures = self.executions_of(step).filter_map(|trace| match &trace.outcome {
-            ExecutionOutcome::Failed { error, .. } => Some(error.clone()),
-            _ => None,
-        });
-        failures.last()
-    }
-
-    pub(super) fn is_running(&self, step: &StepRow) -> bool {
-        self.executions_of(step).any(|trace| trace.outcome == ExecutionOutcome::Running)
+        untaken.collect()
     }
 }

@@ -1,25 +1,29 @@
 //! Why a run stalled: the part of its explanation that a person needs to act (S30).
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Explanation, MissingInput, Reason, StepExplanation};
+use super::{Cited, Explanation, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced};
 
 /// Why a run stalled: for each step that did not run, what was missing and why, or what said no.
 ///
 /// Its `Display` is for people: it names every missing event, who could have emitted it, and why they did
-/// not.
-#[derive(Debug, Clone, Serialize)]
+/// not. Steps stand in the order in which one asks: from the stop events back to what is at fault, and after
+/// that whatever else did not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StallReport {
     /// The workflow.
     pub workflow: Arc<str>,
+    /// The stop events, and why none of them is in the log.
+    pub unmet_stops: Vec<Unmet>,
     /// The steps that did not run.
     pub idle: Vec<IdleStep>,
-    /// The stop events, and why none of them is in the log.
-    pub unmet_stops: Vec<MissingInput>,
+    /// The steps that ran, but not for the last event that could have made them.
+    pub turned_down: Vec<TurnedDown>,
+    /// What entered the log and is taken by no step.
+    pub untaken: Vec<Untaken>,
 }
 
 /// A step that did not run.
@@ -28,57 +32,112 @@ pub struct StallReport {
 pub struct IdleStep {
     /// The step.
     pub step: Arc<str>,
-    /// The required inputs that are missing.
-    pub missing: Vec<MissingInput>,
-    /// The precondition that said no, and how often it did.
-    pub refused: Option<(Arc<str>, u64)>,
+    /// What is missing.
+    pub missing: Vec<Unmet>,
+    /// What said no.
+    pub refused: Option<Refusals>,
+}
+
+/// A precondition that said no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Refusals {
+    /// Which.
+    pub precondition: Arc<str>,
+    /// How often.
+    pub times: u64,
+    /// What triggered the step the last time.
+    pub last: Cited,
+}
+
+/// A step that ran, but not for the last event that triggered it: its precondition said no, or it was at its
+/// limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TurnedDown {
+    /// The step.
+    pub step: Arc<str>,
+    /// How often it ran.
+    pub executions: u64,
+    /// The last event that triggered it.
+    pub trigger: Cited,
+    /// Why it did not run for that.
+    pub reason: Reason,
 }
 
 impl Explanation {
     pub(crate) fn stall(&self) -> StallReport {
-        let idle = self.steps.iter().filter(|step| step.ran.is_empty());
         StallReport {
             workflow: Arc::clone(&self.workflow),
-            idle: idle.map(IdleStep::of).collect(),
             unmet_stops: self.unmet_stops.clone(),
+            idle: self.idle_in_order().into_iter().map(IdleStep::of).collect(),
+            turned_down: self.steps.iter().filter_map(TurnedDown::of).collect(),
+            untaken: self.untaken.clone(),
+        }
+    }
+
+    /// The steps that did not run, breadth first from the stop events to what they waited for.
+    fn idle_in_order(&self) -> Vec<&StepExplanation> {
+        let mut left: Vec<&StepExplanation> = self.steps.iter().filter(|step| step.ran.is_empty()).collect();
+        let mut ordered = Vec::with_capacity(left.len());
+        take_producers(&self.unmet_stops, &mut left, &mut ordered);
+        let mut next = 0;
+        while !left.is_empty() {
+            match ordered.get(next) {
+                Some(step) => take_producers(&step.missing, &mut left, &mut ordered),
+                None => ordered.push(left.remove(0)),
+            }
+            next += usize::from(next < ordered.len());
+        }
+        ordered
+    }
+}
+
+/// Moves the steps that could have supplied what is unmet.
+fn take_producers<'a>(
+    unmet: &[Unmet],
+    left: &mut Vec<&'a StepExplanation>,
+    ordered: &mut Vec<&'a StepExplanation>,
+) {
+    for producer in unmet.iter().flat_map(|unmet| &unmet.producers) {
+        let (WhyNotProduced::DidNotRun { step } | WhyNotProduced::Refused { step, .. }) = producer else {
+            continue;
+        };
+        if let Some(at) = left.iter().position(|idle| idle.step == *step) {
+            ordered.push(left.remove(at));
         }
     }
 }
 
 impl IdleStep {
     fn of(step: &StepExplanation) -> Self {
-        let refusals = step.did_not_run.iter().filter_map(|why| match &why.reason {
-            Reason::Refused { precondition } => Some(Arc::clone(precondition)),
+        let mut refusals = step.did_not_run.iter().filter_map(|why| match &why.reason {
+            Reason::Refused { precondition } => Some((precondition, &why.trigger)),
             _ => None,
         });
-        let refused = refusals.fold(None, |refused: Option<(Arc<str>, u64)>, precondition| {
-            Some((precondition, refused.map_or(0, |(_, times)| times) + 1))
+        let times = refusals.clone().count() as u64;
+        let refused = refusals.next_back().map(|(precondition, last)| Refusals {
+            precondition: Arc::clone(precondition),
+            times,
+            last: last.clone(),
         });
         Self { step: Arc::clone(&step.step), missing: step.missing.clone(), refused }
     }
 }
 
-impl fmt::Display for StallReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run of `{}` stalled: nothing runs and nothing can arrive", self.workflow)?;
-        for stop in &self.unmet_stops {
-            write!(f, "\n- no `{}` ended it", stop.events.join("` or `"))?;
-            stop.producers.iter().try_for_each(|producer| write!(f, "\n    {producer}"))?;
-        }
-        self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))
-    }
-}
-
-impl fmt::Display for IdleStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "step `{}` did not run", self.step)?;
-        if let Some((precondition, times)) = &self.refused {
-            write!(f, "\n    its precondition `{precondition}` said no {}", super::text::times(*times))?;
-        }
-        for missing in &self.missing {
-            write!(f, "\n    it waits for {missing}")?;
-            missing.producers.iter().try_for_each(|producer| write!(f, "\n      {producer}"))?;
-        }
-        Ok(())
+impl TurnedDown {
+    fn of(step: &StepExplanation) -> Option<Self> {
+        let (ran, not) = (step.ran.last()?, step.did_not_run.last()?);
+        let was_last = not.trigger.seq > ran.trigger.seq;
+        let reason = match &not.reason {
+            reason @ (Reason::LimitReached { .. } | Reason::Refused { .. }) if was_last => reason.clone(),
+            _ => return None,
+        };
+        Some(Self {
+            step: Arc::clone(&step.step),
+            executions: step.ran.len() as u64,
+            trigger: not.trigger.clone(),
+            reason,
+        })
     }
 }

@@ -3,53 +3,136 @@
 use std::fmt;
 
 use super::{
-    Cited, CitedInput, Explanation, MissingInput, Reason, StepExplanation, WhyNot, WhyNotProduced, WhyRan,
+    Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, Refusals, StallReport, StepExplanation,
+    TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 use crate::id::ScopeId;
+use crate::input::InputKind;
+use crate::run::ExecutionOutcome;
 
-/// How many rows of a kind are printed per step; the rest is counted.
-const ROWS: usize = 20;
+/// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
+const FIRST_ROWS: usize = 5;
+const LAST_ROWS: usize = 2;
+
+impl fmt::Display for StallReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the run of `{}` stalled: nothing runs and nothing can arrive", self.workflow)?;
+        fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
+        self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
+    }
+}
+
+/// Stop events that the same steps emit stand together.
+fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[Unmet]) -> fmt::Result {
+    for alike in stops.chunk_by(|one, other| one.producers == other.producers) {
+        let names: Vec<String> = alike.iter().map(|stop| stop.input.to_string()).collect();
+        write!(f, "\n- no {} {ended}", names.join(" and no "))?;
+        fmt_producers(f, 4, &alike[0].producers)?;
+    }
+    Ok(())
+}
+
+fn fmt_producers(f: &mut fmt::Formatter<'_>, indent: usize, producers: &[WhyNotProduced]) -> fmt::Result {
+    producers.iter().try_for_each(|producer| write!(f, "\n{:indent$}{producer}", ""))
+}
+
+fn fmt_missing(f: &mut fmt::Formatter<'_>, missing: &[Unmet]) -> fmt::Result {
+    for Unmet { input, producers } in missing {
+        write!(f, "\n    it needs {}", input.wanted())?;
+        if input.need > 1 {
+            write!(f, " and has {}", input.have)?;
+        }
+        fmt_producers(f, 8, producers)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for IdleStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` did not run", self.step)?;
+        self.refused.iter().try_for_each(|refused| write!(f, "\n    {refused}"))?;
+        fmt_missing(f, &self.missing)
+    }
+}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { precondition, times: count, last } = self;
+        write!(f, "its precondition `{precondition}` said no ")?;
+        match count {
+            1 => write!(f, "at {last}"),
+            more => write!(f, "{}, the last time at {last}", times(*more)),
+        }
+    }
+}
+
+impl fmt::Display for TurnedDown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, executions, trigger, reason } = self;
+        write!(f, "`{step}` ran {}, but not for {trigger}: {reason}", times(*executions))
+    }
+}
+
+impl fmt::Display for Untaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            InputKind::Reply => write!(f, "no step takes the reply to {}", self.last),
+            _ => write!(f, "no step takes {}", self.last),
+        }
+    }
+}
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run {} of `{}`: {}", self.run, self.workflow, self.status)?;
-        self.steps.iter().try_for_each(|step| write!(f, "\n{step}"))
+        write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
+        let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
+        fmt_unmet_stops(f, ended, &self.unmet_stops)?;
+        self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
     }
 }
 
 impl fmt::Display for StepExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ran.len() as u64 {
-            0 => write!(f, "step `{}` did not run", self.step)?,
-            ran => write!(f, "step `{}` ran {}", self.step, times(ran))?,
+            0 => write!(f, "`{}` did not run", self.step)?,
+            ran => write!(f, "`{}` ran {}", self.step, times(ran))?,
         }
-        rows(f, &self.ran)?;
-        rows(f, &self.did_not_run)?;
-        for missing in &self.missing {
-            write!(f, "\n    it waits for {missing}")?;
-            missing.producers.iter().try_for_each(|producer| write!(f, "\n      {producer}"))?;
-        }
-        Ok(())
+        fmt_rows(f, &self.ran)?;
+        fmt_rows(f, &self.did_not_run)?;
+        fmt_missing(f, &self.missing)
     }
 }
 
-fn rows<T: fmt::Display>(f: &mut fmt::Formatter<'_>, rows: &[T]) -> fmt::Result {
-    rows.iter().take(ROWS).try_for_each(|row| write!(f, "\n    {row}"))?;
-    match rows.len().saturating_sub(ROWS) {
-        0 => Ok(()),
-        more => write!(f, "\n    … and {more} more times"),
+fn fmt_rows<T: fmt::Display>(f: &mut fmt::Formatter<'_>, rows: &[T]) -> fmt::Result {
+    let folded = rows.len().saturating_sub(FIRST_ROWS + LAST_ROWS);
+    let first = if folded > 1 { FIRST_ROWS } else { rows.len() };
+    rows[..first].iter().try_for_each(|row| write!(f, "\n    {row}"))?;
+    if folded > 1 {
+        write!(f, "\n    … {folded} more …")?;
+        rows[rows.len() - LAST_ROWS..].iter().try_for_each(|row| write!(f, "\n    {row}"))?;
     }
+    Ok(())
 }
 
 impl fmt::Display for WhyRan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{} by {}", self.execution, in_scope(self.scope), self.trigger)?;
-        let mut separator = ", with ";
-        for input in self.inputs.iter().filter(|input| **input != CitedInput::Nothing) {
-            write!(f, "{separator}{input}")?;
-            separator = ", ";
+        write!(f, "{}{}, triggered by {}", self.execution, in_scope(self.scope), self.trigger)?;
+        let is_trigger = |input: &CitedInput| *input == CitedInput::One(self.trigger.clone());
+        let others = self.inputs.iter().filter(|input| **input != CitedInput::Nothing && !is_trigger(input));
+        let others: Vec<String> = others.map(ToString::to_string).collect();
+        if !others.is_empty() {
+            write!(f, ", with {}", enumerated(&others, "and"))?;
         }
-        Ok(())
+        match &self.outcome {
+            ExecutionOutcome::Succeeded => Ok(()),
+            ExecutionOutcome::Failed { class, error } => write!(f, ": failed ({class}): {error}"),
+            ExecutionOutcome::Refused => f.write_str(": ended after the run had"),
+            ExecutionOutcome::Dropped => f.write_str(": dropped"),
+            ExecutionOutcome::Running => f.write_str(": still running"),
+        }
     }
 }
 
@@ -72,7 +155,7 @@ impl fmt::Display for Cited {
 
 impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not{} at {}: {}", in_scope(self.scope), self.trigger, self.reason)
+        write!(f, "not for {}{}: {}", self.trigger, in_scope(self.scope), self.reason)
     }
 }
 
@@ -81,25 +164,41 @@ impl fmt::Display for Reason {
         match self {
             Self::Missing(missing) => {
                 let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
-                write!(f, "it waited for {}", missing.join(" and "))
+                write!(f, "it waited for {}", enumerated(&missing, "and"))
             }
-            Self::Covered => f.write_str("nothing new in this branch; the scope above covers it"),
+            Self::Covered => {
+                f.write_str("none of its events is this branch's own, so the scope above sees to it")
+            }
             Self::Duplicate => f.write_str("it has run with these very events"),
-            Self::LimitReached { limit } => write!(f, "it has run {}, its limit", times(u64::from(*limit))),
-            Self::Refused { precondition } => write!(f, "precondition `{precondition}` said no"),
-            Self::PreconditionFailed { precondition } => write!(f, "precondition `{precondition}` failed"),
-            Self::Asking { precondition } => write!(f, "precondition `{precondition}` has not answered"),
+            Self::LimitReached { limit: 1 } => f.write_str("it may run only once"),
+            Self::LimitReached { limit } => write!(f, "it may run only {}", times(u64::from(*limit))),
+            Self::Refused { precondition } => write!(f, "its precondition `{precondition}` said no"),
+            Self::PreconditionFailed { precondition } => {
+                write!(f, "its precondition `{precondition}` failed")
+            }
+            Self::Asking { precondition } => {
+                write!(f, "its precondition `{precondition}` has not answered yet")
+            }
         }
     }
 }
 
 impl fmt::Display for MissingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { events, have, need, .. } = self;
-        let events = events.join("` or `");
-        match (have, need) {
-            (_, 1) => write!(f, "`{events}`"),
-            _ => write!(f, "{need} of `{events}` and has {have}"),
+        f.write_str(&self.wanted())?;
+        if self.need > 1 { write!(f, " ({} so far)", self.have) } else { Ok(()) }
+    }
+}
+
+impl MissingInput {
+    fn wanted(&self) -> String {
+        let events: Vec<String> = self.events.iter().map(|event| format!("`{event}`")).collect();
+        let events = enumerated(&events, "or");
+        match self.kind {
+            InputKind::Reply => format!("the reply to {events}"),
+            InputKind::Gather => format!("the gathered {events}"),
+            _ if self.need == 1 => events,
+            _ => format!("{} of {events}", self.need),
         }
     }
 }
@@ -107,32 +206,73 @@ impl fmt::Display for MissingInput {
 impl fmt::Display for WhyNotProduced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DidNotRun { step } => write!(f, "`{step}` could emit it, but did not run"),
+            Self::DidNotRun { step } => write!(f, "`{step}` did not run"),
             Self::Refused { step, precondition } => {
-                write!(f, "`{step}` could emit it, but its precondition `{precondition}` said no")
-            }
-            Self::EmittedNone { step, executions } => {
-                write!(f, "`{step}` ran {} and returned none", times(*executions))
-            }
-            Self::EmittedSome { step, events } => write!(f, "`{step}` emitted {events}"),
-            Self::EmittedInBranches { step, events } => write!(
-                f,
-                "`{step}` emitted {events}, in branches of a fan-out that are not seen here: join them with `Gather`"
-            ),
-            Self::Failed { step, error } => write!(f, "`{step}` failed: {error}"),
-            Self::LimitReached { step, limit } => {
-                write!(f, "`{step}` could emit it, but has run {}, its limit", times(u64::from(*limit)))
+                write!(f, "`{step}` did not run: its precondition `{precondition}` said no")
             }
             Self::Running { step } => write!(f, "`{step}` is still running"),
-            Self::NotSent { event } => write!(f, "`{event}` comes from outside and was not sent"),
-            Self::NotReplied { request, asked: true } => write!(f, "`{request}` was not answered"),
-            Self::NotReplied { request, asked: false } => write!(f, "`{request}` was not asked"),
-            Self::NotGathered { step, opened: true } => {
-                write!(f, "the branches of `{step}` have not all settled")
+            Self::EmittedNone { step, executions, limit, only } => {
+                write!(f, "`{step}` ran {}", times(*executions))?;
+                limit.iter().try_for_each(|_| f.write_str(", its limit,"))?;
+                fmt_only(f, only)
             }
-            Self::NotGathered { step, opened: false } => write!(f, "`{step}` has not fanned out"),
+            Self::OpenedNone { step, executions } => {
+                write!(f, "`{step}` ran {} and fanned out to no items", times(*executions))
+            }
+            Self::EmittedSome { step, executions, events } => {
+                write!(f, "`{step}` ran {} and emitted {events}", times(*executions))
+            }
+            Self::EmittedInBranches { step, events, seen } => {
+                write!(f, "`{step}` emitted {events} in ")?;
+                f.write_str(if *seen == 0 { "branches" } else { "other branches" })?;
+                f.write_str(" of a fan-out, which are not seen from here: `Gather` joins them")
+            }
+            Self::Failed { step, executions: 1, error, .. } => write!(f, "`{step}` failed: {error}"),
+            Self::Failed { step, executions, failures, error } => {
+                write!(f, "`{step}` ")?;
+                if failures < executions {
+                    write!(f, "ran {} and ", times(*executions))?;
+                }
+                write!(f, "failed {}", times(*failures))?;
+                f.write_str(if *failures == 1 { "" } else { ", the last time" })?;
+                write!(f, ": {error}")
+            }
+            Self::NotSent { event, sent: 0 } => write!(f, "`{event}` comes from outside and was not sent"),
+            Self::NotSent { event, sent } => {
+                write!(f, "`{event}` comes from outside and was sent {}", times(*sent))
+            }
+            Self::NotBegunWith { event, began_with } if event == began_with => {
+                write!(f, "`{event}` starts a run, and only one does")
+            }
+            Self::NotBegunWith { event, began_with } => {
+                write!(f, "`{event}` starts runs, and this one was started with `{began_with}`")
+            }
+            Self::NotReplied { request } => write!(f, "`{request}` was asked and not answered"),
+            Self::NotGathered { step, branches, failed: 0 } => {
+                write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")
+            }
+            Self::NotGathered { step, branches, failed } => {
+                write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")
+            }
             Self::Nobody { event } => write!(f, "no step emits `{event}`"),
         }
+    }
+}
+
+fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[std::sync::Arc<str>]) -> fmt::Result {
+    if only.is_empty() {
+        return f.write_str(" and emitted nothing");
+    }
+    let only: Vec<String> = only.iter().map(|event| format!("`{event}`")).collect();
+    write!(f, " and emitted only {}", enumerated(&only, "and"))
+}
+
+/// "a", "a and b", "a, b and c".
+fn enumerated(items: &[String], joint: &str) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {joint} {last}", first.join(", ")),
     }
 }
 
@@ -140,7 +280,7 @@ fn in_scope(scope: ScopeId) -> String {
     if scope == ScopeId::ROOT { String::new() } else { format!(" in {scope}") }
 }
 
-pub(super) fn times(count: u64) -> String {
+fn times(count: u64) -> String {
     match count {
         1 => "once".into(),
         2 => "twice".into(),

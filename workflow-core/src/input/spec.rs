@@ -1,5 +1,7 @@
 //! What a parameter declares of itself, as constant data for the table.
 
+use serde::Serialize;
+
 use crate::config::ConfigType;
 use crate::event::{ControlEvent, EventType, Pattern, Request};
 
@@ -15,7 +17,8 @@ pub struct InputSpec {
 }
 
 /// The kinds of parameter a table distinguishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputKind {
     /// One event: the trigger where it matches, else the latest (S15).

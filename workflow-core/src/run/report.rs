@@ -195,7 +195,12 @@ impl RunReport {
                 (count + 1, failed + u64::from(branch.failed))
             });
             if count > 0 {
-                writeln!(f, "{} opened {count} branches, of which {failed} failed", row.step)?;
+                write!(f, "{} opened {count} {}", row.step, if count == 1 { "branch" } else { "branches" })?;
+                writeln!(
+                    f,
+                    "{}",
+                    if failed == 0 { String::new() } else { format!(", of which {failed} failed") }
+                )?;
             }
         }
         Ok(())

@@ -98,7 +98,8 @@ async fn neither_a_context_write_nor_another_steps_end_triggers_anything() {
     let error = NothingElse.run(Begin(1)).await.unwrap_err();
     let RunError::Stalled(report) = error else { panic!("{error}") };
     assert_eq!(report.idle.len(), 1);
-    assert_eq!(report.idle[0].refused, Some(("allowed".into(), 1)));
+    let refused = report.idle[0].refused.as_ref().unwrap();
+    assert_eq!((&*refused.precondition, refused.times), ("allowed", 1));
 }
 
 struct Together(Arc<Barrier>);

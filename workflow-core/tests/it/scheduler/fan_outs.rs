@@ -1,8 +1,11 @@
 //! A fan-out as a whole: gathering it, its failures, and its bound (S48–S50).
 
-use workflow_core::{FanOutPolicy, InputDef, OutputDef, StepDef, StepPolicy};
+use workflow_core::scheduler::Answer;
+use workflow_core::{
+    EventDef, FanOutPolicy, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
+};
 
-use super::stage::{Stage, step};
+use super::stage::{Stage, control, external, step};
 
 /// Order → a branch per line → a label per line → confirmed once.
 fn shop() -> Stage {
@@ -190,6 +193,58 @@ fn a_batch_on_its_way_from_a_dropped_branch_is_logged_and_forgotten() {
     assert!(stage.said().is_empty());
     stage.confirm();
     assert_eq!(stage.said(), ["start x5 confirm(#6) by #6"]);
+}
+
+#[test]
+fn a_question_from_a_dropped_branch_needs_no_answer() {
+    // S18, S49
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("cut", &["Line"]).output(OutputDef::fan_out("Part")),
+        step("weigh", &["Part"]),
+        step("check", &["Part"]).precondition(PreconditionDef::new("may")),
+        StepDef::new("parts").input(InputDef::gather("Part")),
+        StepDef::new("lines").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line", "Part"], steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out_with("split", 1, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out("cut", 1)]);
+    stage.said();
+    stage.fail(3);
+    assert_eq!(stage.said()[0], "free scope 2");
+    stage.answer(0, Answer::Failed);
+    assert!(stage.said().is_empty());
+}
+
+#[test]
+fn a_request_from_a_dropped_branch_takes_no_reply() {
+    // S33, S49
+    let events = [
+        external("Order"),
+        control("Line"),
+        control("Part"),
+        EventDef::new("Approve", Roles::NONE.request()),
+        EventDef::reply_to("Approve.reply", "Approve"),
+    ];
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("cut", &["Line"]).output(OutputDef::fan_out("Part")),
+        step("weigh", &["Part"]).output(OutputDef::event("Approve")),
+        StepDef::new("parts").input(InputDef::gather("Part")),
+        StepDef::new("lines").input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::with(events, steps);
+    stage.send("Order");
+    stage.commit(1, [stage.fan_out_with("split", 1, FanOutPolicy::ContinueOthers, None)]);
+    stage.commit(2, [stage.fan_out("cut", 2)]);
+    stage.finish(3, &["Approve"]);
+    assert_eq!(stage.scheduler.open_requests().count(), 1);
+    stage.fail(4);
+    assert_eq!(stage.scheduler.open_requests().count(), 0);
+    stage.said();
+    stage.reply(5);
+    assert_eq!(stage.said(), ["refuse what was sent"]);
 }
 
 #[test]

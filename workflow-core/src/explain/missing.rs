@@ -1,0 +1,219 @@
+//! What a step waits for, who could have supplied it, and why they did not.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::source::Source;
+use super::{MissingInput, Unmet, WhyNotProduced};
+use crate::id::{ScopeId, Seq};
+use crate::input::InputKind;
+use crate::scheduler::Verdict;
+use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
+
+/// The end of every log.
+const NOW: Seq = Seq(u64::MAX);
+
+impl Source<'_> {
+    /// What a scope did not see at a position, of what the step cannot do without (S13).
+    pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Seq) -> Vec<MissingInput> {
+        let missing = self.short(step, scope, until);
+        missing.map(|(input, have, need)| self.missing_input(input, have, need)).collect()
+    }
+
+    /// For each step that never ran, what it is still missing where it came closest to running. O(decisions).
+    pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
+        let mut closest: HashMap<StepIndex, (usize, ScopeId)> = HashMap::new();
+        let decisions = self.scheduler.decisions().iter();
+        for decision in
+            decisions.filter(|decision| decision.verdict == Verdict::NotReady && idle(decision.step))
+        {
+            let lacks = self.short(self.table().step(decision.step), decision.scope, NOW).count();
+            let known = closest.entry(decision.step).or_insert((lacks, decision.scope));
+            *known = (*known).min((lacks, decision.scope));
+        }
+        let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
+        let unmet = steps.map(|(index, row)| {
+            let scope = closest.get(&index).map_or(ScopeId::ROOT, |(_, scope)| *scope);
+            if idle(index) { self.unmet_of(row, scope) } else { Vec::new() }
+        });
+        unmet.collect()
+    }
+
+    fn unmet_of(&self, step: &StepRow, scope: ScopeId) -> Vec<Unmet> {
+        let required = step.inputs.iter().any(|input| input.condition.is_some());
+        if !required {
+            return self.any_of_optional(step, scope).into_iter().collect();
+        }
+        let short = self.short(step, scope, NOW);
+        let unmet = short.map(|(input, have, need)| Unmet {
+            input: self.missing_input(input, have, need),
+            producers: self.producers(&input.events, scope),
+        });
+        unmet.collect()
+    }
+
+    /// Any event would do for a step with only optional inputs (S9).
+    fn any_of_optional(&self, step: &StepRow, scope: ScopeId) -> Option<Unmet> {
+        let mut events: Vec<EventIndex> = Vec::new();
+        for event in step.inputs.iter().flat_map(|input| &input.events) {
+            if !events.contains(event) {
+                events.push(*event);
+            }
+        }
+        (self.visible(scope, &events, NOW) == 0).then(|| Unmet {
+            input: MissingInput { events: self.names(&events), kind: InputKind::One, have: 0, need: 1 },
+            producers: self.producers(&events, scope),
+        })
+    }
+
+    fn short<'r>(
+        &self,
+        step: &'r StepRow,
+        scope: ScopeId,
+        until: Seq,
+    ) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
+        let required = step.inputs.iter().filter_map(|input| Some((input, input.condition?.least)));
+        let counted =
+            required.map(move |(input, need)| (input, self.visible(scope, &input.events, until), need));
+        counted.filter(|(_, have, need)| have < need)
+    }
+
+    fn missing_input(&self, input: &InputRow, have: u32, need: u32) -> MissingInput {
+        let events = match (input.kind, input.gathered) {
+            (InputKind::Reply, _) => self
+                .names(&input.events.iter().filter_map(|reply| self.request_of(*reply)).collect::<Vec<_>>()),
+            (_, Some(gathered)) => self.names(&[gathered]),
+            _ => self.names(&input.events),
+        };
+        MissingInput { events, kind: input.kind, have, need }
+    }
+
+    fn names(&self, events: &[EventIndex]) -> Vec<Arc<str>> {
+        events.iter().map(|event| self.name(*event)).collect()
+    }
+
+    fn name(&self, event: EventIndex) -> Arc<str> {
+        Arc::clone(&self.table().event(event).name)
+    }
+
+    fn request_of(&self, reply: EventIndex) -> Option<EventIndex> {
+        self.table().events.iter().position(|event| event.reply == Some(reply)).map(EventIndex::at)
+    }
+
+    /// Each stop event, and who could have emitted it.
+    pub(super) fn unmet_stops(&self) -> Vec<Unmet> {
+        let events = self.table().events.iter().enumerate();
+        let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
+        let unmet = stops.map(|stop| Unmet {
+            input: MissingInput { events: self.names(&[stop]), kind: InputKind::One, have: 0, need: 1 },
+            producers: self.producers(&[stop], ScopeId::ROOT),
+        });
+        unmet.collect()
+    }
+
+    /// Everyone who could have emitted one of the events, once each.
+    fn producers(&self, events: &[EventIndex], scope: ScopeId) -> Vec<WhyNotProduced> {
+        let mut producers: Vec<WhyNotProduced> = Vec::new();
+        let steps = self.table().steps.iter().enumerate();
+        for (i, step) in steps.filter(|(_, step)| emits_any(step, events)) {
+            producers.push(self.why_not_produced(StepIndex::at(i), step, events, scope));
+        }
+        for event in events {
+            let row = self.table().event(*event);
+            match (row.gathers, self.request_of(*event)) {
+                (Some(fan_out), _) => producers.extend(self.why_not_gathered(fan_out, scope)),
+                (_, Some(request)) => producers.extend(self.why_not_replied(request, scope)),
+                _ => producers.extend(self.why_not_from_outside(*event)),
+            }
+        }
+        producers
+    }
+
+    fn why_not_from_outside(&self, event: EventIndex) -> Option<WhyNotProduced> {
+        let roles = self.table().event(event).roles;
+        if roles.is_external() {
+            return Some(WhyNotProduced::NotSent { event: self.name(event), sent: self.sent(event) });
+        }
+        if roles.is_start() {
+            let began_with = self.report.log.first().map_or_else(|| "?".into(), |first| first.event.clone());
+            return Some(WhyNotProduced::NotBegunWith { event: self.name(event), began_with });
+        }
+        let nobody = !self.table().steps.iter().any(|step| emits_any(step, &[event]));
+        nobody.then(|| WhyNotProduced::Nobody { event: self.name(event) })
+    }
+
+    /// For a request that nobody made, why nobody did.
+    fn why_not_replied(&self, request: EventIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
+        if self.was_logged(request) {
+            return vec![WhyNotProduced::NotReplied { request: self.name(request) }];
+        }
+        self.producers(&[request], scope)
+    }
+
+    /// For a fan-out that nobody opened, why nobody did.
+    fn why_not_gathered(&self, fan_out: FanOutIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
+        let (index, item) = (self.table().fan_out(fan_out).step, self.table().fan_out(fan_out).item);
+        let step = self.table().step(index);
+        let opened = self.report.branches.iter().filter(|branch| branch.step == step.name);
+        let (branches, failed) = opened
+            .fold((0, 0), |(branches, failed), branch| (branches + 1, failed + u64::from(branch.failed)));
+        vec![match branches {
+            0 => self.why_not_produced(index, step, &[item], scope),
+            _ => WhyNotProduced::NotGathered { step: Arc::clone(&step.name), branches, failed },
+        }]
+    }
+
+    fn why_not_produced(
+        &self,
+        index: StepIndex,
+        row: &StepRow,
+        events: &[EventIndex],
+        scope: ScopeId,
+    ) -> WhyNotProduced {
+        let (facts, step) = (self.facts(index), Arc::clone(&row.name));
+        let executions = self.scheduler.executions_of(index);
+        let emitted = events.iter().filter_map(|event| facts.emitted.get(event)).flatten();
+        let (seen, elsewhere) = emitted.fold((0, 0), |(seen, elsewhere), other| {
+            if self.sees(scope, *other) { (seen + 1, elsewhere) } else { (seen, elsewhere + 1) }
+        });
+        match &facts.last_error {
+            _ if elsewhere > 0 => WhyNotProduced::EmittedInBranches { step, events: elsewhere, seen },
+            _ if executions == 0 => self.why_idle(index, row),
+            _ if facts.is_running => WhyNotProduced::Running { step },
+            Some(error) => WhyNotProduced::Failed {
+                step,
+                executions,
+                failures: facts.failures,
+                error: Arc::clone(error),
+            },
+            None if seen > 0 => WhyNotProduced::EmittedSome { step, executions, events: seen },
+            None => self.emitted_none(index, row, events),
+        }
+    }
+
+    fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {
+        let (facts, step) = (self.facts(index), Arc::clone(&row.name));
+        let executions = self.scheduler.executions_of(index);
+        let mut outputs = row.outputs.iter().filter(|output| events.contains(&output.event));
+        if outputs.all(|output| output.fan_out.is_some()) {
+            return WhyNotProduced::OpenedNone { step, executions };
+        }
+        let limit = row.policy.max_executions.filter(|_| facts.came_to_its_limit);
+        let only = facts.emitted.keys().map(|event| self.name(*event)).collect();
+        WhyNotProduced::EmittedNone { step, executions, limit, only }
+    }
+
+    fn why_idle(&self, index: StepIndex, row: &StepRow) -> WhyNotProduced {
+        let step = Arc::clone(&row.name);
+        match &row.precondition {
+            Some(precondition) if self.facts(index).was_refused => {
+                WhyNotProduced::Refused { step, precondition: Arc::clone(&precondition.name) }
+            }
+            _ => WhyNotProduced::DidNotRun { step },
+        }
+    }
+}
+
+fn emits_any(step: &StepRow, events: &[EventIndex]) -> bool {
+    step.outputs.iter().any(|output| events.contains(&output.event))
+}
