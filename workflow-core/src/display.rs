@@ -199,12 +199,21 @@ impl fmt::Debug for Display {
 #[derive(Clone)]
 pub(crate) struct DisplayHub {
     ring: Arc<Mutex<Ring>>,
+    /// Hears of every item too.
+    listener: Option<Arc<Listener>>,
 }
+
+type Listener = dyn Fn(DisplayItem) + Send + Sync;
 
 impl DisplayHub {
     /// Retains the latest `capacity` items (at least one); takes no room for them before they are shown.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { ring: Arc::new(Mutex::new(Ring::new(capacity))) }
+        Self { ring: Arc::new(Mutex::new(Ring::new(capacity))), listener: None }
+    }
+
+    /// The same, with a listener that hears of every item and never waits.
+    pub(crate) fn heard_by(self, listener: impl Fn(DisplayItem) + Send + Sync + 'static) -> Self {
+        Self { listener: Some(Arc::new(listener)), ..self }
     }
 
     /// The handle of one attempt.
@@ -230,12 +239,15 @@ impl DisplayHub {
 
     /// Decides under the lock; wakes viewers, and drops what made room, after it.
     fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce() -> bool) {
+        let heard = self.listener.as_ref().map(|listener| (listener, item.clone()));
         let mut ring = self.lock();
         let published = (ring.is_open() && wanted()).then(|| ring.push(item));
         drop(ring);
-        if let Some((dropped, wakers)) = published {
-            wakers.into_iter().for_each(std::task::Waker::wake);
-            drop(dropped);
+        let Some((dropped, wakers)) = published else { return };
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        drop(dropped);
+        if let Some((listener, item)) = heard {
+            listener(item);
         }
     }
 

@@ -4,14 +4,14 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
@@ -19,10 +19,9 @@ use crate::display::DisplayHub;
 use crate::error::StartError;
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
-use crate::observe::Observers;
-use crate::run::{Command, Host, MAILBOX, Run, RunHandle, RunOptions, RunShared, RunStatus};
+use crate::observe::{Observation, Observed, Observers};
+use crate::run::{Command, Host, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus};
 use crate::scheduler::SchedulerLimits;
-use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
 mod builder;
@@ -69,7 +68,7 @@ struct Inner {
     display_capacity: usize,
     slots: Option<Arc<Semaphore>>,
     /// How to end the runs that have not ended, by id.
-    running: DashMap<RunId, mpsc::WeakSender<Command>>,
+    running: DashMap<RunId, mpsc::Sender<Command>>,
     shut_down: AtomicBool,
 }
 
@@ -110,28 +109,21 @@ impl Engine {
         self.inner.running.iter().map(|run| run.key().clone()).collect()
     }
 
-    /// Refuses new runs, cancels those that have not ended, and waits until observers have seen everything;
-    /// gives up waiting for observers after `at_most`.
+    /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
+    /// waits for their ends, and then, at most for `at_most`, until observers have seen everything.
     pub async fn shut_down(&self, at_most: Duration) {
-        self.inner.shut_down.store(true, std::sync::atomic::Ordering::SeqCst);
-        for run in self.running() {
-            self.cancel(&run).await;
-        }
+        self.inner.shut_down.store(true, Ordering::SeqCst);
+        let running: Vec<_> = self.inner.running.iter().map(|run| run.value().clone()).collect();
+        futures::future::join_all(running.into_iter().map(cancel)).await;
         let observers = self.inner.observers.clone();
-        if !observers.is_empty() {
-            // Flushing blocks its thread; an error says that the runtime is going down as well.
-            let _ = tokio::task::spawn_blocking(move || observers.flush(at_most)).await;
+        if observers.is_empty() {
+            return;
         }
-    }
-
-    async fn cancel(&self, run: &RunId) {
-        let mailbox = self.inner.running.get(run).and_then(|mailbox| mailbox.upgrade());
-        let Some(mailbox) = mailbox else { return };
-        let (done, answer) = tokio::sync::oneshot::channel();
-        // Errors say that the run has ended meanwhile, which is what was asked for.
-        let _ = mailbox.send(Command::Cancel { reason: "the engine is shutting down".into(), done }).await;
-        let _ = answer.await;
-        mailbox.closed().await;
+        match Handle::try_current() {
+            // An error says that the runtime is going down as well.
+            Ok(runtime) => drop(runtime.spawn_blocking(move || observers.flush(at_most)).await),
+            Err(_) => observers.flush(at_most),
+        }
     }
 
     /// A run that is ready to be driven, and the handle on it.
@@ -144,16 +136,17 @@ impl Engine {
         let unknown = || StartError::UnknownWorkflow { workflow: W::TABLE.name() };
         let host = Arc::clone(self.inner.hosts.get(&TypeId::of::<W>()).ok_or_else(unknown)?);
         let index = *host.table().by_type.get(&S::TYPE.type_id()).ok_or_else(unknown)?;
-        let slot = self.take_slot().await;
-        if self.inner.shut_down.load(std::sync::atomic::Ordering::SeqCst) {
-            return Err(StartError::ShutDown);
-        }
         let shared = Arc::new(self.shared(&host, options)?);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let registered = self.register(&shared.id, &sender)?;
+        let slot = self.take_slot().await;
+        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
+        if self.inner.shut_down.load(Ordering::SeqCst) {
+            return Err(StartError::ShutDown);
+        }
         let handle = RunHandle::new(Arc::clone(&shared), sender);
         let run = Run::new(shared, host, self.inner.limits, mailbox, slot);
-        Ok((drive(run, AnyEvent::new(event), index, registered), handle))
+        Ok((run.drive(AnyEvent::new(event), index, registered), handle))
     }
 
     async fn take_slot(&self) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
@@ -165,15 +158,17 @@ impl Engine {
 
     fn shared(&self, host: &Arc<dyn Host>, options: RunOptions) -> Result<RunShared, StartError> {
         let private_thread = options.thread.is_none();
+        let configs = self.inner.resolve_configs(host, &options)?;
+        let id = options.id.unwrap_or_else(RunId::generate);
         Ok(RunShared {
-            configs: self.inner.resolve_configs(host, &options)?,
-            id: options.id.unwrap_or_else(RunId::generate),
+            configs,
+            display: self.display(&id, &host.table().name),
+            id,
             thread: options.thread.unwrap_or_else(ThreadId::generate),
             private_thread,
             table: Arc::clone(host.table()),
-            contexts: Arc::clone(&self.inner.contexts),
+            contexts: Arc::new(RunContexts::new(Arc::clone(&self.inner.contexts))),
             context_used: AtomicBool::new(false),
-            display: DisplayHub::new(self.inner.display_capacity),
             observers: self.inner.observers.clone(),
             metadata: options.metadata,
             status: watch::Sender::new(RunStatus::Running),
@@ -181,20 +176,37 @@ impl Engine {
         })
     }
 
+    /// The display of a run; what is shown is told to the observers too, if there are any.
+    fn display(&self, run: &RunId, workflow: &Arc<str>) -> DisplayHub {
+        let hub = DisplayHub::new(self.inner.display_capacity);
+        if self.inner.observers.is_empty() {
+            return hub;
+        }
+        let (observers, run, workflow) = (self.inner.observers.clone(), run.clone(), Arc::clone(workflow));
+        hub.heard_by(move |item| {
+            let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
+            observers.tell(&Observation { run, workflow, at: SystemTime::now(), what });
+        })
+    }
+
     fn register(&self, id: &RunId, sender: &mpsc::Sender<Command>) -> Result<Registered, StartError> {
         match self.inner.running.entry(id.clone()) {
             Entry::Occupied(_) => Err(StartError::DuplicateRun { run: id.clone() }),
             Entry::Vacant(vacant) => {
-                vacant.insert(sender.downgrade());
+                vacant.insert(sender.clone());
                 Ok(Registered { engine: Arc::clone(&self.inner), id: id.clone() })
             }
         }
     }
 }
 
-async fn drive(run: Run, start: AnyEvent, index: EventIndex, registered: Registered) {
-    run.drive(start, index).await;
-    drop(registered);
+/// Cancels a run, or the wait of one that was not started yet, and waits until it is over.
+async fn cancel(mailbox: mpsc::Sender<Command>) {
+    let (done, _) = oneshot::channel();
+    let reason = "the engine is shutting down".into();
+    // An error says that the run has ended meanwhile, which is what was asked for.
+    let _ = mailbox.send(Command::Cancel { reason, done }).await;
+    mailbox.closed().await;
 }
 
 impl Inner {

@@ -120,7 +120,8 @@ pub enum Observed {
         /// How.
         status: RunStatus,
     },
-    /// The observer was too slow: this many observations were left out at this point.
+    /// The observer was too slow: this many observations, of this run or others, were left out before this
+    /// point.
     Missed {
         /// How many.
         count: u64,

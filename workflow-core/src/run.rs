@@ -33,7 +33,7 @@ pub(crate) use drive::Run;
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, MAILBOX};
 pub(crate) use host::{Host, Hosted};
-pub(crate) use shared::RunShared;
+pub(crate) use shared::{RunContexts, RunShared};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

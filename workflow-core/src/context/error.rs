@@ -58,6 +58,9 @@ pub enum ContextError {
         /// The key of the value.
         key: Arc<str>,
     },
+    /// The run has ended: its steps are being stopped and keep nothing any more.
+    #[error("the run has ended, and its context with it")]
+    RunEnded,
     /// The store cannot do its work now; whether the call took effect is unknown.
     #[error("the context store is unavailable")]
     Unavailable {

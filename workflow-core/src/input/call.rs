@@ -51,6 +51,9 @@ impl Drop for StepCall {
         if let Some(display) = self.display.take() {
             display.retract();
         }
+        if let Some(buffer) = self.emitted.get() {
+            buffer.close_into(&mut Emitted::default());
+        }
     }
 }
 

@@ -44,13 +44,17 @@ impl Observers {
 
     /// Waits until every observer has seen what was told before this call, or the time is up. Blocks.
     pub(crate) fn flush(&self, at_most: Duration) {
-        let until = Instant::now() + at_most;
+        let now = Instant::now();
+        let until = now.checked_add(at_most).unwrap_or(now + FOREVER);
         let replies: Vec<Receiver<()>> = self.queues.iter().map(|queue| queue.mark(until)).collect();
         for reply in replies {
             let _ = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
         }
     }
 }
+
+/// Longer than anybody waits, and still a time that a clock can show.
+const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 enum Message {
     Observation(Box<Observation>),
@@ -59,18 +63,20 @@ enum Message {
 
 struct Queue {
     sender: SyncSender<Message>,
-    missed: AtomicU64,
+    missed: Arc<AtomicU64>,
 }
 
 impl Queue {
     fn start(observer: Arc<dyn Observer>) -> Self {
         let (sender, receiver) = sync_channel(QUEUE);
+        let missed = Arc::<AtomicU64>::default();
+        let serving = Serving { observer, missed: Arc::clone(&missed), last: None };
         // A thread that cannot be started leaves the queue without a receiver: the observer sees nothing,
         // and no run is harmed.
         let _ = std::thread::Builder::new()
             .name("workflow-observer".into())
-            .spawn(move || serve(&*observer, &receiver));
-        Self { sender, missed: AtomicU64::new(0) }
+            .spawn(move || serving.serve(&receiver));
+        Self { sender, missed }
     }
 
     fn push(&self, observation: Observation) {
@@ -109,15 +115,39 @@ impl fmt::Debug for Queue {
     }
 }
 
-fn serve(observer: &dyn Observer, receiver: &Receiver<Message>) {
-    for message in receiver {
-        match message {
-            Message::Observation(observation) => {
-                let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(&observation)));
+/// An observer, and what its thread knows.
+struct Serving {
+    observer: Arc<dyn Observer>,
+    missed: Arc<AtomicU64>,
+    last: Option<Box<Observation>>,
+}
+
+impl Serving {
+    fn serve(mut self, receiver: &Receiver<Message>) {
+        for message in receiver {
+            match message {
+                Message::Observation(observation) => {
+                    self.tell(&observation);
+                    self.last = Some(observation);
+                }
+                Message::Mark(sender) => {
+                    self.tell_missed();
+                    let _ = sender.try_send(());
+                }
             }
-            Message::Mark(sender) => {
-                let _ = sender.try_send(());
-            }
+        }
+        self.tell_missed();
+    }
+
+    fn tell(&self, observation: &Observation) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.observer.observe(observation)));
+    }
+
+    /// What was left out last, when nothing came after it that could have told of it.
+    fn tell_missed(&self) {
+        let count = self.missed.swap(0, Ordering::Relaxed);
+        if let Some(last) = self.last.as_ref().filter(|_| count > 0) {
+            self.tell(&Observation { what: Observed::Missed { count }, ..(**last).clone() });
         }
     }
 }

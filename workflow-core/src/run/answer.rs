@@ -24,23 +24,25 @@ impl Run {
         if !self.droppable.is_empty() {
             self.droppable.remove(&execution);
         }
-        let Some(step) = self.trace.step_of(execution) else { return };
+        // What was dropped while its result waited here has nothing to say any more.
+        let Some(step) = self.trace.running_step(execution) else { return };
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
             Ok((emitted, emissions))
         });
         match emissions {
             Ok((emitted, emissions)) => {
+                self.trace.returned(execution, self.clock.now);
                 self.committing = Some((execution, emitted));
-                self.note_success(execution, step);
                 self.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
             }
             Err(error) => self.failed(execution, step, error),
         }
     }
 
-    fn note_success(&mut self, execution: ExecutionId, step: StepIndex) {
-        self.trace.succeeded(execution, self.clock.now);
+    /// An execution's batch is accepted.
+    pub(super) fn note_success(&mut self, execution: ExecutionId) {
+        let Some(step) = self.trace.succeeded(execution) else { return };
         let name = &self.host.table().step(step).name;
         self.shared.tell(|| Observed::ExecutionSucceeded {
             execution,
@@ -59,7 +61,9 @@ impl Run {
             error: error.to_string(),
             took: self.trace.took(execution),
         });
-        self.failures.insert(execution, error);
+        if !self.host.table().step(step).policy.continue_on_error {
+            self.failures.insert(execution, error);
+        }
         self.scheduler.apply(Fact::ExecutionFailed { execution });
     }
 

@@ -22,10 +22,10 @@ use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Explanation;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::observe::{Observed, run_span};
 use crate::output::Emitted;
-use crate::scheduler::{CandidateId, Fact, Scheduler, SchedulerLimits};
+use crate::scheduler::{Action, CandidateId, Fact, Scheduler, SchedulerLimits};
 use crate::table::{EventIndex, StepIndex};
 
 /// How many actions, facts and commands one poll handles before it yields to other tasks.
@@ -49,16 +49,26 @@ pub(crate) struct Run {
     pub(super) receiving: VecDeque<Received>,
     /// What executions failed with, until the run or a gather needs it.
     pub(super) failures: HashMap<ExecutionId, StepError>,
-    pub(super) precondition_failure: Option<(StepIndex, StepError)>,
-    pub(super) asked: HashMap<CandidateId, (StepIndex, crate::id::Seq)>,
+    pub(super) precondition_failures: HashMap<CandidateId, (StepIndex, StepError)>,
+    pub(super) asked: HashMap<CandidateId, Asked>,
     pub(super) cancel_reason: Arc<str>,
     pub(super) limits: SchedulerLimits,
     pub(super) span: Span,
     pub(super) clock: RunClock,
     mailbox: mpsc::Receiver<Command>,
-    mailbox_closed: bool,
+    /// An action that waits until the run has its place among the engine's running ones.
+    held: Option<Action>,
     slots: Option<Arc<Semaphore>>,
     slot: Option<OwnedSemaphorePermit>,
+}
+
+/// A precondition that is being asked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) step: StepIndex,
+    pub(super) scope: ScopeId,
+    pub(super) trigger: Seq,
+    pub(super) dropped: Arc<Dropped>,
 }
 
 /// Something from outside, and who wants to know that it was taken.
@@ -119,21 +129,21 @@ impl Run {
             committing: None,
             receiving: VecDeque::new(),
             failures: HashMap::new(),
-            precondition_failure: None,
+            precondition_failures: HashMap::new(),
             asked: HashMap::new(),
             cancel_reason: "cancelled".into(),
             limits,
             clock: RunClock::start(),
             mailbox,
-            mailbox_closed: false,
+            held: None,
             slots,
             slot,
         }
     }
 
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
-    /// the run as abandoned.
-    pub(crate) async fn drive(mut self, start: AnyEvent, index: EventIndex) {
+    /// the run as abandoned. What is registered is dropped before anybody is told of the end.
+    pub(crate) async fn drive<R: Send>(mut self, start: AnyEvent, index: EventIndex, registered: R) {
         self.shared.tell(|| Observed::RunStarted);
         self.receiving.push_back(Received { event: start, done: None });
         self.scheduler.apply(Fact::EventReceived { event: index });
@@ -146,6 +156,8 @@ impl Run {
         }
         self.finish();
         self.shared.clear_contexts().await;
+        self.slot = None;
+        drop(registered);
     }
 
     /// Handles what there is to handle: `true` at the end of the run, `false` when a waiting run has to
@@ -154,10 +166,14 @@ impl Run {
         self.clock.tick();
         self.poll_mailbox(cx);
         for _ in 0..SLICE {
-            if self.wants_slot() {
-                return Poll::Ready(false);
+            if self.scheduler.end().is_some() {
+                self.held = None;
             }
-            if let Some(action) = self.scheduler.next_action() {
+            if let Some(action) = self.held.take().or_else(|| self.scheduler.next_action()) {
+                if self.wants_slot(&action) {
+                    self.held = Some(action);
+                    return Poll::Ready(false);
+                }
                 self.perform(action, cx);
             } else if self.scheduler.end().is_some() {
                 return Poll::Ready(true);
@@ -185,15 +201,15 @@ impl Run {
     }
 
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.mailbox_closed {
-            return false;
-        }
-        match self.mailbox.poll_recv(cx) {
-            Poll::Ready(Some(command)) => self.obey(command),
-            Poll::Ready(None) => self.mailbox_closed = true,
-            Poll::Pending => return false,
-        }
+        let Poll::Ready(Some(command)) = self.mailbox.poll_recv(cx) else { return false };
+        self.obey(command);
         true
+    }
+
+    /// Whoever still asks is told how the run ended.
+    pub(super) fn close_mailbox(&mut self) {
+        self.mailbox.close();
+        while self.mailbox.try_recv().is_ok() {}
     }
 
     /// A waiting run gives its place among the engine's running ones to another.
@@ -203,9 +219,10 @@ impl Run {
         self.shared.tell(|| Observed::RunWaiting);
     }
 
-    fn wants_slot(&self) -> bool {
-        let is_running = self.shared.status() == RunStatus::Running && self.scheduler.end().is_none();
-        is_running && self.slot.is_none() && self.slots.is_some()
+    /// Steps and preconditions run only while the run has its place; what enters the log needs none.
+    fn wants_slot(&self, action: &Action) -> bool {
+        let runs = matches!(action, Action::StartExecution { .. } | Action::AskPrecondition { .. });
+        runs && self.slot.is_none() && self.slots.is_some()
     }
 
     /// Waits for a place and obeys the run's handles meanwhile: a cancel needs no place.
@@ -252,6 +269,6 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        finish::abandon(&self.shared);
+        finish::announce(&self.shared);
     }
 }

@@ -10,12 +10,13 @@ use crate::error::{RunError, SendError, SharedError};
 use crate::event::AnyEvent;
 use crate::id::ExecutionId;
 use crate::observe::Observed;
-use crate::scheduler::{End, Scheduler};
+use crate::scheduler::{CandidateId, End, Scheduler};
 use crate::table::StepIndex;
 
 /// What is kept of an ended run.
 #[derive(Debug)]
 pub(crate) struct Finished {
+    pub(super) status: RunStatus,
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// Nothing for a run whose task is gone.
     pub(crate) kept: Option<Kept>,
@@ -33,28 +34,28 @@ impl From<&End> for RunStatus {
 }
 
 impl Run {
-    /// Refuses what is left, drops what runs, and tells everyone.
+    /// Refuses what is left, drops what runs, and keeps what people may ask for.
     pub(super) fn finish(&mut self) {
         let Some(end) = self.scheduler.end().cloned() else { return };
         let status = RunStatus::from(&end);
+        self.close_mailbox();
         self.refuse_what_is_left(status);
         // Closed before executions are dropped: what they showed stands (S28).
         self.shared.display.close(status);
         self.drop_what_runs();
+        self.shared.contexts.close();
         let outcome = self.outcome(&end);
-        let finished = Finished { outcome, kept: Some(self.keep(status)) };
         // Only this task finishes the run.
+        let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
         let _ = self.shared.finished.set(finished);
-        self.shared.tell(|| Observed::RunEnded { status });
-        self.shared.status.send_replace(status);
     }
 
     fn refuse_what_is_left(&mut self, status: RunStatus) {
+        self.refuse_actions();
         while let Some(arrived) = self.arrived.pop_front() {
             self.arrive(arrived);
             self.refuse_actions();
         }
-        self.refuse_actions();
         for received in self.receiving.drain(..) {
             if let Some(done) = received.done {
                 let _ = done.send(Err(SendError::Ended { run: self.shared.id.clone(), status }));
@@ -65,6 +66,10 @@ impl Run {
     fn refuse_actions(&mut self) {
         while let Some(action) = self.scheduler.next_action() {
             self.perform(action, &mut std::task::Context::from_waker(std::task::Waker::noop()));
+        }
+        // A batch that was on its way to the log when the run ended.
+        if let Some((execution, _)) = self.committing {
+            self.refuse_commit(execution);
         }
     }
 
@@ -82,7 +87,7 @@ impl Run {
                 return stop.ok_or(RunError::Abandoned);
             }
             End::Failed(executions) => self.failure(executions),
-            End::PreconditionFailed(_) => self.precondition_error(),
+            End::PreconditionFailed(candidate) => self.precondition_error(*candidate),
             End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
             End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
             End::LogFull => RunError::LogFull { limit: self.limits.events },
@@ -106,8 +111,9 @@ impl Run {
         RunError::StepFailed { step, execution, class: error.class(), source: SharedError::of(error) }
     }
 
-    fn precondition_error(&mut self) -> RunError {
-        let Some((step, error)) = self.precondition_failure.take() else { return RunError::Abandoned };
+    fn precondition_error(&mut self, candidate: CandidateId) -> RunError {
+        let failure = self.precondition_failures.remove(&candidate);
+        let Some((step, error)) = failure else { return RunError::Abandoned };
         let precondition = &self.host.table().step(step).precondition;
         let name = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
         RunError::PreconditionFailed {
@@ -137,15 +143,14 @@ impl Run {
     }
 }
 
-/// Ends a run whose task is gone before the run ended.
-pub(super) fn abandon(run: &RunShared) {
-    if run.finished.get().is_some() {
-        return;
-    }
-    let status = RunStatus::Cancelled;
+/// Tells everyone of the end, when the run's task is done with it: of how the run finished, or that the task
+/// is gone before it did.
+pub(super) fn announce(run: &RunShared) {
+    let abandoned =
+        || Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None };
+    let status = run.finished.get_or_init(abandoned).status;
     run.display.close(status);
-    let finished = Finished { outcome: Err(RunError::Abandoned), kept: None };
-    let _ = run.finished.set(finished);
+    run.contexts.close();
     run.tell(|| Observed::RunEnded { status });
     run.status.send_replace(status);
 }

@@ -29,7 +29,7 @@ pub(super) type StepResult = Result<Emitted, StepError>;
 pub(super) enum InFlight {
     Execution(ExecutionId, GuardedStep, Arc<Dropped>),
     Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
-    Check(CandidateId, Guarded<bool>),
+    Check(CandidateId, Guarded<bool>, Arc<Dropped>),
 }
 
 /// What came of it.
@@ -45,14 +45,16 @@ impl Future for InFlight {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
         match &mut *self {
-            Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) if dropped.is_told(cx) => {
+            Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) | Self::Check(_, _, dropped)
+                if dropped.is_told(cx) =>
+            {
                 Poll::Ready(Arrived::Dropped)
             }
             Self::Execution(id, step, _) => {
                 Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
             }
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
-            Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
+            Self::Check(id, check, _) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use smallvec::SmallVec;
 
-use super::drive::Run;
+use super::drive::{Asked, Run};
 use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicked};
 use super::log::BranchRecord;
 use crate::error::{Internal, StepError};
@@ -33,7 +33,7 @@ impl Run {
             Action::Append { cause, entries } => self.append(cause, &entries),
             Action::AppendGathered { entry, group } => self.append_gathered(entry, &group),
             Action::DropExecution { execution } => self.drop_execution(execution),
-            Action::FreeScope { scope } => self.log.free(scope, self.host.table()),
+            Action::FreeScope { scope } => self.free(scope),
             Action::RefuseCommit { execution } => self.refuse_commit(execution),
             Action::RefuseReceived => self.refuse_received(),
             Action::Wait => self.wait(),
@@ -115,6 +115,17 @@ impl Run {
         }
     }
 
+    /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
+    fn free(&mut self, scope: ScopeId) {
+        self.log.free(scope, self.host.table());
+        self.asked.retain(|_, asked| {
+            if asked.scope == scope {
+                asked.dropped.tell();
+            }
+            asked.scope != scope
+        });
+    }
+
     /// A precondition gets the step's slots in the order of its own parameters (S18).
     fn ask(
         &mut self,
@@ -129,16 +140,20 @@ impl Run {
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
         let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
         let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope));
-        self.asked.insert(candidate, (step, trigger));
+        let dropped = Arc::<Dropped>::default();
+        let asking = Asked { step, scope, trigger, dropped: Arc::clone(&dropped) };
+        self.asked.insert(candidate, asking);
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
         match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
             Check::Answered(answer) => self.answered(candidate, answer),
-            Check::Pending(check) => self.in_flight.push(InFlight::Check(candidate, Guarded::new(check))),
+            Check::Pending(check) => {
+                self.in_flight.push(InFlight::Check(candidate, Guarded::new(check), dropped));
+            }
         }
     }
 
     pub(super) fn answered(&mut self, candidate: CandidateId, answer: Result<bool, StepError>) {
-        let Some((step, trigger)) = self.asked.remove(&candidate) else { return };
+        let Some(Asked { step, trigger, .. }) = self.asked.remove(&candidate) else { return };
         let row = self.host.table().step(step);
         if let Some(precondition) = &row.precondition {
             self.shared.tell(|| Observed::PreconditionAnswered {
@@ -152,7 +167,7 @@ impl Run {
             Ok(true) => Answer::Yes,
             Ok(false) => Answer::No,
             Err(error) => {
-                self.precondition_failure.get_or_insert((step, error));
+                self.precondition_failures.insert(candidate, (step, error));
                 Answer::Failed
             }
         };
@@ -167,6 +182,7 @@ impl Run {
         };
         debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
         if let Cause::Execution(id) = cause {
+            self.note_success(id);
             self.trace.emitted(id, entries);
             self.note_branches(id, entries);
         }
@@ -217,6 +233,9 @@ impl Run {
 
     fn gathered_branch(&mut self, branch: &BranchSummary) -> Option<GatheredBranch> {
         let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
+        for execution in &branch.failures {
+            self.failures.remove(execution);
+        }
         let event = |seq: Seq| self.log.get(seq).map(|record| record.event.clone());
         let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
         Some(GatheredBranch { scope: branch.scope, item: event(branch.item)?, events, failure })
@@ -228,11 +247,13 @@ impl Run {
         Some(BranchFailure { step: Arc::clone(&self.host.table().step(step).name), error })
     }
 
-    /// S28.
-    fn refuse_commit(&mut self, execution: ExecutionId) {
+    /// S28. A step that returned nothing had nothing to be refused.
+    pub(super) fn refuse_commit(&mut self, execution: ExecutionId) {
         let Some((_, emitted)) = self.committing.take() else { return };
         let events: Vec<&'static str> = emitted.into_events().iter().map(AnyEvent::name).collect();
-        if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
+        if events.is_empty() {
+            self.note_success(execution);
+        } else if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
             let step = Arc::clone(&self.host.table().step(step).name);
             self.shared.tell(|| Observed::CommitRefused { execution, step, events });
         }

@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::{Finished, RunStatus};
 use crate::config::Config;
-use crate::context::{ContextScope, ContextStore, RunContext, ThreadContext};
+use crate::context::{
+    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
+};
 use crate::display::{Display, DisplayHub};
 use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
@@ -24,7 +27,7 @@ pub(crate) struct RunShared {
     pub(crate) private_thread: bool,
     pub(crate) table: Arc<DependencyTable>,
     pub(crate) configs: HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>,
-    pub(crate) contexts: Arc<dyn ContextStore>,
+    pub(crate) contexts: Arc<RunContexts>,
     pub(crate) context_used: AtomicBool,
     pub(crate) display: DisplayHub,
     pub(crate) observers: Observers,
@@ -36,12 +39,12 @@ pub(crate) struct RunShared {
 impl RunShared {
     pub(crate) fn run_context(&self) -> RunContext {
         self.context_used.store(true, Ordering::Relaxed);
-        RunContext::new(self.id.clone(), Arc::clone(&self.contexts))
+        RunContext::new(self.id.clone(), Arc::clone(&self.contexts) as _)
     }
 
     pub(crate) fn thread_context(&self) -> ThreadContext {
         self.context_used.store(true, Ordering::Relaxed);
-        ThreadContext::new(self.thread.clone(), Arc::clone(&self.contexts))
+        ThreadContext::new(self.thread.clone(), Arc::clone(&self.contexts) as _)
     }
 
     pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
@@ -79,11 +82,68 @@ impl RunShared {
             return;
         }
         // A store that cannot clear keeps what it has; the run has its outcome already.
-        let _ = self.contexts.clear(&ContextScope::Run(self.id.clone())).await;
+        let _ = self.contexts.store.clear(&ContextScope::Run(self.id.clone())).await;
         if self.private_thread {
-            let _ = self.contexts.clear(&ContextScope::Thread(self.thread.clone())).await;
+            let _ = self.contexts.store.clear(&ContextScope::Thread(self.thread.clone())).await;
         }
     }
+}
+
+/// The context store as one run sees it: closed once the run has ended, so that a step which is still being
+/// stopped cannot write any more.
+pub(crate) struct RunContexts {
+    store: Arc<dyn ContextStore>,
+    closed: AtomicBool,
+}
+
+impl RunContexts {
+    pub(crate) fn new(store: Arc<dyn ContextStore>) -> Self {
+        Self { store, closed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    fn open(&self) -> Result<&dyn ContextStore, ContextError> {
+        if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
+    }
+}
+
+impl ContextStore for RunContexts {
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.get(scope, key))
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.set(scope, key, value))
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.update(scope, key, change))
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        self.open().map_or_else(refused, |store| store.clear(scope))
+    }
+}
+
+fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, ContextError>> {
+    Box::pin(std::future::ready(Err(error)))
 }
 
 impl fmt::Debug for RunShared {

@@ -99,8 +99,23 @@ impl Trace {
         Some(entry)
     }
 
-    pub(super) fn succeeded(&mut self, execution: ExecutionId, now: Instant) {
-        self.end(execution, now, ExecutionOutcome::Succeeded);
+    /// The execution's step, unless it has ended.
+    pub(super) fn running_step(&self, execution: ExecutionId) -> Option<StepIndex> {
+        let entry = self.entry(execution)?;
+        (entry.outcome == ExecutionOutcome::Running).then_some(entry.step)
+    }
+
+    /// The step returned; whether its batch is accepted is not known yet.
+    pub(super) fn returned(&mut self, execution: ExecutionId, now: Instant) {
+        if let Some(entry) = self.entry_mut(execution) {
+            entry.ended = now;
+        }
+    }
+
+    pub(super) fn succeeded(&mut self, execution: ExecutionId) -> Option<StepIndex> {
+        let entry = self.entry_mut(execution)?;
+        entry.outcome = ExecutionOutcome::Succeeded;
+        Some(entry.step)
     }
 
     pub(super) fn failed(&mut self, execution: ExecutionId, now: Instant, error: &StepError) {
@@ -109,11 +124,9 @@ impl Trace {
     }
 
     pub(super) fn dropped(&mut self, execution: ExecutionId, now: Instant) -> Option<StepIndex> {
-        let is_running = self.entry(execution)?.outcome == ExecutionOutcome::Running;
-        is_running
-            .then(|| self.end(execution, now, ExecutionOutcome::Dropped))
-            .flatten()
-            .map(|entry| entry.step)
+        let step = self.running_step(execution)?;
+        self.end(execution, now, ExecutionOutcome::Dropped);
+        Some(step)
     }
 
     pub(super) fn refused(

@@ -10,6 +10,7 @@ mod cost;
 mod display;
 mod draw;
 mod ending;
+mod endings_in_detail;
 mod engine;
 mod events;
 mod explain;
