@@ -279,6 +279,8 @@ pub struct Scheduler {
     candidates: HashMap<CandidateId, Candidate>,
     executions: Vec<Execution>,
     running: usize,
+    /// Those of the running executions that can be dropped with their branches.
+    running_in_branches: BTreeSet<ExecutionId>,
     waiting: usize,
     totals: Vec<StepTotals>,
     requests: BTreeMap<Seq, append::OpenRequest>,
@@ -318,6 +320,7 @@ impl Scheduler {
             candidates: HashMap::new(),
             executions: Vec::new(),
             running: 0,
+            running_in_branches: BTreeSet::new(),
             waiting: 0,
             requests: BTreeMap::new(),
             settling: BTreeSet::new(),
@@ -420,6 +423,16 @@ impl Scheduler {
     /// How many events came after a fixed list of the step was full (S17).
     pub fn surplus_of(&self, step: StepIndex) -> u64 {
         self.totals[step.get()].surplus
+    }
+
+    /// Whether the execution was started and has neither ended nor been dropped.
+    pub(crate) fn is_running(&self, execution: ExecutionId) -> bool {
+        self.execution_at(execution).is_some_and(Execution::is_running)
+    }
+
+    /// The scope of a candidate whose precondition's answer is still wanted.
+    pub(crate) fn scope_of(&self, candidate: CandidateId) -> Option<ScopeId> {
+        self.candidates.get(&candidate).map(|candidate| candidate.scope)
     }
 
     /// The requests that are still open, oldest first: position and type.

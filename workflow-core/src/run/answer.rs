@@ -16,7 +16,7 @@ impl Run {
         match arrived {
             Arrived::Execution(execution, result) => self.executed(execution, result),
             Arrived::Check(candidate, answer) => self.answered(candidate, answer),
-            Arrived::Dropped => {}
+            Arrived::Dropped => self.dropping -= 1,
         }
     }
 
@@ -25,7 +25,10 @@ impl Run {
             self.droppable.remove(&execution);
         }
         // What was dropped while its result waited here has nothing to say any more.
-        let Some(step) = self.trace.running_step(execution) else { return };
+        if !self.scheduler.is_running(execution) {
+            return;
+        }
+        let Some(step) = self.trace.step_of(execution) else { return };
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
             Ok((emitted, emissions))

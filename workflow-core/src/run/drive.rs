@@ -1,7 +1,7 @@
 //! The run's task: performs what the scheduler asks for and feeds facts back, in slices that yield to other
 //! tasks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -41,6 +41,8 @@ pub(crate) struct Run {
     pub(super) in_flight: FuturesUnordered<InFlight>,
     /// How to drop what is in flight, by execution.
     pub(super) droppable: HashMap<ExecutionId, Arc<Dropped>>,
+    /// How many of those in flight were told that they are dropped and are still there.
+    pub(super) dropping: usize,
     /// What ended while it was being started, oldest first.
     pub(super) arrived: VecDeque<Arrived>,
     /// What the execution that is being committed wants to leave in the log.
@@ -50,7 +52,8 @@ pub(crate) struct Run {
     /// What executions failed with, until the run or a gather needs it.
     pub(super) failures: HashMap<ExecutionId, StepError>,
     pub(super) precondition_failures: HashMap<CandidateId, (StepIndex, StepError)>,
-    pub(super) asked: HashMap<CandidateId, Asked>,
+    /// By scope, so that those of a dropped branch are found.
+    pub(super) asked: BTreeMap<(ScopeId, CandidateId), Asked>,
     pub(super) cancel_reason: Arc<str>,
     pub(super) limits: SchedulerLimits,
     pub(super) span: Span,
@@ -66,9 +69,9 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) step: StepIndex,
-    pub(super) scope: ScopeId,
     pub(super) trigger: Seq,
-    pub(super) dropped: Arc<Dropped>,
+    /// How to drop it; none while it may answer at once.
+    pub(super) dropped: Option<Arc<Dropped>>,
 }
 
 /// Something from outside, and who wants to know that it was taken.
@@ -125,12 +128,13 @@ impl Run {
             trace: Trace::default(),
             in_flight: FuturesUnordered::new(),
             droppable: HashMap::new(),
+            dropping: 0,
             arrived: VecDeque::new(),
             committing: None,
             receiving: VecDeque::new(),
             failures: HashMap::new(),
             precondition_failures: HashMap::new(),
-            asked: HashMap::new(),
+            asked: BTreeMap::new(),
             cancel_reason: "cancelled".into(),
             limits,
             clock: RunClock::start(),
@@ -165,6 +169,10 @@ impl Run {
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.clock.tick();
         self.poll_mailbox(cx);
+        // What waits has its turn in every slice, however much ends while it is being started.
+        if let Some(arrived) = self.poll_in_flight(cx) {
+            self.arrived.push_back(arrived);
+        }
         for _ in 0..SLICE {
             if self.scheduler.end().is_some() {
                 self.held = None;
@@ -186,18 +194,20 @@ impl Run {
     }
 
     fn take_arrived(&mut self, cx: &mut Context<'_>) -> bool {
-        let arrived = match self.arrived.pop_front() {
-            Some(arrived) => arrived,
-            None => match self.in_flight.poll_next_unpin(cx) {
-                Poll::Ready(Some(arrived)) => {
-                    self.clock.tick();
-                    arrived
-                }
-                _ => return false,
-            },
-        };
+        // What was dropped goes first: its futures must not outlive their branches.
+        let first = if self.dropping > 0 { self.poll_in_flight(cx) } else { None };
+        let arrived = first.or_else(|| self.arrived.pop_front()).or_else(|| self.poll_in_flight(cx));
+        let Some(arrived) = arrived else { return false };
         self.arrive(arrived);
         true
+    }
+
+    fn poll_in_flight(&mut self, cx: &mut Context<'_>) -> Option<Arrived> {
+        let Poll::Ready(arrived) = self.in_flight.poll_next_unpin(cx) else { return None };
+        if arrived.is_some() {
+            self.clock.tick();
+        }
+        arrived
     }
 
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {

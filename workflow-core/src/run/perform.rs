@@ -108,6 +108,7 @@ impl Run {
     pub(super) fn drop_execution(&mut self, execution: ExecutionId) {
         if let Some(dropped) = self.droppable.remove(&execution) {
             dropped.tell();
+            self.dropping += 1;
         }
         if let Some(step) = self.trace.dropped(execution, self.clock.now) {
             let step = Arc::clone(&self.host.table().step(step).name);
@@ -118,12 +119,14 @@ impl Run {
     /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
     fn free(&mut self, scope: ScopeId) {
         self.log.free(scope, self.host.table());
-        self.asked.retain(|_, asked| {
-            if asked.scope == scope {
-                asked.dropped.tell();
+        let all = (scope, CandidateId(0))..=(scope, CandidateId(u64::MAX));
+        while let Some((asking, _)) = self.asked.range(all.clone()).next() {
+            let asking = *asking;
+            if let Some(Asked { dropped: Some(dropped), .. }) = self.asked.remove(&asking) {
+                dropped.tell();
+                self.dropping += 1;
             }
-            asked.scope != scope
-        });
+        }
     }
 
     /// A precondition gets the step's slots in the order of its own parameters (S18).
@@ -140,20 +143,23 @@ impl Run {
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
         let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
         let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope));
-        let dropped = Arc::<Dropped>::default();
-        let asking = Asked { step, scope, trigger, dropped: Arc::clone(&dropped) };
-        self.asked.insert(candidate, asking);
+        self.asked.insert((scope, candidate), Asked { step, trigger, dropped: None });
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
         match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
             Check::Answered(answer) => self.answered(candidate, answer),
             Check::Pending(check) => {
+                let dropped = Arc::<Dropped>::default();
+                let asked = Asked { step, trigger, dropped: Some(Arc::clone(&dropped)) };
+                self.asked.insert((scope, candidate), asked);
                 self.in_flight.push(InFlight::Check(candidate, Guarded::new(check), dropped));
             }
         }
     }
 
     pub(super) fn answered(&mut self, candidate: CandidateId, answer: Result<bool, StepError>) {
-        let Some(Asked { step, trigger, .. }) = self.asked.remove(&candidate) else { return };
+        // Without a scope the candidate was dropped, and nobody wants to know any more.
+        let Some(scope) = self.scheduler.scope_of(candidate) else { return };
+        let Some(Asked { step, trigger, .. }) = self.asked.remove(&(scope, candidate)) else { return };
         let row = self.host.table().step(step);
         if let Some(precondition) = &row.precondition {
             self.shared.tell(|| Observed::PreconditionAnswered {

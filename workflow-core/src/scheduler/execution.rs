@@ -39,11 +39,19 @@ impl Execution {
     pub(super) fn new(step: StepIndex, scope: ScopeId, trigger: Seq) -> Self {
         Self { step, scope, trigger, state: ExecutionState::Waiting }
     }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.state == ExecutionState::Running
+    }
 }
 
 impl Scheduler {
     fn execution(&mut self, id: ExecutionId) -> Option<&mut Execution> {
         self.executions.get_mut(usize::try_from(id.0).ok()?.checked_sub(1)?)
+    }
+
+    pub(super) fn execution_at(&self, id: ExecutionId) -> Option<&Execution> {
+        self.executions.get(usize::try_from(id.0).ok()?.checked_sub(1)?)
     }
 
     pub(super) fn schedule(&mut self, id: ExecutionId, binding: Binding) {
@@ -69,6 +77,9 @@ impl Scheduler {
         let (step, scope, trigger) = (execution.step, execution.scope, execution.trigger);
         self.totals[step.get()].running += 1;
         self.running += 1;
+        if scope != ScopeId::ROOT {
+            self.running_in_branches.insert(id);
+        }
         self.actions.push_back(Action::StartExecution { execution: id, step, scope, trigger, binding });
     }
 
@@ -88,14 +99,14 @@ impl Scheduler {
 
     /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
     fn end_execution(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
-        let execution = self.execution(id)?;
-        if execution.state != ExecutionState::Running {
-            return None;
-        }
+        let execution = self.execution(id).filter(|execution| execution.is_running())?;
         execution.state = ExecutionState::Ended;
         let (step, scope) = (execution.step, execution.scope);
         self.totals[step.get()].running -= 1;
         self.running -= 1;
+        if scope != ScopeId::ROOT {
+            self.running_in_branches.remove(&id);
+        }
         Some((step, scope))
     }
 
@@ -145,7 +156,8 @@ impl Scheduler {
         }
     }
 
-    /// Drops every execution, candidate and request of scopes that are being dropped. O(executions so far).
+    /// Drops every execution, candidate and request of scopes that are being dropped. O(what is
+    /// open), however much has ended.
     pub(super) fn drop_work(&mut self, scopes: &HashSet<ScopeId>) {
         self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
         self.requests.retain(|_, request| !scopes.contains(&request.scope));
@@ -182,14 +194,14 @@ impl Scheduler {
     }
 
     fn drop_running(&mut self, scopes: &HashSet<ScopeId>, unstarted: &HashSet<ExecutionId>) {
-        let executions = self.executions.iter_mut().zip(1..);
-        let running = executions.filter(|(execution, _)| execution.state == ExecutionState::Running);
-        for (execution, id) in running.filter(|(execution, _)| scopes.contains(&execution.scope)) {
-            execution.state = ExecutionState::Ended;
-            self.totals[execution.step.get()].running -= 1;
-            self.running -= 1;
-            if !unstarted.contains(&ExecutionId(id)) {
-                self.actions.push_back(Action::DropExecution { execution: ExecutionId(id) });
+        let lies_there = |id: &ExecutionId| {
+            self.execution_at(*id).is_some_and(|execution| scopes.contains(&execution.scope))
+        };
+        let dropped: Vec<ExecutionId> = self.running_in_branches.iter().copied().filter(lies_there).collect();
+        for execution in dropped {
+            self.end_execution(execution);
+            if !unstarted.contains(&execution) {
+                self.actions.push_back(Action::DropExecution { execution });
             }
         }
     }

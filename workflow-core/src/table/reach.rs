@@ -1,33 +1,64 @@
 //! Which events can be emitted in a fan-out's own branch scope, and so which gathers fit it (S48).
 
+use std::collections::BTreeSet;
+
 use super::{DependencyTable, EventIndex, FanOutIndex, FanOutRow, InputRow, StepRow};
 use crate::input::InputKind;
 
+/// What can lie in each kind of scope: the root first, then the branches of each fan-out.
+#[derive(Debug)]
+struct Reach {
+    /// What can be logged in the scope itself.
+    own: Vec<Events>,
+    /// What can be seen there: its own events and those of the scopes it can lie in.
+    seen: Vec<Events>,
+}
+
+type Events = BTreeSet<EventIndex>;
+
 impl DependencyTable {
-    /// Grows what each fan-out's branches can emit, and what each gather takes, until neither grows.
+    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
     pub(super) fn match_gathers(&mut self) {
-        while self.grow_branches() | self.grow_gathers() {}
+        let items = self.fan_outs.iter().map(|fan_out| Events::from([fan_out.item]));
+        let own: Vec<Events> = std::iter::once(self.from_outside()).chain(items).collect();
+        let mut reach = Reach { seen: own.clone(), own };
+        while self.grow_scopes(&mut reach) | self.grow_gathers(&reach) {}
+        for (fan_out, own) in self.fan_outs.iter_mut().zip(reach.own.drain(1..)) {
+            fan_out.own = own.into_iter().collect();
+        }
         for fan_out in 0..self.fan_outs.len() {
             self.note_carried(FanOutIndex::at(fan_out));
         }
     }
 
-    fn grow_branches(&mut self) -> bool {
-        let mut grew = false;
-        for fan_out in 0..self.fan_outs.len() {
-            let own = &self.fan_outs[fan_out].own;
-            let running = self.steps.iter().filter(|step| takes_any(step, own));
-            let emitted = running.flat_map(|step| self.emits_in_its_scope(step));
-            let replies = own.iter().filter_map(|event| self.event(*event).reply);
-            let new: Vec<EventIndex> = emitted.chain(replies).filter(|event| !own.contains(event)).collect();
-            for event in new {
-                if !self.fan_outs[fan_out].own.contains(&event) {
-                    self.fan_outs[fan_out].own.push(event);
-                    grew = true;
-                }
+    /// What the outside sends; what no step emits can come from nowhere else.
+    fn from_outside(&self) -> Events {
+        let emitted: Events = self.steps.iter().flat_map(|step| &step.outputs).map(|row| row.event).collect();
+        let events = (0..self.events.len()).map(EventIndex::at);
+        let is_sent = |event: &EventIndex| {
+            let row = self.event(*event);
+            let alone = !emitted.contains(event) && !row.roles.is_reply() && row.gathers.is_none();
+            row.roles.is_start() || row.roles.is_external() || alone
+        };
+        events.filter(is_sent).collect()
+    }
+
+    fn grow_scopes(&self, reach: &mut Reach) -> bool {
+        let before = reach.size();
+        for scope in 0..reach.own.len() {
+            let running: Vec<&StepRow> = self.steps.iter().filter(|step| reach.runs(step, scope)).collect();
+            let replies = reach.own[scope].iter().filter_map(|event| self.event(*event).reply);
+            let emitted: Vec<EventIndex> =
+                running.iter().flat_map(|step| self.emits_in_its_scope(step)).chain(replies).collect();
+            reach.own[scope].extend(&emitted);
+            reach.seen[scope].extend(&emitted);
+            let opened = running.iter().flat_map(|step| &step.outputs).filter_map(|output| output.fan_out);
+            for fan_out in opened.collect::<Vec<_>>() {
+                let outer = reach.seen[scope].clone();
+                reach.seen[fan_out.get() + 1].extend(outer);
             }
         }
-        grew
+        reach.size() > before
     }
 
     /// A fan-out's items lie in branches below; what says that it is gathered lies in the step's scope.
@@ -38,12 +69,14 @@ impl DependencyTable {
         })
     }
 
-    fn grow_gathers(&mut self) -> bool {
+    fn grow_gathers(&mut self, reach: &Reach) -> bool {
         let fan_outs = &self.fan_outs;
         let gathers = self.steps.iter_mut().flat_map(|step| &mut step.inputs);
         gathers.filter(|input| input.kind == InputKind::Gather).fold(false, |grew, input| {
-            let fitting = fan_outs.iter().filter(|fan_out| fits(input, fan_out));
-            let gathered: Vec<EventIndex> = fitting.map(|fan_out| fan_out.gathered).collect();
+            let fits =
+                |place: usize| input.gathered.is_some_and(|event| reach.own[place + 1].contains(&event));
+            let fitting = fan_outs.iter().enumerate().filter(|(place, _)| fits(*place));
+            let gathered: Vec<EventIndex> = fitting.map(|(_, fan_out)| fan_out.gathered).collect();
             let grows = gathered.len() > input.events.len();
             input.events = gathered;
             grew | grows
@@ -73,8 +106,24 @@ impl DependencyTable {
     }
 }
 
-fn fits(input: &InputRow, fan_out: &FanOutRow) -> bool {
-    input.gathered.is_some_and(|event| fan_out.own.contains(&event))
+impl Reach {
+    fn size(&self) -> usize {
+        self.own.iter().chain(&self.seen).map(BTreeSet::len).sum()
+    }
+
+    /// Whether a step can run in a scope: by an event of its own, and with all it requires in sight. What lies
+    /// in branches below is not. A gather is taken to be supplied: a step that gathers what it emits itself, as
+    /// the walk of a tree does, has to begin somewhere.
+    fn runs(&self, step: &StepRow, scope: usize) -> bool {
+        let is_there =
+            |input: &InputRow, events: &Events| input.events.iter().any(|event| events.contains(event));
+        let waits = |input: &InputRow| {
+            input.kind.takes_events() && input.kind != InputKind::Gather && !input.optional
+        };
+        let mut inputs = step.inputs.iter();
+        inputs.clone().any(|input| is_there(input, &self.own[scope]))
+            && inputs.all(|input| !waits(input) || is_there(input, &self.seen[scope]))
+    }
 }
 
 fn takes_any(step: &StepRow, events: &[EventIndex]) -> bool {

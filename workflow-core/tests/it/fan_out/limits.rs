@@ -1,0 +1,251 @@
+//! What counts per scope: `max_executions`, fixed lists, lists and idempotency; and the stop, which does not
+//! (S17, S19, S28, S45, S46).
+
+use workflow_core::prelude::*;
+use workflow_core::{ExecutionOutcome, RunStatus};
+
+use super::Gates;
+use crate::fixtures::{
+    Alive, Alpha, Begin, Done, Gate, Item, Part, Seen, everyone_else, outcomes_of, report_of, started,
+};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Piece(u32);
+
+/// Each branch makes five parts, of which a step takes two.
+struct AtMostTwo(Seen);
+
+#[workflow]
+impl AtMostTwo {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn make(&self, item: &Item) -> Vec<Part> {
+        (0..5).map(|part| Part(10 * item.0 + part)).collect()
+    }
+
+    #[step(max_executions = 2)]
+    async fn take(&self, part: &Part) -> Piece {
+        Piece(part.0)
+    }
+
+    #[step]
+    async fn end(&self, pieces: &Gather<Piece>) -> Done {
+        self.0.note(format!("{:?}", pieces.ok().map(|piece| piece.0).collect::<Vec<_>>()));
+        Done(0)
+    }
+}
+
+// S19, S46
+#[tokio::test]
+async fn max_executions_counts_per_branch_and_the_report_adds_up() {
+    let seen = Seen::default();
+    let report = report_of(AtMostTwo(seen.clone()), 3).await;
+    assert_eq!(report.executions("take"), 6);
+    assert_eq!(seen.lines(), ["[0, 1, 10, 11, 20, 21]"]);
+}
+
+/// Each branch makes as many parts as its item says; two are wanted.
+struct Pairs(Seen);
+
+#[workflow]
+impl Pairs {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn make(&self, item: &Item) -> Vec<Part> {
+        (0..item.0).map(|part| Part(10 * item.0 + part)).collect()
+    }
+
+    #[step]
+    async fn pair(&self, item: &Item, parts: &FixedList<Part, 2>) -> Piece {
+        self.0.note(format!("{} {:?}", item.0, parts.to_array().map(|part| part.0)));
+        Piece(item.0)
+    }
+
+    #[step]
+    async fn end(&self, pieces: &Gather<Piece>) -> Done {
+        Done(u32::try_from(pieces.ok().count()).unwrap())
+    }
+}
+
+// S17, S46
+#[tokio::test]
+async fn a_fixed_list_counts_per_branch_and_the_report_adds_the_surplus_up() {
+    let seen = Seen::default();
+    let report = report_of(Pairs(seen.clone()), 5).await;
+    assert_eq!(seen.lines(), ["2 [20, 21]", "3 [30, 31]", "4 [40, 41]"]);
+    assert_eq!(report.executions("pair"), 3);
+    let pair = report.steps.iter().find(|step| &*step.step == "pair").unwrap();
+    // One too many in the branch of 3, two in that of 4.
+    assert_eq!(pair.surplus, 3);
+}
+
+/// Notes come from outside and are made in branches as well.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Note(String);
+
+struct Noting {
+    gates: Gates,
+    seen: Seen,
+}
+
+#[workflow]
+impl Noting {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn early(&self, item: &Item) -> Note {
+        self.gates.pass(2 * item.0).await;
+        Note(["a", "A"][item.0 as usize].into())
+    }
+
+    #[step]
+    async fn late(&self, item: &Item) -> (Note, Part) {
+        self.gates.pass(2 * item.0 + 1).await;
+        (Note(["b", "B"][item.0 as usize].into()), Part(item.0))
+    }
+
+    #[step(reruns)]
+    async fn collect(&self, item: &Item, _part: &Part, notes: &List<Note>) {
+        let all: Vec<&str> = notes.iter().map(|note| note.0.as_str()).collect();
+        let (first, last) = (notes.first().unwrap(), notes.last().unwrap());
+        assert_eq!((first.0.as_str(), last.0.as_str(), notes.len()), (all[0], all[all.len() - 1], all.len()));
+        assert!((0..all.len()).all(|at| notes.get(at).unwrap().0 == all[at]));
+        self.seen.note(format!("{} {}", item.0, all.join(" ")));
+    }
+
+    #[step]
+    async fn three(&self, item: &Item, notes: &FixedList<Note, 3>) {
+        self.seen.note(format!(
+            "three {} {}",
+            item.0,
+            notes.to_array().map(|note| note.0.as_str()).join(" ")
+        ));
+    }
+
+    #[step]
+    async fn end(&self, _parts: &Gather<Part>) -> Done {
+        Done(0)
+    }
+}
+
+async fn note_all() -> Vec<String> {
+    let (gates, seen) = (Gates::closed(4), Seen::default());
+    let run = started(Noting { gates: gates.clone(), seen: seen.clone() }, 2).await;
+    everyone_else().await;
+    for (note, place) in [(Some("1"), 0), (Some("2"), 2), (Some("3"), 1), (None, 3)] {
+        if let Some(note) = note {
+            run.send(Note(note.into())).await.unwrap();
+        }
+        gates.open(place);
+        everyone_else().await;
+    }
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    seen.lines()
+}
+
+// S45
+#[tokio::test]
+async fn a_list_in_a_branch_merges_its_own_and_outer_events_in_the_logs_order() {
+    let lines: Vec<String> = note_all().await.into_iter().filter(|line| !line.starts_with("three")).collect();
+    assert_eq!(lines, ["0 1 a 2 3 b", "1 1 2 A 3 B"]);
+}
+
+// S17, S45, S46
+#[tokio::test]
+async fn a_fixed_list_in_a_branch_is_filled_by_the_first_it_sees_of_all_its_scopes() {
+    let lines: Vec<String> = note_all().await.into_iter().filter(|line| line.starts_with("three")).collect();
+    assert_eq!(lines, ["three 0 1 a 2", "three 1 1 2 A"]);
+}
+
+/// A step that any branch has ready with the same outer events and its own item.
+struct Once(Gate, Seen);
+
+#[workflow]
+impl Once {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn hold(&self, item: &Item) -> Part {
+        self.0.pass().await;
+        Part(item.0)
+    }
+
+    #[step(reruns)]
+    async fn first_alpha(&self, item: Option<&Item>, alphas: &FixedList<Alpha, 1>) {
+        let item = item.map(|item| item.0);
+        self.1.note(format!("{item:?} {}", alphas.to_array()[0].0));
+    }
+
+    #[step]
+    async fn end(&self, _parts: &Gather<Part>) -> Done {
+        Done(0)
+    }
+}
+
+// S17, S20, S46
+#[tokio::test]
+async fn a_combination_executes_once_in_each_scope_that_has_something_of_its_own() {
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    let run = started(Once(gate.clone(), seen.clone()), 2).await;
+    everyone_else().await;
+    for number in 1..=3 {
+        run.send(Alpha(number)).await.unwrap();
+    }
+    everyone_else().await;
+    assert_eq!(seen.lines(), ["None 1", "Some(0) 1", "Some(1) 1"]);
+    gate.let_pass(2);
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    assert_eq!(run.report().await.unwrap().executions("first_alpha"), 3);
+}
+
+/// The first branch that finds something ends the run.
+struct Searching {
+    gates: Gates,
+    alive: Alive,
+}
+
+#[workflow]
+impl Searching {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn search(&self, item: &Item) -> Option<Done> {
+        let _alive = self.alive.guard();
+        self.gates.pass(item.0).await;
+        (item.0 != 0).then_some(Done(item.0))
+    }
+}
+
+// S28
+#[tokio::test]
+async fn a_stop_in_a_branch_ends_the_run_and_drops_the_other_branches() {
+    let (gates, alive) = (Gates::closed(3), Alive::default());
+    let run = started(Searching { gates: gates.clone(), alive: alive.clone() }, 3).await;
+    gates.open(0);
+    everyone_else().await;
+    assert_eq!((run.status(), alive.count()), (RunStatus::Running, 2));
+    gates.open(2);
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(alive.count(), 0);
+    let report = run.report().await.unwrap();
+    assert_eq!(report.status, RunStatus::Completed);
+    assert_eq!(outcomes_of(&report, "search")[1], &ExecutionOutcome::Dropped);
+}
