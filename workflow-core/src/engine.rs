@@ -98,6 +98,7 @@ impl Engine {
         event: impl StartEvent,
         options: RunOptions,
     ) -> Result<RunHandle<W>, StartError> {
+        Self::assert_taken::<W, _>(&event);
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (run, handle) = self.prepare(event, options).await?;
         runtime.spawn(run);
@@ -126,13 +127,17 @@ impl Engine {
         }
     }
 
+    /// Does not compile if no step of `W` takes the event, whose type has no name where it is given.
+    fn assert_taken<W: Workflow, S: StartEvent>(_: &S) {
+        const { crate::check::taken_from_outside::<W, S>() };
+    }
+
     /// A run that is ready to be driven, and the handle on it.
     pub(crate) async fn prepare<W: Workflow, S: StartEvent>(
         &self,
         event: S,
         options: RunOptions,
     ) -> Result<(impl Future<Output = ()> + Send + use<W, S>, RunHandle<W>), StartError> {
-        const { crate::check::taken_from_outside::<W, S>() };
         let unknown = || StartError::UnknownWorkflow { workflow: W::TABLE.name() };
         let host = Arc::clone(self.inner.hosts.get(&TypeId::of::<W>()).ok_or_else(unknown)?);
         let index = *host.table().by_type.get(&S::TYPE.type_id()).ok_or_else(unknown)?;

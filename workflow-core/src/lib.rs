@@ -121,9 +121,9 @@ pub use run::{
     RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
 };
 pub use table::{
-    DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, InputDef, InputRow, OutputDef, OutputRow,
-    PreconditionDef, PreconditionSpec, StepDef, StepIndex, StepPolicy, StepRow, StepSpec, TableBuilder,
-    TableSpec, TopicIndex,
+    DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, Forecast, InputDef, InputRow, OutputDef,
+    OutputRow, PreconditionDef, PreconditionSpec, StepDef, StepIndex, StepPolicy, StepRow, StepSpec,
+    TableBuilder, TableSpec, TopicIndex,
 };
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};

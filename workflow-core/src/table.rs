@@ -14,11 +14,14 @@ use crate::input::InputKind;
 mod builder;
 mod compile;
 mod draft;
+mod forecast;
+mod graph;
 mod mask;
 mod reach;
 mod spec;
 
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
+pub use forecast::Forecast;
 pub use spec::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 
 pub(crate) use mask::Mask;
@@ -196,12 +199,12 @@ impl DependencyTable {
     /// # Errors
     /// [`TableError`] with every problem the table has.
     pub fn from_spec(spec: &TableSpec) -> Result<Self, TableError> {
-        draft::TableDraft::from_spec(spec).compile()
+        draft::TableDraft::from_spec(spec).compile(graph::Rigour::Everything)
     }
 
     /// The table for drawing, whatever its problems: who has a mistake to find needs to see it.
     pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
-        draft::TableDraft::from_spec(spec).compile_anyway().0
+        draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Scheduler).0
     }
 
     /// The name of the workflow.

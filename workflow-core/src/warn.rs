@@ -1,19 +1,21 @@
-//! Compile-time warnings (S10): deprecated functions that exist for some kinds of parameter only.
+//! Compile-time warnings (S10): deprecated functions that exist for some kinds of parameter only. Generated
+//! code calls one for each parameter of a step that has neither a precondition nor `reruns`.
 
 use std::marker::PhantomData;
 
 use crate::event::Pattern;
-use crate::input::List;
+use crate::input::{EventInput, List};
 
-/// Asked for each parameter of a step without a precondition; the kinds that may run a step again answer
-/// with a warning.
+/// A parameter of a step. Inherent functions come before those of a trait, so that the kinds of parameter
+/// that may run a step again answer with a warning, and all others with [`Quiet`].
 #[derive(Debug)]
 pub struct Rerun<P>(PhantomData<P>);
 
-impl<T> Rerun<Option<T>> {
+/// Every optional input, whatever it is an option of: an optional list gets this warning and no other.
+impl<T: EventInput> Rerun<Option<T>> {
     /// Warns.
     #[deprecated(
-        note = "an optional input without a precondition may run its step twice, once without and once with the event: add `precondition = …`, or `reruns` if that is meant"
+        note = "an optional input may run its step twice, once without the event and once when it arrives: write `#[step(precondition = …)]` to say when it may run, or `#[step(reruns)]` if that is meant"
     )]
     pub const fn check() {}
 }
@@ -21,7 +23,7 @@ impl<T> Rerun<Option<T>> {
 impl<P: Pattern> Rerun<List<P>> {
     /// Warns.
     #[deprecated(
-        note = "a list input without a precondition runs its step for every arrival: add `precondition = …` that says when the list is complete, or `reruns` if that is meant"
+        note = "a list input runs its step for every arrival, each time with a longer list: write `#[step(precondition = …)]` to say when the list is complete, or `#[step(reruns)]` if that is meant"
     )]
     pub const fn check() {}
 }
@@ -29,12 +31,13 @@ impl<P: Pattern> Rerun<List<P>> {
 impl<P: Pattern> Rerun<&List<P>> {
     /// Warns.
     #[deprecated(
-        note = "a list input without a precondition runs its step for every arrival: add `precondition = …` that says when the list is complete, or `reruns` if that is meant"
+        note = "a list input runs its step for every arrival, each time with a longer list: write `#[step(precondition = …)]` to say when the list is complete, or `#[step(reruns)]` if that is meant"
     )]
     pub const fn check() {}
 }
 
-/// Every other kind of parameter says nothing.
+/// Every other kind of parameter says nothing: a fixed list and a gather fire once, and that a step runs
+/// again when an event that it requires arrives again is what requiring it means.
 pub trait Quiet {
     /// Says nothing.
     fn check() {}

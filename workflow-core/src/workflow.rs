@@ -73,6 +73,7 @@ pub trait Workflow: Sized + Send + Sync + 'static {
         self,
         start: S,
     ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
+        const { crate::check::all(Self::TABLE) };
         const { crate::check::taken_from_outside::<Self, S>() };
         run::run(self, start)
     }

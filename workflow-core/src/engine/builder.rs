@@ -51,7 +51,14 @@ impl Default for EngineBuilder {
 
 impl EngineBuilder {
     /// Hosts a workflow. An engine can host any number of them, each under its own name.
-    pub fn workflow<W: Workflow>(mut self, workflow: W) -> Self {
+    pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
+        // Of a generic workflow the table is known only here.
+        const { crate::check::all(W::TABLE) };
+        self.host(workflow)
+    }
+
+    /// The same for a workflow that has been checked.
+    pub(crate) fn host<W: Workflow>(mut self, workflow: W) -> Self {
         match Hosted::new(workflow) {
             Ok(hosted) => self.hosts.push((TypeId::of::<W>(), Arc::new(hosted))),
             Err(error) => self.problems.push(BuildProblem::Table(error)),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::check::{Mistake, Names, say};
+
 /// Why a dependency table cannot be used: every problem, not just the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,7 +22,9 @@ impl TableError {
 
 impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workflow `{}` has {} mistakes:", self.workflow, self.problems.len())?;
+        let count = self.problems.len();
+        let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+        write!(f, "workflow `{}` has {count} {mistakes}:", self.workflow)?;
         self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
     }
 }
@@ -56,14 +60,8 @@ pub enum TableProblem {
         /// The name.
         event: String,
     },
-    /// A step takes no event, so that nothing can trigger it (S9).
-    #[error("step `{step}` takes no event, so nothing can ever trigger it")]
-    NoEventInput {
-        /// The step.
-        step: String,
-    },
     /// A fixed list of no events.
-    #[error("step `{step}` takes a fixed list of 0 events, which never waits for anything: leave it out")]
+    #[error("{}", say::empty_fixed_list(.step))]
     EmptyFixedList {
         /// The step.
         step: String,
@@ -76,36 +74,151 @@ pub enum TableProblem {
         /// Which limit.
         limit: &'static str,
     },
+    /// A step takes no event, so that nothing can trigger it (S9).
+    #[error("{}", say::no_event_input(.step, .such_as))]
+    NoEventInput {
+        /// The step.
+        step: String,
+        /// An event it could take: the first start event of the table; empty if it has none.
+        such_as: String,
+    },
+    /// A step takes an event that ends the run, so that it would never run (S9).
+    #[error("{}", say::stop_taken(.step, .event))]
+    StopTaken {
+        /// The step.
+        step: String,
+        /// The stop event.
+        event: String,
+    },
+    /// A step takes what it emits and does not say that it is meant to loop (S9).
+    #[error("{}", say::takes_its_own(.step, .event))]
+    TakesItsOwn {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step requires an event that no step emits, that opens no run and that is not sent from outside (S9).
+    #[error("{}", say::nothing_produces(.step, &names(.events), &names(.similar)))]
+    NothingProduces {
+        /// The step.
+        step: String,
+        /// The event, or several of which it requires one.
+        events: Vec<String>,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// A step waits for the reply to a request that no step emits (S9).
+    #[error("{}", say::no_request(.step, .request))]
+    NoRequest {
+        /// The step.
+        step: String,
+        /// The request.
+        request: String,
+    },
+    /// A step can never run, because it waits for a step that waits for it (S9).
+    #[error("{}", say::unreachable(.step, .event, .emitter))]
+    Unreachable {
+        /// The step.
+        step: String,
+        /// What it waits for.
+        event: String,
+        /// Who emits that.
+        emitter: String,
+    },
+    /// A step can never run, because nothing produces any of its inputs, which are all optional (S9).
+    #[error("{}", say::never_triggered(.step))]
+    NeverTriggered {
+        /// The step.
+        step: String,
+    },
     /// A precondition asks for what its step does not have (S9).
-    #[error(
-        "precondition `{precondition}` takes a parameter that is not among the inputs of step `{step}`: give the step the same parameter, or take it out of the precondition"
-    )]
+    #[error("{}", say::precondition_input(.step, .precondition, .parameter, .instead))]
     PreconditionInput {
         /// The step.
         step: String,
         /// The precondition.
         precondition: String,
+        /// The parameter.
+        parameter: String,
+        /// How the step takes the same event; empty if it does not take it at all.
+        instead: String,
     },
     /// A gather that fits no fan-out (S48).
-    #[error(
-        "step `{step}` gathers `{event}`, but no fan-out has it as its item or emits it in its branches' own scope"
-    )]
+    #[error("{}", say::gather_fits_nothing(.step, .event, &names(.items)))]
     GatherFitsNothing {
         /// The step.
         step: String,
         /// What it gathers.
         event: String,
+        /// The items of the fan-outs that there are.
+        items: Vec<String>,
     },
     /// A fan-out whose branches can end neither in a gather nor in a stop (S48).
-    #[error(
-        "step `{step}` fans out `{item}`, but its branches can end neither in a gather nor in a stop: take `Gather<…>` in a step"
-    )]
+    #[error("{}", say::fan_out_never_ends(.step, .item))]
     FanOutNeverEnds {
         /// The step.
         step: String,
         /// The item.
         item: String,
     },
+    /// No step takes a start event (S9).
+    #[error("{}", say::no_start())]
+    NoStart,
+    /// No step that can run emits a stop event (S9).
+    #[error("{}", say::no_stop())]
+    NoStop,
+    /// Steps always trigger each other, and nothing that follows from them ends the run.
+    #[error("{}", say::endless_loop(&names(.steps)))]
+    EndlessLoop {
+        /// The steps, in the order in which they trigger each other.
+        steps: Vec<String>,
+    },
+}
+
+fn names(names: &[String]) -> Names<'_> {
+    names.iter().map(String::as_str).collect()
+}
+
+impl From<Mistake<'_>> for TableProblem {
+    fn from(mistake: Mistake<'_>) -> Self {
+        let own = |name: &str| name.to_owned();
+        match mistake {
+            Mistake::NoEventInput { step, such_as } => {
+                Self::NoEventInput { step: own(step), such_as: own(such_as) }
+            }
+            Mistake::StopTaken { step, event } => Self::StopTaken { step: own(step), event: own(event) },
+            Mistake::EmptyFixedList { step } => Self::EmptyFixedList { step: own(step) },
+            Mistake::TakesItsOwn { step, event } => Self::TakesItsOwn { step: own(step), event: own(event) },
+            Mistake::NothingProduces { step, events, similar } => {
+                Self::NothingProduces { step: own(step), events: events.to_vec(), similar: similar.to_vec() }
+            }
+            Mistake::NoRequest { step, request } => {
+                Self::NoRequest { step: own(step), request: own(request) }
+            }
+            Mistake::Unreachable { step, event, emitter } => {
+                Self::Unreachable { step: own(step), event: own(event), emitter: own(emitter) }
+            }
+            Mistake::NeverTriggered { step } => Self::NeverTriggered { step: own(step) },
+            Mistake::PreconditionInput { step, precondition, parameter, instead } => {
+                Self::PreconditionInput {
+                    step: own(step),
+                    precondition: own(precondition),
+                    parameter: parameter.to_string(),
+                    instead: instead.to_string(),
+                }
+            }
+            Mistake::GatherFitsNothing { step, event, items } => {
+                Self::GatherFitsNothing { step: own(step), event: own(event), items: items.to_vec() }
+            }
+            Mistake::FanOutNeverEnds { step, item } => {
+                Self::FanOutNeverEnds { step: own(step), item: own(item) }
+            }
+            Mistake::NoStart => Self::NoStart,
+            Mistake::NoStop => Self::NoStop,
+            Mistake::EndlessLoop { steps } => Self::EndlessLoop { steps: steps.to_vec() },
+        }
+    }
 }
 
 fn of_types(types: &[String; 2]) -> String {

@@ -82,7 +82,6 @@ impl InputSpec {
     }
 
     pub(crate) const fn fixed<P: Pattern>(count: usize) -> Self {
-        assert!(count > 0, "a `FixedList` of 0 events never waits for anything: leave the parameter out");
         assert!(count <= 1 << 20, "a `FixedList` holds at most 1,048,576 events");
         #[expect(clippy::cast_possible_truncation, reason = "bounded just above")]
         Self::of(InputKind::Fixed(count as u32), P::EVENTS)

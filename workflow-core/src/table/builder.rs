@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
+use super::graph::Rigour;
 use super::{DependencyTable, StepPolicy};
 use crate::error::{TableError, TableProblem};
 use crate::event::Roles;
@@ -211,15 +212,45 @@ impl TableBuilder {
         self
     }
 
-    /// Compiles the table.
+    /// Compiles the table, with the same checks as the compiler makes of a workflow's signatures.
     ///
     /// # Errors
     /// [`TableError`] with every problem the table has, unknown event names among them.
     pub fn build(self) -> Result<DependencyTable, TableError> {
+        self.compile(Rigour::Everything)
+    }
+
+    /// Compiles the table with no more checks than the scheduler needs: that names are known and unique,
+    /// limits are not 0, every step takes an event, preconditions take what their steps take, gathers fit a
+    /// fan-out and fan-outs end.
+    ///
+    /// Runs of such a table can be impossible to begin or to complete, loop for ever, and have steps that
+    /// never run. That is of use to test or to explore the [`scheduler`](crate::scheduler), and for a table
+    /// that is still being put together.
+    ///
+    /// ```
+    /// use workflow_core::{DependencyTable, EventDef, InputDef, Roles, StepDef, TableProblem};
+    ///
+    /// let unfinished = || {
+    ///     DependencyTable::builder("greeter")
+    ///         .event(EventDef::new("Greet", Roles::NONE.start()))
+    ///         .step(StepDef::new("greet").input(InputDef::one("Greet")))
+    /// };
+    /// assert_eq!(unfinished().build().unwrap_err().problems, [TableProblem::NoStop]);
+    /// assert!(unfinished().build_unchecked().is_ok());
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableError`] with every problem of these that the table has.
+    pub fn build_unchecked(self) -> Result<DependencyTable, TableError> {
+        self.compile(Rigour::Scheduler)
+    }
+
+    fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {
         let mut names = Names { builder: &self, problems: Vec::new() };
         let draft = names.draft();
         match names.problems {
-            problems if problems.is_empty() => draft.compile(),
+            problems if problems.is_empty() => draft.compile(rigour),
             problems => Err(TableError::new(&self.name, problems)),
         }
     }

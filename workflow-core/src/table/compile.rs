@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
+use super::graph::Rigour;
 use super::{
     Condition, DependencyTable, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, OutputRow,
     PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
@@ -12,24 +13,24 @@ use crate::event::Roles;
 use crate::input::InputKind;
 
 impl TableDraft {
-    pub(super) fn compile(self) -> Result<DependencyTable, TableError> {
+    pub(super) fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {
         let workflow = Arc::clone(&self.name);
-        match self.compile_anyway() {
+        match self.compile_anyway(rigour) {
             (table, problems) if problems.is_empty() => Ok(table),
             (_, problems) => Err(TableError::new(&workflow, problems)),
         }
     }
 
     /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
-    pub(super) fn compile_anyway(self) -> (DependencyTable, Vec<TableProblem>) {
+    pub(super) fn compile_anyway(self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
         compiler.check_names(&self);
+        compiler.problems.extend(self.graph_problems(rigour));
         for step in &self.steps {
             compiler.step(step);
         }
         compiler.table.match_gathers();
         compiler.index_inputs();
-        compiler.check_fan_outs();
         (compiler.table, compiler.problems)
     }
 }
@@ -81,7 +82,7 @@ impl Compiler {
             description: Arc::clone(&step.description),
             inputs: step.inputs.iter().map(input_row).collect(),
             outputs: step.outputs.iter().map(|output| self.output(index, &step.name, output)).collect(),
-            precondition: step.precondition.as_ref().and_then(|row| self.precondition(step, row)),
+            precondition: step.precondition.as_ref().and_then(|row| precondition_row(step, row)),
             policy: step.policy,
             required: Mask::default(),
             may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
@@ -92,12 +93,6 @@ impl Compiler {
 
     fn check_step(&mut self, step: &StepDraft) {
         let name = || step.name.to_string();
-        if !step.inputs.iter().any(|input| input.kind.takes_events()) {
-            self.problems.push(TableProblem::NoEventInput { step: name() });
-        }
-        if step.inputs.iter().any(|input| input.kind == InputKind::Fixed(0)) {
-            self.problems.push(TableProblem::EmptyFixedList { step: name() });
-        }
         for (limit, value) in
             [("max_executions", step.policy.max_executions), ("concurrency", step.policy.concurrency)]
         {
@@ -122,20 +117,6 @@ impl Compiler {
         self.table.events.push(EventRow { gathers: Some(index), ..event_row(&draft) });
         self.table.fan_outs.push(FanOutRow { step, item, gathered, carried: Vec::new(), own: vec![item] });
         index
-    }
-
-    fn precondition(&mut self, step: &StepDraft, row: &PreconditionDraft) -> Option<PreconditionRow> {
-        let slots = row.inputs.iter().map(|input| {
-            let slot = || step.inputs.iter().position(|of_step| fills(of_step, input)).map(Some);
-            if input.kind.takes_events() { slot() } else { Some(None) }
-        });
-        let slots: Option<Vec<Option<usize>>> = slots.collect();
-        if slots.is_none() {
-            let (step, precondition) = (step.name.to_string(), row.name.to_string());
-            self.problems.push(TableProblem::PreconditionInput { step, precondition });
-        }
-        let configs = row.inputs.iter().filter_map(|input| input.config).collect();
-        Some(PreconditionRow { name: Arc::clone(&row.name), slots: slots?, configs })
     }
 
     /// Gives every event input its topic, its condition and its place among the takers.
@@ -209,24 +190,17 @@ impl Compiler {
         self.table.conditions += 1;
         condition
     }
+}
 
-    fn check_fan_outs(&mut self) {
-        for step in &self.table.steps {
-            let unmatched =
-                step.inputs.iter().filter(|input| input.kind == InputKind::Gather && input.events.is_empty());
-            for input in unmatched {
-                let event =
-                    input.gathered.map_or_else(String::new, |event| self.table.event(event).name.to_string());
-                self.problems.push(TableProblem::GatherFitsNothing { step: step.name.to_string(), event });
-            }
-        }
-        for fan_out in self.table.fan_outs.iter().filter(|fan_out| !self.table.can_end(fan_out)) {
-            self.problems.push(TableProblem::FanOutNeverEnds {
-                step: self.table.step(fan_out.step).name.to_string(),
-                item: self.table.event(fan_out.item).name.to_string(),
-            });
-        }
-    }
+fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> Option<PreconditionRow> {
+    let slots = row.inputs.iter().map(|input| {
+        let slot = || step.inputs.iter().position(|of_step| fills(of_step, input)).map(Some);
+        if input.kind.takes_events() { slot() } else { Some(None) }
+    });
+    // What no slot fills is reported with the graph.
+    let slots: Option<Vec<Option<usize>>> = slots.collect();
+    let configs = row.inputs.iter().filter_map(|input| input.config).collect();
+    Some(PreconditionRow { name: Arc::clone(&row.name), slots: slots?, configs })
 }
 
 /// Whether a step's input fills a precondition's: the same events in the same way, and there whenever the

@@ -96,14 +96,6 @@ impl DependencyTable {
         }
         self.fan_outs[index.get()].carried = carried;
     }
-
-    /// Whether a fan-out's branches can end in a gather or a stop.
-    pub(super) fn can_end(&self, fan_out: &FanOutRow) -> bool {
-        let gathered = self.steps.iter().any(|step| takes_any(step, &[fan_out.gathered]));
-        let stops = |fan_out: &FanOutRow| fan_out.own.iter().any(|event| self.event(*event).roles.is_stop());
-        let below = fan_out.own.iter().filter_map(|event| self.event(*event).gathers);
-        gathered || stops(fan_out) || below.into_iter().any(|inner| stops(self.fan_out(inner)))
-    }
 }
 
 impl Reach {

@@ -1,5 +1,6 @@
 //! The static table as the macros write it: constant data, with references into the program's image.
 
+use crate::check::Findings;
 use crate::input::InputSpec;
 use crate::output::OutputSpec;
 
@@ -9,12 +10,14 @@ pub struct TableSpec {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) steps: &'static [StepSpec],
+    /// What the compiler has to say of the steps, found once for all places that it can stand at.
+    pub(crate) findings: Findings,
 }
 
 impl TableSpec {
-    /// A table of these rows.
+    /// A table of these rows. O(rows): their graph is explored.
     pub const fn new(name: &'static str, description: &'static str, steps: &'static [StepSpec]) -> Self {
-        Self { name, description, steps }
+        Self { name, description, steps, findings: Findings::of(steps) }
     }
 
     /// The name of the workflow.

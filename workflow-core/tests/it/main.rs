@@ -19,6 +19,7 @@ mod fan_out_scale;
 mod fixtures;
 mod futures;
 mod generics;
+mod graph_checks;
 mod injectables;
 mod inputs;
 mod join_bugs;

@@ -104,7 +104,7 @@ impl Plan {
         for (number, step) in self.steps.iter().enumerate() {
             builder = builder.step(self.step_def(number, step));
         }
-        builder.build().unwrap_or_else(|error| panic!("{error}\n{self}"))
+        builder.build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
     fn event_def(&self, event: usize) -> EventDef {

@@ -1,0 +1,305 @@
+//! The graph that the rules look at: events, steps and what leads from one to the other, by number. It lies
+//! in memory that whoever makes it brings along, so that the same rules are evaluated by the compiler, which
+//! cannot allocate, and at run time.
+
+use super::rows::Rows;
+use crate::event::Roles;
+use crate::input::InputKind;
+
+/// Rows that stand together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
+}
+
+/// An event type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) roles: Roles,
+    /// The reply to it, and what it is the reply to.
+    pub(crate) reply: Option<usize>,
+    pub(crate) request: Option<usize>,
+    /// The fan-out that it says is gathered.
+    pub(crate) gathers: Option<usize>,
+    /// The first of the members that take it; each knows the next.
+    pub(crate) taken: Option<usize>,
+    /// The last step that emits it.
+    pub(crate) last_emitter: Option<usize>,
+    /// Whether it can be there in a run.
+    pub(crate) arrives: bool,
+    /// From which step a walk over the graph came by.
+    pub(crate) from: Option<usize>,
+}
+
+impl<'n> Event<'n> {
+    pub(crate) const fn new(name: &'n str, roles: Roles) -> Self {
+        Self {
+            name,
+            roles,
+            reply: None,
+            request: None,
+            gathers: None,
+            taken: None,
+            last_emitter: None,
+            arrives: false,
+            from: None,
+        }
+    }
+}
+
+/// A step.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the step")]
+pub(crate) struct Step<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) inputs: Span,
+    pub(crate) outputs: Span,
+    pub(crate) precondition: Option<Asked<'n>>,
+    /// Whether its executions are limited.
+    pub(crate) limited: bool,
+    pub(crate) loops: bool,
+    /// Whether the compiler has reported a parameter already, so that nothing is known of it.
+    pub(crate) unclear: bool,
+    /// Whether it can run.
+    pub(crate) reached: bool,
+    /// Why it cannot.
+    pub(crate) stuck: Option<Stuck>,
+    /// Whether a walk over the graph came by, and from which step.
+    pub(crate) walked: bool,
+    pub(crate) from: Option<usize>,
+}
+
+impl<'n> Step<'n> {
+    pub(crate) const fn new(name: &'n str) -> Self {
+        Self {
+            name,
+            inputs: Span::NONE,
+            outputs: Span::NONE,
+            precondition: None,
+            limited: false,
+            loops: false,
+            unclear: false,
+            reached: false,
+            stuck: None,
+            walked: false,
+            from: None,
+        }
+    }
+}
+
+/// What keeps a step from ever running.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stuck {
+    /// It waits for an event of a step that waits for it.
+    Behind { event: usize, emitter: usize },
+    /// Nothing it takes can be there.
+    Idle,
+}
+
+/// A precondition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) inputs: Span,
+}
+
+/// A parameter of a step or a precondition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input {
+    pub(crate) kind: InputKind,
+    pub(crate) optional: bool,
+    pub(crate) members: Span,
+    /// Whether one of its events can be there, or would be but for a mistake that is reported at it.
+    pub(crate) filled: bool,
+}
+
+impl Input {
+    pub(crate) const NONE: Self =
+        Self { kind: InputKind::One, optional: false, members: Span::NONE, filled: false };
+}
+
+/// That a parameter takes an event type. For the parameters of steps there is a second row, found by its
+/// event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member {
+    pub(crate) event: usize,
+    pub(crate) step: usize,
+    pub(crate) input: usize,
+    pub(crate) next: Option<usize>,
+}
+
+impl Member {
+    pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None };
+}
+
+/// One thing a step emits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    pub(crate) event: usize,
+    /// Whether every execution emits it.
+    pub(crate) always: bool,
+    pub(crate) fan_out: Option<usize>,
+    /// Whether the step returns it; an emitter is the other way.
+    pub(crate) returned: bool,
+}
+
+impl Output {
+    pub(crate) const NONE: Self = Self { event: 0, always: false, fan_out: None, returned: false };
+}
+
+/// A place where branches open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FanOut {
+    pub(crate) item: usize,
+    /// The event that says that its branches are settled.
+    pub(crate) gathered: usize,
+    /// Whether something in its branches can end the run.
+    pub(crate) stops: bool,
+}
+
+impl FanOut {
+    pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false };
+}
+
+/// A workflow as a graph.
+#[derive(Debug)]
+pub(crate) struct Graph<'s, 'n> {
+    pub(crate) events: Rows<'s, Event<'n>>,
+    pub(crate) steps: Rows<'s, Step<'n>>,
+    pub(crate) inputs: Rows<'s, Input>,
+    pub(crate) members: Rows<'s, Member>,
+    pub(crate) outputs: Rows<'s, Output>,
+    pub(crate) fan_outs: Rows<'s, FanOut>,
+    /// Events that are still to be followed to the steps that take them.
+    pub(crate) pending: Rows<'s, usize>,
+    /// For each fan-out and each event whether the branches' own scope can have it.
+    pub(crate) own: Rows<'s, bool>,
+}
+
+impl<'n> Graph<'_, 'n> {
+    pub(crate) const fn overflowed(&self) -> bool {
+        self.events.overflowed
+            || self.steps.overflowed
+            || self.inputs.overflowed
+            || self.members.overflowed
+            || self.outputs.overflowed
+            || self.fan_outs.overflowed
+            || self.pending.overflowed
+            || self.own.overflowed
+    }
+
+    /// Adds an event type to the parameter that was added last.
+    pub(crate) const fn push_member(&mut self, event: usize) {
+        let member = Member { event, step: 0, input: 0, next: None };
+        let place = self.members.push(member);
+        let input = self.inputs.len() - 1;
+        self.inputs.row(input).members.end = place + 1;
+    }
+
+    /// Adds a parameter without event types.
+    pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
+        let start = self.members.len();
+        let members = Span { start, end: start };
+        self.inputs.push(Input { kind, optional, members, filled: false });
+    }
+
+    /// Adds an output to the step that was added last.
+    pub(crate) const fn push_output(&mut self, output: Output) {
+        let place = self.outputs.push(output);
+        let step = self.steps.len() - 1;
+        self.steps.row(step).outputs.end = place + 1;
+    }
+
+    /// Adds a step; its parameters and outputs are those that are added from here on.
+    pub(crate) const fn push_step(&mut self, step: Step<'n>) {
+        let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+        let step = Step {
+            inputs: Span { start: inputs, end: inputs },
+            outputs: Span { start: outputs, end: outputs },
+            ..step
+        };
+        self.steps.push(step);
+    }
+
+    /// Closes the parameters of the step that was added last. Those added after it are the precondition's.
+    pub(crate) const fn close_inputs(&mut self) {
+        let (step, end) = (self.steps.len() - 1, self.inputs.len());
+        self.steps.row(step).inputs.end = end;
+    }
+
+    /// Makes the parameters added since [`close_inputs`](Self::close_inputs) those of a precondition.
+    pub(crate) const fn close_precondition(&mut self, name: &'n str) {
+        let (step, end) = (self.steps.len() - 1, self.inputs.len());
+        let start = self.steps.get(step).inputs.end;
+        self.steps.row(step).precondition = Some(Asked { name, inputs: Span { start, end } });
+    }
+
+    /// Notes that one is the request and the other its reply.
+    pub(crate) const fn pair(&mut self, request: usize, reply: usize) {
+        self.events.row(request).reply = Some(reply);
+        self.events.row(reply).request = Some(request);
+    }
+
+    /// Lets a parameter of a step be found by an event that it takes.
+    pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
+        let next = self.events.get(event).taken;
+        let place = self.members.push(Member { event, step, input, next });
+        self.events.row(event).taken = Some(place);
+    }
+
+    /// The one event type of a gather or a reply.
+    pub(super) const fn only_event(&self, input: Input) -> Option<usize> {
+        if input.members.start == input.members.end {
+            return None;
+        }
+        Some(self.members.get(input.members.start).event)
+    }
+
+    /// Whether the parameter names the event among its types.
+    pub(super) const fn names(&self, input: Input, event: usize) -> bool {
+        let mut member = input.members.start;
+        while member < input.members.end {
+            if self.members.get(member).event == event {
+                return true;
+            }
+            member += 1;
+        }
+        false
+    }
+
+    /// Whether the step emits the event, be it as the item of a fan-out.
+    pub(super) const fn emits(&self, step: usize, event: usize) -> bool {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            if self.outputs.get(output).event == event {
+                return true;
+            }
+            output += 1;
+        }
+        false
+    }
+
+    /// Whether the event can come from anywhere but a step: it opens a run or is sent in.
+    pub(super) const fn is_given(&self, event: usize) -> bool {
+        let Event { name, roles, .. } = self.events.get(event);
+        // The compiler has reported a type that has no name.
+        roles.is_start() || roles.is_external() || name.is_empty()
+    }
+}
+
+/// Whether both take events in the same way.
+pub(super) const fn same_kind(one: InputKind, other: InputKind) -> bool {
+    use InputKind::{Emitter, Fixed, Gather, Injected, List, One, Reply};
+    if let (Fixed(one), Fixed(other)) = (one, other) {
+        return one == other;
+    }
+    let injected = matches!((one, other), (Injected, Injected) | (Emitter, Emitter));
+    injected || matches!((one, other), (One, One) | (List, List) | (Reply, Reply) | (Gather, Gather))
+}

@@ -1,0 +1,161 @@
+//! Comparing names, and finding those that are nearly the same: what someone who mistyped one may have meant.
+
+/// Names longer than this are compared by how they begin.
+const LONGEST: usize = 48;
+
+/// Whether both are the same.
+pub(crate) const fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && shared_prefix(one.as_bytes(), other.as_bytes()) == one.len()
+}
+
+/// FNV-1a: equal names have equal hashes.
+pub(crate) const fn hash(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+/// Whether one may have been written for the other: a few letters differ, or one begins like the other.
+pub(crate) const fn near(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let shorter = if one.len() < other.len() { one.len() } else { other.len() };
+    let prefix = shared_prefix(one, other);
+    let begins_alike = prefix >= 4 && prefix * 3 >= shorter * 2;
+    begins_alike || shorter >= 3 && distance(one, other) <= 1 + shorter / 5
+}
+
+const fn shared_prefix(one: &[u8], other: &[u8]) -> usize {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at
+}
+
+/// How many letters must be added, removed or changed, whatever their case.
+const fn distance(one: &[u8], other: &[u8]) -> usize {
+    if one.len() > LONGEST || other.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut row = [0; LONGEST + 1];
+    let mut column = 0;
+    while column <= other.len() {
+        row[column] = column;
+        column += 1;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        row = next_row(&row, one[at], at, other);
+        at += 1;
+    }
+    row[other.len()]
+}
+
+const fn next_row(above: &[usize; LONGEST + 1], letter: u8, at: usize, other: &[u8]) -> [usize; LONGEST + 1] {
+    let mut row = [0; LONGEST + 1];
+    row[0] = at + 1;
+    let mut column = 0;
+    while column < other.len() {
+        let changed = above[column] + !letter.eq_ignore_ascii_case(&other[column]) as usize;
+        row[column + 1] = least(changed, least(above[column + 1], row[column]) + 1);
+        column += 1;
+    }
+    row
+}
+
+const fn least(one: usize, other: usize) -> usize {
+    if one < other { one } else { other }
+}
+
+/// How many names a message lists at most.
+const LISTED: usize = 8;
+
+/// How many names are kept at most.
+const KEPT: usize = 32;
+
+/// A few names for a message; of more than it can keep it only knows how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'n> {
+    names: [&'n str; KEPT],
+    /// How many were added, those beyond the room for them included.
+    count: usize,
+}
+
+impl<'n> Names<'n> {
+    pub(crate) const NONE: Self = Self { names: [""; KEPT], count: 0 };
+
+    /// Adds a name.
+    pub(crate) const fn push(&mut self, name: &'n str) {
+        if self.count < KEPT {
+            self.names[self.count] = name;
+        }
+        self.count += 1;
+    }
+
+    pub(crate) const fn has(&self, name: &str) -> bool {
+        let mut at = 0;
+        while at < self.kept() {
+            if same(self.names[at], name) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many a message lists.
+    pub(crate) const fn listed(&self) -> usize {
+        least(self.count, LISTED)
+    }
+
+    pub(crate) const fn get(&self, at: usize) -> &'n str {
+        self.names[at]
+    }
+
+    const fn kept(&self) -> usize {
+        least(self.count, KEPT)
+    }
+
+    /// Those that are kept.
+    pub(crate) fn to_vec(self) -> Vec<String> {
+        self.names[..self.kept()].iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+impl<'n> FromIterator<&'n str> for Names<'n> {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let mut all = Self::NONE;
+        names.into_iter().for_each(|name| all.push(name));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_near_another_if_a_few_letters_differ_or_it_begins_alike() {
+        for (one, other) in [("Fact", "Facts"), ("Retrieved", "Retreived"), ("Retrieved", "RetrievedAll")] {
+            assert!(near(one, other) && near(other, one), "{one}, {other}");
+        }
+        for (one, other) in [("Fact", "Question"), ("A", "B"), ("Order", "Paid"), ("Draft", "Done")] {
+            assert!(!near(one, other), "{one}, {other}");
+        }
+    }
+
+    #[test]
+    fn more_names_than_are_listed_are_counted() {
+        let names: Names<'_> = std::iter::repeat_n("a", 11).collect();
+        assert_eq!((names.listed(), names.count()), (8, 11));
+    }
+}

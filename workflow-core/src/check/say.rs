@@ -1,0 +1,188 @@
+//! What is said of each mistake: once, for the compiler and for tables built at run time alike.
+
+use super::names::{Names, same};
+use super::text::Text;
+
+/// A step takes an event that ends the run.
+pub(crate) const fn stop_taken(step: &str, event: &str) -> Text {
+    Text::of("")
+        .name(event)
+        .and(" ends the run, so no step can take it: let step ")
+        .name(step)
+        .and(" take an event that comes before it")
+}
+
+/// A step takes a fixed list of nothing.
+pub(crate) const fn empty_fixed_list(step: &str) -> Text {
+    Text::of("step ").name(step).and(" takes a fixed list of 0 events, which waits for nothing: leave it out")
+}
+
+/// A step takes what it emits.
+pub(crate) const fn takes_its_own(step: &str, event: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" takes ")
+        .name(event)
+        .and(" and emits it, so it triggers itself: write `#[step(loops)]` if that is meant, ")
+        .and("or emit another event")
+}
+
+/// A step requires what nothing brings about.
+pub(crate) const fn nothing_produces(step: &str, events: &Names<'_>, similar: &Names<'_>) -> Text {
+    let text = listed(&Text::of("nothing produces "), events, " or ");
+    let text = text.and(if events.count() > 1 { ", one of which step " } else { ", which step " });
+    let text = did_you_mean(&text.name(step).and(" requires"), similar);
+    text.and("return it from a step, or write `#[event(external)]` on it if it is sent in from outside, ")
+        .and("or `#[event(start)]` if it opens a run")
+}
+
+const fn did_you_mean(text: &Text, similar: &Names<'_>) -> Text {
+    if similar.count() == 0 {
+        return text.and(": ");
+    }
+    listed(&text.and("; did you mean "), similar, " or ").and("? Otherwise, ")
+}
+
+/// A step waits for the reply to a request that nothing emits.
+pub(crate) const fn no_request(step: &str, request: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" waits for the reply to ")
+        .name(request)
+        .and(", but no step asks for it: return ")
+        .name(request)
+        .and(" from a step")
+}
+
+/// A gather fits no fan-out.
+pub(crate) const fn gather_fits_nothing(step: &str, event: &str, items: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" gathers ").name(event);
+    if items.count() == 0 {
+        return text.and(", but no step fans out: return `FanOut<").and(event).and(">` from one");
+    }
+    let text = text.and(", which is neither the item of a fan-out nor emitted in a branch of one: return ");
+    let text = text.and("`FanOut<").and(event).and(">` from a step, or emit ").name(event);
+    listed(&text.and(" in a step that follows from "), items, " or ")
+}
+
+/// A step takes no event.
+pub(crate) const fn no_event_input(step: &str, such_as: &str) -> Text {
+    let text = Text::of("step ").name(step).and(" takes no event, so nothing would ever run it: ");
+    if such_as.is_empty() {
+        return text.and("give it a parameter for the event it waits for");
+    }
+    text.and("give it a parameter for the event it waits for, such as `&").and(such_as).and("`")
+}
+
+/// Steps wait for each other.
+pub(crate) const fn unreachable(step: &str, event: &str, emitter: &str) -> Text {
+    let text = Text::of("step ").name(step).and(" can never run: it waits for ").name(event);
+    if same(step, emitter) {
+        let text = text.and(", which it emits itself: let it take an event that is there before, or emit ");
+        return text.name(event).and(" in another step");
+    }
+    text.and(", which step ")
+        .name(emitter)
+        .and(" emits, and that waits in turn for step ")
+        .name(step)
+        .and(": let one of them take an event that is there before, or an `Option` of this one")
+}
+
+/// A step with optional parameters only, none of which is ever filled.
+pub(crate) const fn never_triggered(step: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" can never run: nothing produces any of the events it takes, which are all optional; ")
+        .and("return one of them from a step, or leave the step out")
+}
+
+/// A precondition asks for what its step does not take.
+pub(crate) const fn precondition_input(
+    step: &str,
+    precondition: &str,
+    parameter: &str,
+    instead: &str,
+) -> Text {
+    let text = Text::of("precondition ").name(precondition).and(" takes ").name(parameter);
+    if instead.is_empty() {
+        return text
+            .and(", which is not among the inputs of step ")
+            .name(step)
+            .and(": give the step the same parameter, or take it out of the precondition");
+    }
+    text.and(", but step ").name(step).and(" takes ").name(instead).and(": take the same in both")
+}
+
+/// The branches of a fan-out lead nowhere.
+pub(crate) const fn fan_out_never_ends(step: &str, item: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" fans out ")
+        .name(item)
+        .and(", but its branches can end neither in a gather nor in a stop: let a step take `Gather<")
+        .and(item)
+        .and(">`, or a `Gather` of what the branches emit")
+}
+
+/// A second stop event.
+pub(crate) const fn second_stop(step: &str, event: &str, first: &str, by: &str) -> Text {
+    let text = Text::of("step ").name(step).and(" ends the run with ");
+    let text = if same(step, by) {
+        text.name(first).and(" or ").name(event)
+    } else {
+        text.name(event).and(", and step ").name(by).and(" with ").name(first)
+    };
+    text.and(": derive `EventSet` on an enum of both and name it, as in `#[workflow(output = TheEnum)]`")
+}
+
+/// Nothing opens a run.
+pub(crate) const fn no_start() -> Text {
+    Text::of("no step takes a start event, so no run can begin: ")
+        .and("write `#[event(start)]` on the event that opens a run, and take it in a step")
+}
+
+/// Nothing ends a run.
+pub(crate) const fn no_stop() -> Text {
+    Text::of("no step emits a stop event, so no run can complete: ")
+        .and("write `#[event(stop)]` on the event that ends the run, and return it from a step")
+}
+
+/// Steps that trigger each other without end.
+pub(crate) const fn endless_loop(steps: &Names<'_>) -> Text {
+    listed(&Text::of("steps "), steps, " and ")
+        .and(" trigger each other for ever: each always emits what the next one takes, and nothing that ")
+        .and("follows ends the run; return `Option<…>` or an `EventSet` enum from one, or give it a ")
+        .and("precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`")
+}
+
+/// An event sent to a workflow that does not take it.
+pub(crate) const fn not_taken(workflow: &str, event: &str, taken: &Names<'_>) -> Text {
+    let text = Text::of("no step of ").name(workflow).and(" takes ").name(event);
+    if taken.count() == 0 {
+        return text.and(": give a step a parameter of its type");
+    }
+    listed(&text.and(": send "), taken, " or ").and(", or give a step a parameter of its type")
+}
+
+/// `A`, `B` and `C`.
+const fn listed(text: &Text, names: &Names<'_>, last: &str) -> Text {
+    let (mut text, mut at) = (*text, 0);
+    while at < names.listed() {
+        let is_last = at + 1 == names.count();
+        let separator = if at == 0 {
+            ""
+        } else if is_last {
+            last
+        } else {
+            ", "
+        };
+        text = text.and(separator).name(names.get(at));
+        at += 1;
+    }
+    if names.count() == names.listed() {
+        return text;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "names are few")]
+    let others = (names.count() - names.listed()) as u32;
+    text.and(last).number(others).and(" others")
+}

@@ -1,0 +1,103 @@
+//! Why a step cannot run although something produces everything it requires: steps that wait for each other.
+
+use super::graph::{Graph, Stuck};
+
+impl Graph<'_, '_> {
+    /// Of the steps that wait for each other only one is to blame, and none of those that wait for these.
+    pub(super) const fn note_stuck(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.steps.get(step).reached {
+                step += 1;
+                continue;
+            }
+            let blamed = self.to_blame(step);
+            let stuck = match self.waits_for(blamed) {
+                Some((event, emitter)) => Stuck::Behind { event, emitter },
+                None => Stuck::Idle,
+            };
+            self.steps.row(blamed).stuck = Some(stuck);
+            self.reach(blamed);
+            self.follow();
+        }
+    }
+
+    /// Goes from the step to one it waits for, and so on. That ends in a circle or at a step that waits for
+    /// none: the first step of the circle in the order of declaration, or that step.
+    const fn to_blame(&self, step: usize) -> usize {
+        let (mut at, mut walked) = (step, 0);
+        while walked < self.steps.len() {
+            match self.waits_for(at) {
+                Some((_, emitter)) => at = emitter,
+                None => return at,
+            }
+            walked += 1;
+        }
+        let (start, mut first) = (at, at);
+        while let Some((_, emitter)) = self.waits_for(at) {
+            at = emitter;
+            first = if at < first { at } else { first };
+            if at == start {
+                break;
+            }
+        }
+        first
+    }
+
+    /// The first event that the step lacks, and a step that emits it.
+    const fn waits_for(&self, step: usize) -> Option<(usize, usize)> {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
+        let mut optional = None;
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            if row.kind.takes_events() && !row.filled {
+                let found = self.emitter_for(input);
+                if !row.optional && found.is_some() {
+                    return found;
+                }
+                optional = if optional.is_none() { found } else { optional };
+            }
+            input += 1;
+        }
+        optional
+    }
+
+    /// An event of the parameter that only steps emit which cannot run, and the first of them.
+    const fn emitter_for(&self, input: usize) -> Option<(usize, usize)> {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if !self.steps.get(step).reached
+                && let Some(event) = self.leads_to(step, input)
+            {
+                return Some((event, step));
+            }
+            step += 1;
+        }
+        None
+    }
+
+    /// The event by which the step fills the parameter: one that it emits, be it a request for a reply or the
+    /// item of a gathered fan-out.
+    const fn leads_to(&self, step: usize, input: usize) -> Option<usize> {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let row = self.outputs.get(output);
+            let direct = self.is_linked(row.event, input);
+            let replied = match self.events.get(row.event).reply {
+                Some(reply) => self.is_linked(reply, input),
+                None => false,
+            };
+            let gathered = match row.fan_out {
+                Some(fan_out) => self.is_linked(self.fan_outs.get(fan_out).gathered, input),
+                None => false,
+            };
+            if direct || replied || gathered {
+                return Some(row.event);
+            }
+            output += 1;
+        }
+        None
+    }
+}

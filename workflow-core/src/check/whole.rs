@@ -1,0 +1,63 @@
+//! The rules that no one place of a graph breaks: that runs begin, that they end, and that no loop lacks a
+//! way out.
+
+use super::graph::Graph;
+use super::mistake::Mistake;
+
+impl<'n> Graph<'_, 'n> {
+    /// Whether no run can begin, or a loop has no way out, in a workflow in which nothing is wrong at any one
+    /// place. Where nothing ends a run, loops need not be mentioned.
+    pub(crate) const fn mistake_of_whole(&mut self) -> Option<Mistake<'n>> {
+        if !self.has_taken_start() {
+            return Some(Mistake::NoStart);
+        }
+        if !self.has_stop() {
+            return None;
+        }
+        match self.endless_loop() {
+            Some(steps) => Some(Mistake::EndlessLoop { steps }),
+            None => None,
+        }
+    }
+
+    /// Whether no run can complete.
+    pub(crate) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
+        if self.has_stop() { None } else { Some(Mistake::NoStop) }
+    }
+
+    const fn has_taken_start(&self) -> bool {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            // Of an event type without a name, which the compiler has reported, anything can be true.
+            if row.taken.is_some() && (row.roles.is_start() || row.name.is_empty()) {
+                return true;
+            }
+            event += 1;
+        }
+        self.steps.len() == 0 || self.has_unclear_step()
+    }
+
+    const fn has_unclear_step(&self) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.steps.get(step).unclear {
+                return true;
+            }
+            step += 1;
+        }
+        false
+    }
+
+    const fn has_stop(&self) -> bool {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            if row.arrives && row.roles.is_stop() {
+                return true;
+            }
+            event += 1;
+        }
+        self.steps.len() == 0
+    }
+}

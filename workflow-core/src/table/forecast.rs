@@ -1,0 +1,99 @@
+//! How often the steps of a table can run, read off the table alone: at least and at most, per run or per
+//! arrival. It claims no bound that a run could break; where it cannot tell, it says so.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{DependencyTable, StepIndex};
+
+mod certain;
+mod count;
+
+use count::Counts;
+
+/// How many executions of a step a run can have.
+///
+/// It is shown as `1`, `0-1`, `0-n`, or ``1 per `Page` ``.
+///
+/// ```
+/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+///
+/// let table = DependencyTable::builder("reader")
+///     .event(EventDef::new("Document", Roles::NONE.start()))
+///     .event(EventDef::new("Page", Roles::NONE))
+///     .event(EventDef::new("Summary", Roles::NONE.stop()))
+///     .step(StepDef::new("split").input(InputDef::one("Document")).output(OutputDef::fan_out("Page")))
+///     .step(StepDef::new("read").input(InputDef::one("Page")))
+///     .step(StepDef::new("sum").input(InputDef::gather("Page")).output(OutputDef::event("Summary")))
+///     .build()?;
+/// let forecast = |step: &str| table.forecast(table.step_named(step).unwrap()).to_string();
+/// assert_eq!(forecast("split"), "1");
+/// assert_eq!(forecast("read"), "1 per `Page`");
+/// # Ok::<(), workflow_core::TableError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Forecast {
+    /// The fewest executions of a run that completes and in which nothing fails.
+    pub least: u64,
+    /// The most executions of any run; `None` if the table sets no bound.
+    pub greatest: Option<u64>,
+    /// The event type that both numbers are per event of; `None` if they are per run.
+    pub per: Option<Arc<str>>,
+}
+
+impl fmt::Display for Forecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.greatest {
+            Some(greatest) if greatest == self.least => write!(f, "{greatest}")?,
+            Some(greatest) => write!(f, "{}-{greatest}", self.least)?,
+            None => write!(f, "{}-n", self.least)?,
+        }
+        self.per.iter().try_for_each(|event| write!(f, " per `{event}`"))
+    }
+}
+
+impl DependencyTable {
+    /// How often the step can run, as far as the table says. O(steps × (steps + fan-outs)).
+    ///
+    /// The bounds follow from what steps take and emit, from `max_executions`, and from which events open
+    /// runs or are sent in from outside. Preconditions and optional outputs only ever make executions fewer.
+    ///
+    /// # Panics
+    /// If the table has no such step.
+    pub fn forecast(&self, step: StepIndex) -> Forecast {
+        let mut counts = Counts::of(self);
+        let branches = counts.branches_running(step);
+        match (counts.runs(None, step), &branches[..]) {
+            (greatest @ Some(_), []) => Forecast { least: self.least(step, greatest), greatest, per: None },
+            (None, []) => self.per_arrival(step, &mut counts),
+            (Some(0), [fan_out]) => {
+                let greatest = counts.runs(Some(*fan_out), step);
+                let per = greatest.map(|_| Arc::clone(&self.event(self.fan_out(*fan_out).item).name));
+                let least =
+                    u64::from(per.is_some() && self.runs_in_every_branch(*fan_out, step, &mut counts));
+                Forecast { least, greatest, per }
+            }
+            _ => Forecast { least: self.least(step, None), greatest: None, per: None },
+        }
+    }
+
+    /// Once per run if no run completes without it.
+    fn least(&self, step: StepIndex, greatest: Option<u64>) -> u64 {
+        u64::from(greatest != Some(0) && self.is_needed(step))
+    }
+
+    /// A step of the root scope that nothing bounds, except perhaps by how many events of one type arrive.
+    fn per_arrival(&self, step: StepIndex, counts: &mut Counts<'_>) -> Forecast {
+        let per = counts.only_unbounded(step).map(|event| Arc::clone(&self.event(event).name));
+        match per {
+            Some(per) => Forecast { least: 0, greatest: Some(1), per: Some(per) },
+            None => Forecast { least: self.least(step, None), greatest: None, per: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

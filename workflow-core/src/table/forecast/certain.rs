@@ -1,0 +1,122 @@
+//! What must have run when a run completes.
+
+use super::count::{Counts, taken};
+use crate::input::InputKind;
+use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex, StepRow};
+
+impl DependencyTable {
+    /// Whether no stop event can be there without the step.
+    pub(super) fn is_needed(&self, step: StepIndex) -> bool {
+        self.can_stop(None, None) && !self.can_stop(Some(step), None)
+    }
+
+    /// Whether a stop event can be there if this step never runs and this event is never there.
+    fn can_stop(&self, without: Option<StepIndex>, lacking: Option<EventIndex>) -> bool {
+        let mut there = vec![false; self.events.len()];
+        let mut ran = vec![false; self.steps.len()];
+        let given = |event: &EventIndex| {
+            let roles = self.event(*event).roles;
+            roles.is_start() || roles.is_external()
+        };
+        let mut new: Vec<EventIndex> = (0..self.events.len()).map(EventIndex::at).filter(given).collect();
+        while let Some(event) = new.pop() {
+            if lacking == Some(event) || std::mem::replace(&mut there[event.get()], true) {
+                continue;
+            }
+            new.extend(self.event(event).reply);
+            for step in &self.event(event).takers {
+                if without != Some(*step) && !ran[step.get()] && self.is_ready(*step, &there) {
+                    ran[step.get()] = true;
+                    new.extend(self.brings_about(*step));
+                }
+            }
+        }
+        self.events.iter().zip(there).any(|(event, is_there)| is_there && event.roles.is_stop())
+    }
+
+    fn is_ready(&self, step: StepIndex, there: &[bool]) -> bool {
+        let mut required = taken(self.step(step)).filter(|input| !input.optional);
+        required.all(|input| input.events.iter().any(|event| there[event.get()]))
+    }
+
+    /// What the step emits in any scope, and that its fan-outs are gathered.
+    fn brings_about(&self, step: StepIndex) -> impl Iterator<Item = EventIndex> + '_ {
+        let gathered = |fan_out| self.fan_out(fan_out).gathered;
+        let outputs = &self.step(step).outputs;
+        outputs.iter().flat_map(move |output| [Some(output.event), output.fan_out.map(gathered)]).flatten()
+    }
+
+    /// Whether the step runs in every branch before the run completes: there is one fan-out, no run completes
+    /// before it is gathered, and in a branch nothing keeps the step from running.
+    pub(super) fn runs_in_every_branch(
+        &self,
+        fan_out: FanOutIndex,
+        step: StepIndex,
+        counts: &mut Counts<'_>,
+    ) -> bool {
+        let row = self.fan_out(fan_out);
+        let opens_once =
+            counts.runs(None, row.step) == Some(1) && counts.branches_running(row.step).is_empty();
+        opens_once
+            && self.is_item_only(fan_out)
+            && !self.can_stop(None, Some(row.gathered))
+            && self.is_certain(fan_out, step, &mut Vec::new())
+    }
+
+    /// Whether there is a branch for every event of the item's type.
+    fn is_item_only(&self, fan_out: FanOutIndex) -> bool {
+        let item = self.fan_out(fan_out).item;
+        let roles = self.event(item).roles;
+        let outputs = self.steps.iter().flat_map(|step| &step.outputs);
+        let others = outputs.filter(|output| output.event == item && output.fan_out != Some(fan_out));
+        let many = self
+            .steps
+            .iter()
+            .flat_map(|step| &step.outputs)
+            .any(|output| output.fan_out == Some(fan_out) && output.many);
+        !roles.is_start() && !roles.is_external() && others.count() == 0 && !many
+    }
+
+    /// Whether the step runs in every branch whose steps all succeed. `asked` are the steps that are being
+    /// looked at: one that needs itself is not certain.
+    fn is_certain(&self, fan_out: FanOutIndex, step: StepIndex, asked: &mut Vec<StepIndex>) -> bool {
+        if asked.contains(&step) {
+            return false;
+        }
+        asked.push(step);
+        let row = self.step(step);
+        let opener = self.step(self.fan_out(fan_out).step);
+        let certain = row.precondition.is_none()
+            && taken(row).filter(|input| !input.optional).all(|input| {
+                let plain = matches!(input.kind, InputKind::One | InputKind::List);
+                plain
+                    && input.events.iter().any(|event| {
+                        requires(opener, *event) || self.is_certain_event(fan_out, *event, asked)
+                    })
+            });
+        asked.pop();
+        certain && self.is_triggered_there(fan_out, row)
+    }
+
+    fn is_triggered_there(&self, fan_out: FanOutIndex, step: &StepRow) -> bool {
+        let own = &self.fan_out(fan_out).own;
+        let mut required = taken(step).filter(|input| !input.optional);
+        required.any(|input| input.events.iter().any(|event| own.contains(event)))
+    }
+
+    fn is_certain_event(&self, fan_out: FanOutIndex, event: EventIndex, asked: &mut Vec<StepIndex>) -> bool {
+        let emits = |step: &StepRow| {
+            step.outputs
+                .iter()
+                .any(|output| output.event == event && output.least > 0 && output.fan_out.is_none())
+        };
+        let mut emitters = (0..self.steps.len()).map(StepIndex::at).filter(|step| emits(self.step(*step)));
+        self.fan_out(fan_out).item == event || emitters.any(|step| self.is_certain(fan_out, step, asked))
+    }
+}
+
+/// Whether the step cannot have run without the event.
+fn requires(step: &StepRow, event: EventIndex) -> bool {
+    let plain = taken(step).filter(|input| matches!(input.kind, InputKind::One | InputKind::List));
+    plain.filter(|input| !input.optional).any(|input| input.events == [event])
+}

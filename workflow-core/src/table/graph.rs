@@ -1,0 +1,138 @@
+//! The graph of a table built at run time, for the same rules as those the compiler evaluates.
+
+use super::draft::{InputDraft, OutputDraft, StepDraft, TableDraft};
+use crate::check::{Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Rows};
+use crate::error::TableProblem;
+use crate::event::Roles;
+use crate::input::InputKind;
+
+/// How much of the graph is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rigour {
+    /// What the scheduler cannot do without.
+    Scheduler,
+    /// Every rule.
+    Everything,
+}
+
+impl TableDraft {
+    /// Everything that is wrong with the graph.
+    pub(super) fn graph_problems(&self, rigour: Rigour) -> Vec<TableProblem> {
+        let mut space = Space::of(self);
+        let mut graph = space.graph();
+        self.fill(&mut graph);
+        graph.explore();
+        debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
+        let mut problems: Vec<TableProblem> =
+            (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, rigour)).collect();
+        if problems.is_empty() && rigour == Rigour::Everything {
+            let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
+            problems.extend(whole.into_iter().flatten().map(TableProblem::from));
+        }
+        problems
+    }
+
+    fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
+        let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
+        let preconditions = (0..graph.asked(step)).map(|input| graph.mistake_of_precondition(step, input));
+        let others = [graph.mistake_of_step(step), graph.mistake_of_output(step)];
+        let mistakes = inputs.chain(preconditions).chain(others).flatten();
+        let mistakes = mistakes.filter(|mistake| rigour == Rigour::Everything || mistake.is_of_scheduler());
+        mistakes.map(TableProblem::from).collect()
+    }
+
+    fn fill<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
+        for event in &self.events {
+            graph.events.push(GraphEvent::new(&event.name, event.roles));
+        }
+        for (request, event) in self.events.iter().enumerate() {
+            if let Some(reply) = event.reply {
+                graph.pair(request, reply);
+            }
+        }
+        self.steps.iter().for_each(|step| fill_step(graph, step));
+    }
+
+    fn all_inputs(&self) -> impl Iterator<Item = &InputDraft> {
+        let asked = self.steps.iter().filter_map(|step| step.precondition.as_ref());
+        let asked = asked.flat_map(|precondition| &precondition.inputs);
+        self.steps.iter().flat_map(|step| &step.inputs).chain(asked)
+    }
+
+    fn all_outputs(&self) -> impl Iterator<Item = &OutputDraft> {
+        self.steps.iter().flat_map(|step| &step.outputs)
+    }
+}
+
+fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft) {
+    let step = GraphStep {
+        limited: draft.policy.max_executions.is_some(),
+        loops: draft.policy.loops,
+        ..GraphStep::new(&draft.name)
+    };
+    graph.push_step(step);
+    draft.inputs.iter().for_each(|input| fill_input(graph, input));
+    graph.close_inputs();
+    if let Some(precondition) = &draft.precondition {
+        precondition.inputs.iter().for_each(|input| fill_input(graph, input));
+        graph.close_precondition(&precondition.name);
+    }
+    for output in &draft.outputs {
+        graph.push_output(GraphOutput {
+            event: output.event,
+            always: output.least > 0 && !output.fan_out,
+            fan_out: output.fan_out.then_some(0),
+            returned: true,
+        });
+    }
+}
+
+fn fill_input(graph: &mut Graph<'_, '_>, input: &InputDraft) {
+    graph.push_input(input.kind, input.optional);
+    input.events.iter().for_each(|event| graph.push_member(*event));
+}
+
+/// The memory of a graph.
+struct Space<'n> {
+    events: Vec<GraphEvent<'n>>,
+    steps: Vec<GraphStep<'n>>,
+    inputs: Vec<GraphInput>,
+    members: Vec<GraphMember>,
+    outputs: Vec<GraphOutput>,
+    fan_outs: Vec<GraphFanOut>,
+    pending: Vec<usize>,
+    own: Vec<bool>,
+}
+
+impl<'n> Space<'n> {
+    fn of(draft: &TableDraft) -> Self {
+        let fan_outs = draft.all_outputs().filter(|output| output.fan_out).count();
+        let gathers = draft.all_inputs().filter(|input| input.kind == InputKind::Gather).count();
+        let members: usize = draft.all_inputs().map(|input| input.events.len()).sum();
+        let events = draft.events.len() + fan_outs;
+        Self {
+            events: vec![GraphEvent::new("", Roles::NONE); events],
+            steps: vec![GraphStep::new(""); draft.steps.len()],
+            inputs: vec![GraphInput::NONE; draft.all_inputs().count()],
+            // Each stands with its parameter and, for a step's, with its event; a gather's with each fan-out.
+            members: vec![GraphMember::NONE; 2 * members + gathers * fan_outs],
+            outputs: vec![GraphOutput::NONE; draft.all_outputs().count()],
+            fan_outs: vec![GraphFanOut::NONE; fan_outs],
+            pending: vec![0; events],
+            own: vec![false; events * fan_outs],
+        }
+    }
+
+    fn graph(&mut self) -> Graph<'_, 'n> {
+        Graph {
+            events: Rows::in_memory(&mut self.events),
+            steps: Rows::in_memory(&mut self.steps),
+            inputs: Rows::in_memory(&mut self.inputs),
+            members: Rows::in_memory(&mut self.members),
+            outputs: Rows::in_memory(&mut self.outputs),
+            fan_outs: Rows::in_memory(&mut self.fan_outs),
+            pending: Rows::in_memory(&mut self.pending),
+            own: Rows::in_memory(&mut self.own),
+        }
+    }
+}

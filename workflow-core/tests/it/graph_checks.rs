@@ -1,0 +1,410 @@
+//! Tables built at run time are refused for the same mistakes as workflows are by the compiler, in the same
+//! words: each test compares its message with what the compiler says of the same graph in `tests/ui`.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
+
+use expect_test::{Expect, expect};
+use workflow_core::{
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy, TableBuilder,
+};
+
+const CONTROL: Roles = Roles::NONE;
+
+/// A question that opens runs, an answer that ends them, and these events.
+fn table(events: &[(&str, Roles)]) -> TableBuilder {
+    let table = DependencyTable::builder("research")
+        .event(EventDef::new("Question", Roles::NONE.start()))
+        .event(EventDef::new("Answer", Roles::NONE.stop()));
+    events.iter().fold(table, |table, (name, roles)| table.event(EventDef::new(*name, *roles)))
+}
+
+fn step(name: &str, inputs: &[InputDef], outputs: &[OutputDef]) -> StepDef {
+    let step = inputs.iter().cloned().fold(StepDef::new(name), StepDef::input);
+    outputs.iter().cloned().fold(step, StepDef::output)
+}
+
+fn one(event: &str) -> InputDef {
+    InputDef::one(event)
+}
+
+fn emits(event: &str) -> OutputDef {
+    OutputDef::event(event)
+}
+
+/// The step that ends the run with an answer.
+fn answers(inputs: &[InputDef]) -> StepDef {
+    step("answer", inputs, &[emits("Answer")])
+}
+
+#[track_caller]
+fn refuses(table: TableBuilder, expected: &Expect) {
+    expected.assert_eq(&table.build().unwrap_err().to_string());
+}
+
+/// The same, and the compiler says it too.
+#[track_caller]
+fn refuses_like_the_compiler(table: TableBuilder, said: &str, expected: &Expect) {
+    let error = table.build().unwrap_err();
+    expected.assert_eq(&error.to_string());
+    for problem in error.problems {
+        assert!(said.contains(&problem.to_string()), "the compiler says something else:\n{said}");
+    }
+}
+
+#[test]
+fn a_required_input_that_nothing_produces_is_refused_with_names_that_are_near() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Facts", CONTROL), ("Fact", CONTROL)])
+            .step(step("look_up", &[one("Question")], &[emits("Facts")]))
+            .step(answers(&[one("Question"), one("Fact")])),
+        include_str!("../ui/input_produced_by_nothing.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - nothing produces `Fact`, which step `answer` requires; did you mean `Facts`? Otherwise, return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run"#]],
+    );
+}
+
+#[test]
+fn an_optional_input_that_nothing_produces_is_accepted() {
+    // S9
+    let hinted = answers(&[one("Question"), one("Hint").optional()]);
+    assert!(table(&[("Hint", CONTROL)]).step(hinted).build().is_ok());
+}
+
+#[test]
+fn a_union_needs_one_of_its_events_to_be_produced() {
+    // S9
+    let graded = || [one("Question"), InputDef::one_of(["Enough", "Short"])];
+    refuses_like_the_compiler(
+        table(&[("Enough", CONTROL), ("Short", CONTROL)]).step(answers(&graded())),
+        include_str!("../ui/input_set_produced_by_nothing.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - nothing produces `Enough` or `Short`, one of which step `answer` requires: return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run"#]],
+    );
+    let sent = table(&[("Enough", CONTROL), ("Short", CONTROL.external())]).step(answers(&graded()));
+    assert!(sent.build().is_ok());
+}
+
+#[test]
+fn a_list_that_nothing_fills_is_refused() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Passage", CONTROL)]).step(answers(&[one("Question"), InputDef::list(["Passage"])])),
+        include_str!("../ui/input_list_produced_by_nothing.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - nothing produces `Passage`, which step `answer` requires: return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run"#]],
+    );
+}
+
+#[test]
+fn a_reply_to_a_request_that_nothing_emits_is_refused() {
+    // S9
+    let asks = table(&[("Ask", CONTROL.request())]).event(EventDef::reply_to("Ask.reply", "Ask"));
+    refuses_like_the_compiler(
+        asks.step(answers(&[one("Question"), InputDef::reply("Ask.reply")])),
+        include_str!("../ui/input_reply_to_request_that_nothing_emits.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `answer` waits for the reply to `Ask`, but no step asks for it: return `Ask` from a step"#]],
+    );
+}
+
+#[test]
+fn a_stop_event_as_input_is_refused() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Facts", CONTROL)])
+            .step(step("look_up", &[one("Question")], &[emits("Facts")]))
+            .step(answers(&[one("Facts")]))
+            .step(step("close", &[InputDef::one_of(["Facts", "Answer"])], &[])),
+        include_str!("../ui/input_stop_in_set.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - `Answer` ends the run, so no step can take it: let step `close` take an event that comes before it"#]],
+    );
+}
+
+#[test]
+fn a_step_that_takes_what_it_emits_has_to_say_that_it_loops() {
+    // S9
+    let improving = |improve: StepDef| {
+        table(&[("Draft", CONTROL)])
+            .step(step("begin", &[one("Question")], &[emits("Draft")]))
+            .step(improve)
+            .step(answers(&[one("Draft")]))
+    };
+    let improve = step("improve", &[one("Draft")], &[emits("Draft")]);
+    refuses_like_the_compiler(
+        improving(improve.clone()),
+        include_str!("../ui/input_own_output.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `improve` takes `Draft` and emits it, so it triggers itself: write `#[step(loops)]` if that is meant, or emit another event"#]],
+    );
+    assert!(improving(improve.policy(StepPolicy::DEFAULT.loops())).build().is_ok());
+}
+
+#[test]
+fn a_fixed_list_of_nothing_is_refused() {
+    refuses(
+        table(&[]).step(answers(&[one("Question"), InputDef::fixed(0, ["Question"])])),
+        &expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `answer` takes a fixed list of 0 events, which waits for nothing: leave it out"#]],
+    );
+}
+
+#[test]
+fn a_gather_without_a_fan_out_is_refused() {
+    // S48
+    refuses_like_the_compiler(
+        table(&[("Score", CONTROL)])
+            .step(step("score", &[one("Question")], &[OutputDef::many("Score")]))
+            .step(answers(&[InputDef::gather("Score")])),
+        include_str!("../ui/gather_without_fan_out.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `answer` gathers `Score`, but no step fans out: return `FanOut<Score>` from one"#]],
+    );
+}
+
+#[test]
+fn a_gather_of_what_no_branch_emits_is_refused_and_its_fan_out_is_not() {
+    // S48
+    refuses_like_the_compiler(
+        table(&[("Part", CONTROL), ("Score", CONTROL), ("Summary", CONTROL)])
+            .step(step("split", &[one("Question")], &[OutputDef::fan_out("Part")]))
+            .step(step("score", &[one("Part")], &[emits("Score")]))
+            .step(step("summarise", &[one("Question")], &[emits("Summary")]))
+            .step(answers(&[InputDef::gather("Summary")])),
+        include_str!("../ui/gather_of_what_no_branch_emits.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `answer` gathers `Summary`, which is neither the item of a fan-out nor emitted in a branch of one: return `FanOut<Summary>` from a step, or emit `Summary` in a step that follows from `Part`"#]],
+    );
+}
+
+#[test]
+fn a_fan_out_whose_branches_lead_nowhere_is_refused() {
+    // S48
+    let splits = |score: &[OutputDef]| {
+        table(&[("Part", CONTROL), ("Score", CONTROL)])
+            .step(step("split", &[one("Question")], &[OutputDef::fan_out("Part")]))
+            .step(step("score", &[one("Part")], score))
+            .step(answers(&[one("Question")]))
+    };
+    refuses_like_the_compiler(
+        splits(&[emits("Score")]),
+        include_str!("../ui/fan_out_never_ends.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `split` fans out `Part`, but its branches can end neither in a gather nor in a stop: let a step take `Gather<Part>`, or a `Gather` of what the branches emit"#]],
+    );
+    assert!(splits(&[OutputDef::optional("Answer")]).build().is_ok());
+}
+
+#[test]
+fn branches_may_end_in_a_stop_far_below() {
+    // S48
+    let nested = table(&[("Page", CONTROL), ("Line", CONTROL), ("Word", CONTROL)])
+        .step(step("pages", &[one("Question")], &[OutputDef::fan_out("Page")]))
+        .step(step("lines", &[one("Page")], &[OutputDef::fan_out("Line")]))
+        .step(step("words", &[one("Line")], &[OutputDef::fan_out("Word")]))
+        .step(answers(&[one("Word")]));
+    assert!(nested.build().is_ok());
+}
+
+#[test]
+fn a_step_without_an_event_is_refused() {
+    // S9
+    refuses(
+        table(&[]).step(answers(&[one("Question")])).step(step("tick", &[], &[])),
+        &expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `tick` takes no event, so nothing would ever run it: give it a parameter for the event it waits for, such as `&Question`"#]],
+    );
+}
+
+#[test]
+fn a_step_that_only_it_could_start_is_refused() {
+    // S9
+    let improve = step("improve", &[one("Draft")], &[emits("Draft")]).policy(StepPolicy::DEFAULT.loops());
+    refuses_like_the_compiler(
+        table(&[("Draft", CONTROL)]).step(improve).step(answers(&[one("Question"), one("Draft")])),
+        include_str!("../ui/step_waits_for_itself.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `improve` can never run: it waits for `Draft`, which it emits itself: let it take an event that is there before, or emit `Draft` in another step"#]],
+    );
+}
+
+#[test]
+fn of_steps_that_wait_for_each_other_one_is_named_and_none_of_those_behind_them() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Draft", CONTROL), ("Review", CONTROL)])
+            .step(answers(&[one("Question"), one("Review")]))
+            .step(step("write", &[one("Question"), one("Review")], &[emits("Draft")]))
+            .step(step("review", &[one("Draft")], &[emits("Review")])),
+        include_str!("../ui/steps_wait_for_each_other.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `write` can never run: it waits for `Review`, which step `review` emits, and that waits in turn for step `write`: let one of them take an event that is there before, or an `Option` of this one"#]],
+    );
+}
+
+#[test]
+fn an_input_that_nothing_produces_is_not_reported_again_by_all_that_wait_for_it() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Weather", CONTROL), ("Forecast", CONTROL), ("Facts", CONTROL)])
+            .step(step("predict", &[one("Weather")], &[emits("Forecast")]))
+            .step(step("look_up", &[one("Question"), one("Forecast")], &[emits("Facts")]))
+            .step(answers(&[one("Facts")])),
+        include_str!("../ui/workflow_one_mistake_and_all_that_wait_for_it.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - nothing produces `Weather`, which step `predict` requires: return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run"#]],
+    );
+}
+
+#[test]
+fn a_step_whose_optional_inputs_nothing_produces_is_refused() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Hint", CONTROL)]).step(answers(&[one("Question")])).step(step(
+            "note",
+            &[one("Hint").optional()],
+            &[],
+        )),
+        include_str!("../ui/step_with_optional_inputs_that_nothing_produces.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `note` can never run: nothing produces any of the events it takes, which are all optional; return one of them from a step, or leave the step out"#]],
+    );
+}
+
+#[test]
+fn a_precondition_takes_what_its_step_takes() {
+    // S9
+    let asked = |wanted: InputDef, taken: InputDef| {
+        let ready = PreconditionDef::new("ready").input(wanted);
+        table(&[("Facts", CONTROL), ("Hint", CONTROL.external())])
+            .step(step("look_up", &[one("Question")], &[emits("Facts")]))
+            .step(answers(&[one("Question"), taken]).precondition(ready))
+    };
+    refuses_like_the_compiler(
+        asked(one("Hint").optional(), one("Facts")),
+        include_str!("../ui/precondition_input_not_taken.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - precondition `ready` takes `Option<Hint>`, which is not among the inputs of step `answer`: give the step the same parameter, or take it out of the precondition"#]],
+    );
+    refuses_like_the_compiler(
+        asked(one("Facts"), one("Facts").optional()),
+        include_str!("../ui/precondition_input_optional_in_step.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - precondition `ready` takes `Facts`, but step `answer` takes `Option<Facts>`: take the same in both"#]],
+    );
+    assert!(asked(one("Facts").optional(), one("Facts")).build().is_ok());
+}
+
+#[test]
+fn a_workflow_that_no_event_opens_is_refused() {
+    // S9
+    let alarmed = DependencyTable::builder("research")
+        .event(EventDef::new("Alarm", Roles::NONE.external()))
+        .event(EventDef::new("Answer", Roles::NONE.stop()));
+    refuses_like_the_compiler(
+        alarmed.step(answers(&[one("Alarm")])),
+        include_str!("../ui/workflow_without_start.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - no step takes a start event, so no run can begin: write `#[event(start)]` on the event that opens a run, and take it in a step"#]],
+    );
+}
+
+#[test]
+fn a_workflow_that_nothing_ends_is_refused() {
+    // S9
+    refuses_like_the_compiler(
+        table(&[("Facts", CONTROL)]).step(step("look_up", &[one("Question")], &[emits("Facts")])).step(step(
+            "note",
+            &[one("Facts")],
+            &[],
+        )),
+        include_str!("../ui/workflow_output_that_nothing_emits.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - no step emits a stop event, so no run can complete: write `#[event(stop)]` on the event that ends the run, and return it from a step"#]],
+    );
+}
+
+/// A writer and a reviewer that trigger each other, and an answer that comes from elsewhere.
+fn loops(review: OutputDef, policy: StepPolicy) -> TableBuilder {
+    table(&[("Draft", CONTROL), ("Review", CONTROL), ("Note", CONTROL)])
+        .step(step("write", &[InputDef::one_of(["Question", "Review"])], &[emits("Draft"), emits("Note")]))
+        .step(step("note", &[one("Note")], &[]))
+        .step(step("review", &[one("Draft")], &[review]).policy(policy))
+        .step(answers(&[one("Question")]))
+}
+
+#[test]
+fn a_loop_without_a_way_out_is_refused() {
+    refuses_like_the_compiler(
+        loops(emits("Review"), StepPolicy::DEFAULT),
+        include_str!("../ui/workflow_endless_loop.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - steps `write` and `review` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` or an `EventSet` enum from one, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`"#]],
+    );
+}
+
+#[test]
+fn a_loop_with_a_way_out_is_accepted() {
+    let ways = [
+        loops(OutputDef::optional("Review"), StepPolicy::DEFAULT),
+        loops(emits("Review"), StepPolicy::DEFAULT.max_executions(3)),
+        loops(emits("Review"), StepPolicy::DEFAULT.loops()),
+        loops(emits("Review"), StepPolicy::DEFAULT).step(step(
+            "publish",
+            &[one("Draft")],
+            &[OutputDef::optional("Answer")],
+        )),
+    ];
+    for table in ways {
+        assert!(table.build().is_ok());
+    }
+}
+
+#[test]
+fn every_mistake_of_a_table_is_reported_at_once() {
+    refuses(
+        table(&[("Weather", CONTROL), ("Facts", CONTROL)])
+            .step(step("look_up", &[one("Question"), one("Weather")], &[emits("Facts")]))
+            .step(answers(&[one("Facts")]).policy(StepPolicy::DEFAULT.concurrency(0)))
+            .step(step("close", &[one("Answer")], &[]))
+            .step(step("close", &[], &[])),
+        &expect![[r#"
+            workflow `research` has 5 mistakes:
+              - two steps are named `close`
+              - nothing produces `Weather`, which step `look_up` requires: return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run
+              - `Answer` ends the run, so no step can take it: let step `close` take an event that comes before it
+              - step `close` takes no event, so nothing would ever run it: give it a parameter for the event it waits for, such as `&Question`
+              - step `answer` has `concurrency = 0`, so it could never run"#]],
+    );
+}
+
+#[test]
+fn an_unchecked_table_needs_only_what_its_scheduler_needs() {
+    let unreachable = table(&[("Draft", CONTROL)]).step(step("improve", &[one("Draft")], &[emits("Draft")]));
+    assert!(unreachable.build_unchecked().is_ok());
+    let error = table(&[]).step(step("tick", &[], &[])).build_unchecked().unwrap_err();
+    expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `tick` takes no event, so nothing would ever run it: give it a parameter for the event it waits for, such as `&Question`"#]].assert_eq(&error.to_string());
+}

@@ -1,0 +1,8 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(display)]
+#[event(display)]
+struct Question;
+
+fn main() {}

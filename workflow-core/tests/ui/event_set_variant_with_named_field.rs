@@ -1,0 +1,15 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Enough;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Short;
+
+#[derive(EventSet)]
+enum Graded {
+    Enough { event: Enough },
+    Short(Short),
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use workflow_core::prelude::*;
+
+#[derive(EventSet)]
+enum Graded {}
+
+fn main() {}

@@ -1,0 +1,38 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Question;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Facts;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Answer;
+
+#[derive(EventSet)]
+enum Either {
+    Facts(Facts),
+    Answer(Answer),
+}
+
+struct Research;
+
+#[workflow]
+impl Research {
+    #[step]
+    async fn look_up(&self, _question: &Question) -> Facts {
+        Facts
+    }
+
+    #[step]
+    async fn answer(&self, _facts: &Facts) -> Answer {
+        Answer
+    }
+
+    #[step]
+    async fn close(&self, _either: &Either) {}
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use workflow_core::prelude::*;
+
+#[precondition]
+struct Ready;
+
+fn main() {}

@@ -1,0 +1,30 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Question {
+    text: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Retrieved(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Answer(String);
+
+struct Research;
+
+trait Steps {
+    async fn respond(&self, question: &Question) -> Answer;
+}
+
+#[workflow]
+impl Steps for Research {
+    #[step]
+    async fn respond(&self, question: &Question) -> Answer {
+        Answer(question.text.clone())
+    }
+}
+
+fn main() {}

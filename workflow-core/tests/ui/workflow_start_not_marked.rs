@@ -1,0 +1,28 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Question;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Facts;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Answer;
+
+struct Research;
+
+#[workflow]
+impl Research {
+    #[step]
+    async fn look_up(&self, _question: &Question) -> Facts {
+        Facts
+    }
+
+    #[step]
+    async fn answer(&self, _facts: &Facts) -> Answer {
+        Answer
+    }
+}
+
+fn main() {}
