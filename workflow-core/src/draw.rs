@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::run::RunReport;
+use crate::table::Forecast;
 
 mod build;
 mod dot;
@@ -72,6 +73,8 @@ pub struct Node {
     pub concurrency: Option<u32>,
     /// The innermost box the step runs in, by its place in [`Graph::boxes`].
     pub branch: Option<usize>,
+    /// How often the table allows the step to run; none for what is no step.
+    pub forecast: Option<Forecast>,
     /// What a run did with the step, where a report is laid over the graph.
     pub ran: Option<NodeRun>,
 }

@@ -157,5 +157,6 @@ mod guide {
         Running "docs/guide/running.md",
         ContextAndConfig "docs/guide/context-and-config.md",
         Errors "docs/guide/errors.md",
+        Stalls "docs/guide/stalls.md",
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind};
 use crate::input::InputKind;
-use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepRow};
+use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepIndex, StepRow};
 
 impl DependencyTable {
     /// The graph of the table, without running anything. O(steps² × events).
@@ -41,6 +41,7 @@ impl DependencyTable {
             max_executions: step.policy.max_executions,
             concurrency: step.policy.concurrency,
             branch: self.box_of(step),
+            forecast: Some(self.forecast(StepIndex::at(index))),
             ..place(&format!("s{index}"), NodeKind::Step)
         }
     }
@@ -170,6 +171,7 @@ fn place(id: &str, kind: NodeKind) -> Node {
         max_executions: None,
         concurrency: None,
         branch: None,
+        forecast: None,
         ran: None,
     }
 }

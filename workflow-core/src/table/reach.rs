@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DependencyTable, EventIndex, FanOutIndex, FanOutRow, InputRow, StepRow};
+use super::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepRow};
 use crate::input::InputKind;
 
 /// What can lie in each kind of scope: the root first, then the branches of each fan-out.
@@ -20,7 +20,7 @@ impl DependencyTable {
     /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
     pub(super) fn match_gathers(&mut self) {
         let items = self.fan_outs.iter().map(|fan_out| Events::from([fan_out.item]));
-        let own: Vec<Events> = std::iter::once(self.from_outside()).chain(items).collect();
+        let own: Vec<Events> = std::iter::once(self.sent_from_outside()).chain(items).collect();
         let mut reach = Reach { seen: own.clone(), own };
         while self.grow_scopes(&mut reach) | self.grow_gathers(&reach) {}
         for (fan_out, own) in self.fan_outs.iter_mut().zip(reach.own.drain(1..)) {
@@ -32,7 +32,7 @@ impl DependencyTable {
     }
 
     /// What the outside sends; what no step emits can come from nowhere else.
-    fn from_outside(&self) -> Events {
+    fn sent_from_outside(&self) -> Events {
         let emitted: Events = self.steps.iter().flat_map(|step| &step.outputs).map(|row| row.event).collect();
         let events = (0..self.events.len()).map(EventIndex::at);
         let is_sent = |event: &EventIndex| {
@@ -116,11 +116,4 @@ impl Reach {
         inputs.clone().any(|input| is_there(input, &self.own[scope]))
             && inputs.all(|input| !waits(input) || is_there(input, &self.seen[scope]))
     }
-}
-
-fn takes_any(step: &StepRow, events: &[EventIndex]) -> bool {
-    step.inputs
-        .iter()
-        .filter(|input| input.kind.takes_events())
-        .any(|input| input.events.iter().any(|event| events.contains(event)))
 }
