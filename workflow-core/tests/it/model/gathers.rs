@@ -8,15 +8,65 @@ use super::plan::{Plan, PlannedInput, PlannedOutput, Take};
 /// Per fan-out the events that its branches can hold in their own scope, the item among them.
 pub(crate) fn own_events(plan: &Plan) -> Vec<BTreeSet<usize>> {
     let items = plan.fan_outs().into_iter().map(|place| BTreeSet::from([place.item]));
-    let mut scopes: Vec<BTreeSet<usize>> = std::iter::once(sent(plan)).chain(items).collect();
+    let own: Vec<BTreeSet<usize>> = std::iter::once(sent(plan)).chain(items).collect();
+    let emitted: Vec<BTreeSet<usize>> =
+        (0..plan.steps.len()).map(|step| emitted_beside(plan, step)).collect();
+    let mut scopes = Scopes { seen: own.clone(), own };
     loop {
-        let seen = seen(plan, &scopes);
-        let grown: Vec<BTreeSet<usize>> =
-            (0..scopes.len()).map(|scope| grow(plan, &scopes, &seen, scope)).collect();
+        let grown = scopes.grown(plan, &emitted);
         if grown == scopes {
-            return scopes.split_off(1);
+            return scopes.own.split_off(1);
         }
         scopes = grown;
+    }
+}
+
+/// The root, and after it the branches of each fan-out.
+#[derive(Clone, PartialEq, Eq)]
+struct Scopes {
+    /// What each can hold.
+    own: Vec<BTreeSet<usize>>,
+    /// What each can see: what it holds, and what the scopes see in which its fan-out can be opened.
+    seen: Vec<BTreeSet<usize>>,
+}
+
+impl Scopes {
+    /// What follows from what is known: the replies to requests, and whatever the steps that can run leave.
+    fn grown(&self, plan: &Plan, emitted: &[BTreeSet<usize>]) -> Self {
+        let mut grown = self.clone();
+        let places = plan.fan_outs();
+        for (scope, own) in self.own.iter().enumerate() {
+            grown.hold(scope, own.iter().filter_map(|event| plan.events.get(*event)?.reply));
+        }
+        for (number, step) in plan.steps.iter().enumerate() {
+            let inputs = step.inputs.iter().map(|input| (input, taken(plan, &self.own[1..], input)));
+            let inputs: Vec<(&PlannedInput, Vec<usize>)> = inputs.collect();
+            for scope in (0..self.own.len()).filter(|scope| self.can_run(&inputs, *scope)) {
+                grown.hold(scope, emitted[number].iter().copied());
+                let opened = places.iter().enumerate().filter(|(_, place)| place.step == number);
+                opened.for_each(|(fan_out, _)| grown.seen[fan_out + 1].extend(&self.seen[scope]));
+            }
+        }
+        grown
+    }
+
+    fn hold(&mut self, scope: usize, events: impl Iterator<Item = usize>) {
+        for event in events {
+            self.own[scope].insert(event);
+            self.seen[scope].insert(event);
+        }
+    }
+
+    /// Whether a step can run in a scope: something of the scope's own triggers it, and it sees all it
+    /// requires.
+    fn can_run(&self, inputs: &[(&PlannedInput, Vec<usize>)], scope: usize) -> bool {
+        let is_in =
+            |taken: &[usize], events: &BTreeSet<usize>| taken.iter().any(|event| events.contains(event));
+        inputs.iter().any(|(_, taken)| is_in(taken, &self.own[scope]))
+            && inputs.iter().all(|(input, taken)| {
+                // A step that gathers what it emits itself has to begin somewhere.
+                input.optional || input.take == Take::Gather || is_in(taken, &self.seen[scope])
+            })
     }
 }
 
@@ -35,45 +85,6 @@ fn sent(plan: &Plan) -> BTreeSet<usize> {
     sent.map(|(event, _)| event).collect()
 }
 
-/// What each scope sees: what it holds, and what the scopes see in which a step can open it. Found by asking
-/// again until no answer changes.
-fn seen(plan: &Plan, scopes: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
-    let mut seen = scopes.to_vec();
-    loop {
-        let mut grown = seen.clone();
-        for (fan_out, place) in plan.fan_outs().iter().enumerate() {
-            for scope in 0..scopes.len() {
-                if can_run(plan, scopes, &seen, place.step, scope) {
-                    grown[fan_out + 1].extend(&seen[scope]);
-                }
-            }
-        }
-        if grown == seen {
-            return seen;
-        }
-        seen = grown;
-    }
-}
-
-/// Whether a step can run in a scope: something of the scope's own triggers it, and it sees all it requires.
-fn can_run(
-    plan: &Plan,
-    scopes: &[BTreeSet<usize>],
-    seen: &[BTreeSet<usize>],
-    step: usize,
-    scope: usize,
-) -> bool {
-    let inputs = &plan.steps[step].inputs;
-    let is_in = |input: &PlannedInput, events: &BTreeSet<usize>| {
-        taken(plan, &scopes[1..], input).iter().any(|event| events.contains(event))
-    };
-    inputs.iter().any(|input| is_in(input, &scopes[scope]))
-        && inputs.iter().all(|input| {
-            // A step that gathers what it emits itself has to begin somewhere.
-            input.optional || input.take == Take::Gather || is_in(input, &seen[scope])
-        })
-}
-
 /// The event types a parameter takes; for a gather the events that say that a fan-out is gathered.
 pub(crate) fn taken(plan: &Plan, own: &[BTreeSet<usize>], input: &PlannedInput) -> Vec<usize> {
     if input.take != Take::Gather {
@@ -88,15 +99,6 @@ pub(crate) fn collected(plan: &Plan, own: &[BTreeSet<usize>], fan_out: usize) ->
     let inputs = plan.steps.iter().flat_map(|step| &step.inputs);
     let gathers = inputs.filter(|input| input.take == Take::Gather);
     gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(event)).collect()
-}
-
-fn grow(plan: &Plan, scopes: &[BTreeSet<usize>], seen: &[BTreeSet<usize>], scope: usize) -> BTreeSet<usize> {
-    let mut grown = scopes[scope].clone();
-    grown.extend(scopes[scope].iter().filter_map(|event| plan.events.get(*event)?.reply));
-    for step in (0..plan.steps.len()).filter(|step| can_run(plan, scopes, seen, *step, scope)) {
-        grown.extend(emitted_beside(plan, step));
-    }
-    grown
 }
 
 /// What a step leaves in the scope it runs in: its events, and that its fan-outs are gathered. The items of
