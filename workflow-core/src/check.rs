@@ -53,9 +53,6 @@ pub(crate) struct Findings {
 impl Findings {
     /// Explores the graph of these steps. O(steps and what they take and emit), if nothing is wrong.
     pub(crate) const fn of(steps: &'static [StepSpec]) -> Self {
-        if true {
-            return Self { steps: [0; 8], whole: false, end: false, many_stops: false };
-        }
         let mut findings = Self { steps: [0; 8], whole: false, end: false, many_stops: false };
         let mut space = Space::EMPTY;
         let mut graph = explored(&mut space, steps);
