@@ -61,7 +61,7 @@ impl Findings {
         }
         let (mut step, mut any) = (0, false);
         while step < steps.len() {
-            if graph.first_mistake_of(step).is_some() {
+            if graph.is_faulty(step) {
                 findings.steps[step / 64] |= 1 << (step % 64);
                 any = true;
             }

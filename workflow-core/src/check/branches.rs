@@ -1,6 +1,7 @@
 //! What the branches of a fan-out can hold, and so which gathers fit it and whether it can end (S48).
 
 use super::graph::{Event, FanOut, Graph};
+use super::rows::Rows;
 use crate::event::Roles;
 use crate::input::InputKind;
 
@@ -20,7 +21,7 @@ impl Graph<'_, '_> {
     }
 
     const fn link_input(&mut self, step: usize, input: usize) {
-        let row = self.inputs.get(input);
+        let row = *self.inputs.get(input);
         // A gather is triggered by the event that says that it is due, not by those that it collects.
         if !row.kind.takes_events() || matches!(row.kind, InputKind::Gather) {
             return;
@@ -32,16 +33,14 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Grows what each fan-out's branches can hold, and what each gather takes, until neither grows.
+    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
     pub(super) const fn match_gathers(&mut self) {
         self.open_fan_outs();
         if self.fan_outs.len() == 0 || self.overflowed() {
             return;
         }
-        self.grow_branches();
-        while self.link_gathers() {
-            self.grow_branches();
-        }
+        self.seed_scopes();
+        while self.grow_scopes() | self.link_gathers() {}
         let mut nested = 0;
         while nested < self.fan_outs.len() {
             self.note_stops();
@@ -57,77 +56,151 @@ impl Graph<'_, '_> {
             }
             output += 1;
         }
-        let cells = self.fan_outs.len() * self.events.len();
+        if self.fan_outs.len() == 0 {
+            return;
+        }
+        let cells = (self.fan_outs.len() + 1) * self.events.len();
         while self.own.len() < cells && !self.own.overflowed {
             self.own.push(false);
+            self.seen.push(false);
         }
     }
 
     /// Adds the event that says that the fan-out is gathered.
     const fn open_fan_out(&mut self, output: usize) {
         let (index, item) = (self.fan_outs.len(), self.outputs.get(output).event);
-        let event = Event { gathers: Some(index), ..Event::new("", Roles::NONE) };
+        let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
         let gathered = self.events.push(event);
         self.outputs.row(output).fan_out = Some(index);
         self.fan_outs.push(FanOut { item, gathered, stops: false });
     }
 
-    const fn grow_branches(&mut self) {
+    /// The root begins with what is sent from outside, a branch with its item.
+    const fn seed_scopes(&mut self) {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            // What no step emits can come from nowhere else; whether it does is not asked here.
+            let is_alone = row.last_emitter.is_none() && row.gathers.is_none() && !row.roles.is_reply();
+            if row.given || is_alone {
+                self.enter(0, event);
+            }
+            event += 1;
+        }
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {
-            self.grow_branch(fan_out);
+            self.enter(fan_out + 1, self.fan_outs.get(fan_out).item);
             fan_out += 1;
         }
     }
 
-    /// Follows the item to every step that takes it, from there to what that emits, and so on.
-    const fn grow_branch(&mut self, fan_out: usize) {
-        let mut event = 0;
-        while event < self.events.len() {
-            *self.own.row(fan_out * self.events.len() + event) = false;
-            event += 1;
-        }
-        self.enter(fan_out, self.fan_outs.get(fan_out).item);
-        while let Some(event) = self.pending.pop() {
-            let mut taken = self.events.get(event).taken;
-            while let Some(member) = taken {
-                let member = self.members.get(member);
-                self.enter_outputs(fan_out, member.step);
-                taken = member.next;
+    const fn grow_scopes(&mut self) -> bool {
+        let (mut scope, mut grew) = (0, false);
+        while scope <= self.fan_outs.len() {
+            let mut step = 0;
+            while step < self.steps.len() {
+                if self.runs_in(step, scope) {
+                    grew |= self.enter_outputs(step, scope);
+                }
+                step += 1;
             }
+            scope += 1;
         }
+        grew
     }
 
-    const fn enter_outputs(&mut self, fan_out: usize, step: usize) {
+    /// Whether the step can run in the scope: by an event of the scope's own, and with all it requires in sight.
+    /// A gather is taken to be supplied: a step that gathers what it emits itself has to begin somewhere.
+    const fn runs_in(&self, step: usize, scope: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let (mut input, mut triggered) = (inputs.start, false);
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            let is_gather = matches!(row.kind, InputKind::Gather);
+            if row.kind.takes_events() {
+                triggered = triggered || self.is_among(input, scope, &self.own);
+                if !row.optional && !is_gather && !self.is_among(input, scope, &self.seen) {
+                    return false;
+                }
+            }
+            input += 1;
+        }
+        triggered
+    }
+
+    /// Whether an event that the parameter takes is among those of the scope.
+    const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
+        let (row, base) = (self.inputs.get(input), scope * self.events.len());
+        if matches!(row.kind, InputKind::Gather) {
+            let mut fan_out = 0;
+            while fan_out < self.fan_outs.len() {
+                let gathered = self.fan_outs.get(fan_out).gathered;
+                if *events.get(base + gathered) && self.is_linked(gathered, input) {
+                    return true;
+                }
+                fan_out += 1;
+            }
+            return false;
+        }
+        let mut member = row.members.start;
+        while member < row.members.end {
+            if *events.get(base + self.members.get(member).event) {
+                return true;
+            }
+            member += 1;
+        }
+        false
+    }
+
+    const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
+        let (mut output, mut grew) = (outputs.start, false);
         while output < outputs.end {
-            let row = self.outputs.get(output);
+            let row = *self.outputs.get(output);
             // A fan-out's items lie in branches below; that it is gathered is said in the step's own scope.
-            let event = match row.fan_out {
-                Some(inner) => self.fan_outs.get(inner).gathered,
-                None => row.event,
+            grew |= match row.fan_out {
+                Some(fan_out) => {
+                    let gathered = self.fan_outs.get(fan_out).gathered;
+                    self.enter(scope, gathered) | self.show(scope, fan_out + 1)
+                }
+                None => self.enter(scope, row.event),
             };
-            self.enter(fan_out, event);
             output += 1;
         }
+        grew
     }
 
-    const fn enter(&mut self, fan_out: usize, event: usize) {
-        let cell = fan_out * self.events.len() + event;
-        if self.own.get(cell) {
-            return;
+    /// Adds the event, and with a request its reply, to what the scope has.
+    const fn enter(&mut self, scope: usize, event: usize) -> bool {
+        let cell = scope * self.events.len() + event;
+        if *self.own.get(cell) {
+            return false;
         }
         *self.own.row(cell) = true;
-        self.pending.push(event);
+        *self.seen.row(cell) = true;
         if let Some(reply) = self.events.get(event).reply {
-            self.enter(fan_out, reply);
+            self.enter(scope, reply);
         }
+        true
+    }
+
+    /// Lets a scope see what is seen in one around it.
+    const fn show(&mut self, around: usize, scope: usize) -> bool {
+        let (mut event, mut grew) = (0, false);
+        while event < self.events.len() {
+            let cell = scope * self.events.len() + event;
+            if *self.seen.get(around * self.events.len() + event) && !*self.seen.get(cell) {
+                *self.seen.row(cell) = true;
+                grew = true;
+            }
+            event += 1;
+        }
+        grew
     }
 
     /// Whether a branch of the fan-out can have the event in its own scope.
     pub(super) const fn holds(&self, fan_out: usize, event: usize) -> bool {
-        self.own.get(fan_out * self.events.len() + event)
+        *self.own.get((fan_out + 1) * self.events.len() + event)
     }
 
     /// Links each gather to the fan-outs that it fits, and says whether it found a new pair.
@@ -210,7 +283,7 @@ impl Graph<'_, '_> {
         let row = self.events.get(event);
         match row.gathers {
             Some(fan_out) => self.fan_outs.get(fan_out).stops,
-            None => row.roles.is_stop(),
+            None => row.stops,
         }
     }
 }

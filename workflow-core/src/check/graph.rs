@@ -15,6 +15,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) const NONE: Self = Self { start: 0, end: 0 };
+
+    pub(crate) const fn len(self) -> usize {
+        self.end - self.start
+    }
 }
 
 /// An event type.
@@ -22,6 +26,11 @@ impl Span {
 pub(crate) struct Event<'n> {
     pub(crate) name: &'n str,
     pub(crate) roles: Roles,
+    /// Whether it can come from anywhere but a step: it opens a run or is sent in. An event type without a
+    /// name, which the compiler has reported already, is taken to.
+    pub(crate) given: bool,
+    /// Whether it ends the run.
+    pub(crate) stops: bool,
     /// The reply to it, and what it is the reply to.
     pub(crate) reply: Option<usize>,
     pub(crate) request: Option<usize>,
@@ -42,6 +51,8 @@ impl<'n> Event<'n> {
         Self {
             name,
             roles,
+            given: roles.is_start() || roles.is_external() || name.is_empty(),
+            stops: roles.is_stop(),
             reply: None,
             request: None,
             gathers: None,
@@ -115,13 +126,27 @@ pub(crate) struct Input {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
     pub(crate) members: Span,
-    /// Whether one of its events can be there, or would be but for a mistake that is reported at it.
+    pub(crate) fault: Option<Fault>,
+    /// Whether one of its events can be there, or would be but for its fault.
     pub(crate) filled: bool,
+}
+
+/// What is wrong with a parameter, by number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    /// It is a fixed list of no events.
+    Empty,
+    /// It takes an event that ends the run.
+    Stop(usize),
+    /// It takes what its step emits.
+    Own(usize),
+    /// Nothing brings any of its events about, or it gathers what no branch has.
+    Unproduced,
 }
 
 impl Input {
     pub(crate) const NONE: Self =
-        Self { kind: InputKind::One, optional: false, members: Span::NONE, filled: false };
+        Self { kind: InputKind::One, optional: false, members: Span::NONE, fault: None, filled: false };
 }
 
 /// That a parameter takes an event type. For the parameters of steps there is a second row, found by its
@@ -178,8 +203,10 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) fan_outs: Rows<'s, FanOut>,
     /// Events that are still to be followed to the steps that take them.
     pub(crate) pending: Rows<'s, usize>,
-    /// For each fan-out and each event whether the branches' own scope can have it.
+    /// For the root and the branches of each fan-out, and for each event, whether the scope itself can have it.
     pub(crate) own: Rows<'s, bool>,
+    /// The same for what it can see: its own events, and those of the scopes around it.
+    pub(crate) seen: Rows<'s, bool>,
 }
 
 impl<'n> Graph<'_, 'n> {
@@ -192,6 +219,7 @@ impl<'n> Graph<'_, 'n> {
             || self.fan_outs.overflowed
             || self.pending.overflowed
             || self.own.overflowed
+            || self.seen.overflowed
     }
 
     /// Adds an event type to the parameter that was added last.
@@ -206,7 +234,7 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
         let start = self.members.len();
         let members = Span { start, end: start };
-        self.inputs.push(Input { kind, optional, members, filled: false });
+        self.inputs.push(Input { kind, optional, members, fault: None, filled: false });
     }
 
     /// Adds an output to the step that was added last.
@@ -254,7 +282,7 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// The one event type of a gather or a reply.
-    pub(super) const fn only_event(&self, input: Input) -> Option<usize> {
+    pub(super) const fn only_event(&self, input: &Input) -> Option<usize> {
         if input.members.start == input.members.end {
             return None;
         }
@@ -262,7 +290,7 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// Whether the parameter names the event among its types.
-    pub(super) const fn names(&self, input: Input, event: usize) -> bool {
+    pub(super) const fn names(&self, input: &Input, event: usize) -> bool {
         let mut member = input.members.start;
         while member < input.members.end {
             if self.members.get(member).event == event {
@@ -284,13 +312,6 @@ impl<'n> Graph<'_, 'n> {
             output += 1;
         }
         false
-    }
-
-    /// Whether the event can come from anywhere but a step: it opens a run or is sent in.
-    pub(super) const fn is_given(&self, event: usize) -> bool {
-        let Event { name, roles, .. } = self.events.get(event);
-        // The compiler has reported a type that has no name.
-        roles.is_start() || roles.is_external() || name.is_empty()
     }
 }
 

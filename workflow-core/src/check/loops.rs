@@ -149,8 +149,8 @@ impl<'n> Graph<'_, 'n> {
         loop {
             let Step { loops, from, .. } = self.steps.get(at);
             match from {
-                _ if loops => return true,
-                Some(from) => at = from,
+                _ if *loops => return true,
+                Some(from) => at = *from,
                 None => return false,
             }
         }
@@ -162,10 +162,10 @@ impl<'n> Graph<'_, 'n> {
         self.pend_possible(step);
         let mut stops = false;
         while let Some(event) = self.pending.pop() {
-            stops = stops || self.events.get(event).roles.is_stop();
+            stops = stops || self.events.get(event).stops;
             let mut taken = self.events.get(event).taken;
             while let Some(member) = taken {
-                let member = self.members.get(member);
+                let member = *self.members.get(member);
                 if !self.steps.get(member.step).walked {
                     self.pend_possible(member.step);
                 }
@@ -180,7 +180,7 @@ impl<'n> Graph<'_, 'n> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {
-            let row = self.outputs.get(output);
+            let row = *self.outputs.get(output);
             self.pend(row.event, step);
             if let Some(fan_out) = row.fan_out {
                 self.pend(self.fan_outs.get(fan_out).gathered, step);

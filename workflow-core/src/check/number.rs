@@ -28,7 +28,8 @@ pub(super) struct Space<'n> {
     outputs: [Output; OUTPUTS],
     fan_outs: [FanOut; FAN_OUTS],
     pending: [usize; EVENTS],
-    own: [bool; FAN_OUTS * EVENTS],
+    own: [bool; (FAN_OUTS + 1) * EVENTS],
+    seen: [bool; (FAN_OUTS + 1) * EVENTS],
 }
 
 #[expect(
@@ -44,7 +45,8 @@ impl<'n> Space<'n> {
         outputs: [Output::NONE; OUTPUTS],
         fan_outs: [FanOut::NONE; FAN_OUTS],
         pending: [0; EVENTS],
-        own: [false; FAN_OUTS * EVENTS],
+        own: [false; (FAN_OUTS + 1) * EVENTS],
+        seen: [false; (FAN_OUTS + 1) * EVENTS],
     };
 
     /// An empty graph in this memory.
@@ -58,6 +60,7 @@ impl<'n> Space<'n> {
             fan_outs: Rows::in_memory(&mut self.fan_outs),
             pending: Rows::in_memory(&mut self.pending),
             own: Rows::in_memory(&mut self.own),
+            seen: Rows::in_memory(&mut self.seen),
         }
     }
 }
@@ -76,7 +79,7 @@ pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec]) {
 struct Numbers {
     /// One more than the number of an event, or 0.
     slots: [u16; SLOTS],
-    hashes: [u64; EVENTS],
+    hashes: [usize; EVENTS],
 }
 
 impl Numbers {
@@ -173,13 +176,10 @@ impl Numbers {
     }
 
     /// The number of an event type, which is added if it is new.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "any bits of a hash will do, and numbers are below 512"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "numbers are below 512")]
     const fn event<'n>(&mut self, graph: &mut Graph<'_, 'n>, event: &'n EventType) -> usize {
         let hash = hash(event.name);
-        let mut slot = hash as usize % SLOTS;
+        let mut slot = hash % SLOTS;
         while self.slots[slot] != 0 {
             let known = self.slots[slot] as usize - 1;
             if self.hashes[known] == hash && same(graph.events.get(known).name, event.name) {

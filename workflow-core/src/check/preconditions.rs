@@ -10,16 +10,36 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         let Some(Asked { name, inputs }) = row.precondition else { return None };
-        let wanted = self.inputs.get(inputs.start + input);
-        if row.unclear || !wanted.kind.takes_events() || self.is_filled_by(row, wanted) {
+        let input = inputs.start + input;
+        if !self.is_unfilled(row, input) {
             return None;
         }
+        let wanted = self.inputs.get(input);
         let instead = match self.resembles(row, wanted) {
             Some(input) => self.form(self.inputs.get(input)),
             None => Text::EMPTY,
         };
         let parameter = self.form(wanted);
         Some(Mistake::PreconditionInput { step: row.name, precondition: name, parameter, instead })
+    }
+
+    /// Whether the step lacks something that its precondition takes.
+    pub(super) const fn has_unfilled(&self, step: usize) -> bool {
+        let row = self.steps.get(step);
+        let Some(Asked { inputs, .. }) = row.precondition else { return false };
+        let mut input = inputs.start;
+        while input < inputs.end {
+            if self.is_unfilled(row, input) {
+                return true;
+            }
+            input += 1;
+        }
+        false
+    }
+
+    const fn is_unfilled(&self, step: &Step<'_>, input: usize) -> bool {
+        let wanted = self.inputs.get(input);
+        wanted.kind.takes_events() && !step.unclear && !self.is_filled_by(step, wanted)
     }
 
     /// How many parameters the step's precondition has.
@@ -32,7 +52,7 @@ impl<'n> Graph<'_, 'n> {
 
     /// Whether an input of the step takes the same events in the same way, and is there whenever the
     /// precondition needs it.
-    const fn is_filled_by(&self, step: Step<'_>, wanted: Input) -> bool {
+    const fn is_filled_by(&self, step: &Step<'_>, wanted: &Input) -> bool {
         let mut input = step.inputs.start;
         while input < step.inputs.end {
             let row = self.inputs.get(input);
@@ -45,7 +65,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    const fn takes_same(&self, one: Input, other: Input) -> bool {
+    const fn takes_same(&self, one: &Input, other: &Input) -> bool {
         let count = one.members.end - one.members.start;
         let mut at = 0;
         while at < count && count == other.members.end - other.members.start {
@@ -59,7 +79,7 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// An input of the step that takes one of the same events in another way.
-    const fn resembles(&self, step: Step<'_>, wanted: Input) -> Option<usize> {
+    const fn resembles(&self, step: &Step<'_>, wanted: &Input) -> Option<usize> {
         let mut input = step.inputs.start;
         while input < step.inputs.end {
             let row = self.inputs.get(input);
@@ -76,7 +96,7 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// The parameter as its type would be written.
-    const fn form(&self, input: Input) -> Text {
+    const fn form(&self, input: &Input) -> Text {
         let text = if input.optional { Text::of("Option<") } else { Text::EMPTY };
         let text = match input.kind {
             InputKind::List => text.and("List<"),
@@ -94,7 +114,7 @@ impl<'n> Graph<'_, 'n> {
         if input.optional { text.and(">") } else { text }
     }
 
-    const fn members_of(&self, input: Input, text: &Text) -> Text {
+    const fn members_of(&self, input: &Input, text: &Text) -> Text {
         let (mut text, mut member) = (*text, input.members.start);
         while member < input.members.end {
             let event = self.members.get(member).event;

@@ -2,7 +2,7 @@
 //! that open runs or are sent in. A mistake that is reported at its own place is taken as mended, so that it
 //! is not reported again at every step behind it.
 
-use super::graph::{Event, Graph};
+use super::graph::{Event, Fault, Graph, Step};
 use crate::input::InputKind;
 
 impl Graph<'_, '_> {
@@ -14,7 +14,7 @@ impl Graph<'_, '_> {
         if self.overflowed() {
             return;
         }
-        self.excuse_mistakes();
+        self.judge();
         self.give_events();
         self.note_stuck();
     }
@@ -36,75 +36,95 @@ impl Graph<'_, '_> {
     /// Whether anything brings the event about.
     pub(super) const fn is_produced(&self, event: usize) -> bool {
         let row = self.events.get(event);
-        let answered = match row.request {
-            Some(request) => self.is_given(request) || self.events.get(request).last_emitter.is_some(),
-            None => false,
+        let origin = match row.request {
+            Some(request) => self.events.get(request),
+            None => row,
         };
-        row.last_emitter.is_some() || answered || self.is_given(event)
+        row.given || row.last_emitter.is_some() || origin.given || origin.last_emitter.is_some()
     }
 
-    /// Whether nothing brings any event of the parameter about.
-    pub(super) const fn is_unproduced(&self, input: usize) -> bool {
-        let row = self.inputs.get(input);
-        if matches!(row.kind, InputKind::Gather) {
-            return !self.fits(input);
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            if self.is_produced(self.members.get(member).event) {
-                return false;
-            }
-            member += 1;
-        }
-        row.kind.takes_events()
-    }
-
-    /// The first event of the parameter that ends runs.
-    pub(super) const fn stop_of(&self, input: usize) -> Option<usize> {
-        let row = self.inputs.get(input);
-        let mut member = row.members.start;
-        while member < row.members.end && row.kind.takes_events() {
-            let event = self.members.get(member).event;
-            if self.events.get(event).roles.is_stop() {
-                return Some(event);
-            }
-            member += 1;
-        }
-        None
-    }
-
-    const fn excuse_mistakes(&mut self) {
+    /// Judges every parameter, and lets those steps run that no event need arrive for: what is wrong with them
+    /// is reported at their own place.
+    const fn judge(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let (mut input, mut taking) = (inputs.start, 0);
+            let &Step { inputs, unclear, .. } = self.steps.get(step);
+            let (mut input, mut takes) = (inputs.start, false);
             while input < inputs.end {
-                self.excuse_input(input);
-                taking += self.inputs.get(input).kind.takes_events() as usize;
+                if self.inputs.get(input).kind.takes_events() {
+                    takes = true;
+                    self.judge_input(step, input);
+                }
                 input += 1;
             }
-            if taking == 0 || self.steps.get(step).unclear {
+            if !takes || unclear || self.is_ready(step) {
                 self.reach(step);
-            } else {
-                self.reach_if_ready(step);
             }
             step += 1;
         }
     }
 
-    const fn excuse_input(&mut self, input: usize) {
+    const fn judge_input(&mut self, step: usize, input: usize) {
+        let fault = self.fault_of(step, input);
+        let row = self.inputs.row(input);
+        row.fault = fault;
+        // To emit what one takes keeps nothing from arriving.
+        row.filled = matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced));
+    }
+
+    const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
-        // That nothing brings it about is no mistake of an optional parameter, unless it is a gather.
-        let reported = !row.optional || matches!(row.kind, InputKind::Gather);
-        if self.stop_of(input).is_some() || reported && self.is_unproduced(input) {
-            self.inputs.row(input).filled = true;
+        let is_gather = matches!(row.kind, InputKind::Gather);
+        let mut unproduced = if is_gather { !self.fits(input) } else { !row.optional };
+        let (mut member, mut own) = (row.members.start, None);
+        while member < row.members.end {
+            let event = self.members.get(member).event;
+            if self.events.get(event).stops {
+                return Some(Fault::Stop(event));
+            }
+            if !is_gather && own.is_none() && self.is_own(step, input, event) {
+                own = Some(event);
+            }
+            unproduced = unproduced && (is_gather || !self.is_produced(event));
+            member += 1;
         }
+        match (row.kind, own) {
+            (InputKind::Fixed(0), _) => Some(Fault::Empty),
+            (_, Some(event)) => Some(Fault::Own(event)),
+            _ if unproduced => Some(Fault::Unproduced),
+            _ => None,
+        }
+    }
+
+    /// Whether the step emits the event without saying that it loops, and no parameter before this one takes it
+    /// too.
+    const fn is_own(&self, step: usize, input: usize, event: usize) -> bool {
+        match self.events.get(event).last_emitter {
+            // Most events are emitted by steps that stand before those that take them: no need to look.
+            Some(last) if last >= step => {
+                let row = self.steps.get(step);
+                !row.loops && self.emits(step, event) && !self.is_taken_before(row, input, event)
+            }
+            _ => false,
+        }
+    }
+
+    const fn is_taken_before(&self, step: &Step<'_>, input: usize, event: usize) -> bool {
+        let mut before = step.inputs.start;
+        while before < input {
+            let row = self.inputs.get(before);
+            if row.kind.takes_events() && self.names(row, event) {
+                return true;
+            }
+            before += 1;
+        }
+        false
     }
 
     const fn give_events(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
-            if self.is_given(event) {
+            if self.events.get(event).given {
                 self.arrive(event);
             }
             event += 1;
@@ -114,7 +134,7 @@ impl Graph<'_, '_> {
 
     /// Notes that the event can be there, and with a request its reply.
     const fn arrive(&mut self, event: usize) {
-        let Event { arrives, reply, .. } = self.events.get(event);
+        let &Event { arrives, reply, .. } = self.events.get(event);
         if arrives {
             return;
         }
@@ -130,7 +150,7 @@ impl Graph<'_, '_> {
         while let Some(event) = self.pending.pop() {
             let mut taken = self.events.get(event).taken;
             while let Some(member) = taken {
-                let member = self.members.get(member);
+                let member = *self.members.get(member);
                 self.inputs.row(member.input).filled = true;
                 self.reach_if_ready(member.step);
                 taken = member.next;
@@ -164,7 +184,7 @@ impl Graph<'_, '_> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {
-            let row = self.outputs.get(output);
+            let row = *self.outputs.get(output);
             self.arrive(row.event);
             if let Some(fan_out) = row.fan_out {
                 self.arrive(self.fan_outs.get(fan_out).gathered);

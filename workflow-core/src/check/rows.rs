@@ -19,8 +19,8 @@ impl<'s, T: Copy> Rows<'s, T> {
         self.len
     }
 
-    pub(crate) const fn get(&self, at: usize) -> T {
-        self.memory[at]
+    pub(crate) const fn get(&self, at: usize) -> &T {
+        &self.memory[at]
     }
 
     pub(crate) const fn row(&mut self, at: usize) -> &mut T {

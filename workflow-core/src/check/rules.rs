@@ -1,6 +1,6 @@
 //! The rules of S9 and S48, each for one place of a graph that was explored.
 
-use super::graph::{Graph, Input, Step, Stuck};
+use super::graph::{Fault, Graph, Input, Step, Stuck};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::input::InputKind;
@@ -11,9 +11,8 @@ const SUGGESTED: usize = 3;
 impl<'n> Graph<'_, 'n> {
     /// What is wrong with a step, its parameters, its precondition or what it returns; the first of it.
     pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
-        let Step { inputs, .. } = self.steps.get(step);
         let mut input = 0;
-        while input < inputs.end - inputs.start {
+        while input < self.steps.get(step).inputs.len() {
             if let Some(mistake) = self.mistake_of_input(step, input) {
                 return Some(mistake);
             }
@@ -32,54 +31,45 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Whether anything is wrong with it. To say what takes much more than to know that there is nothing.
+    pub(crate) const fn is_faulty(&self, step: usize) -> bool {
+        let Step { inputs, outputs, stuck, .. } = self.steps.get(step);
+        let (mut input, mut takes) = (inputs.start, false);
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            if row.fault.is_some() {
+                return true;
+            }
+            takes = takes || row.kind.takes_events();
+            input += 1;
+        }
+        let mut output = outputs.start;
+        while output < outputs.end {
+            if self.outputs.get(output).fan_out.is_some() && self.mistake_of_output(step).is_some() {
+                return true;
+            }
+            output += 1;
+        }
+        !takes && !self.steps.get(step).unclear || stuck.is_some() || self.has_unfilled(step)
+    }
+
     /// What is wrong with a parameter of a step.
     pub(crate) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
-        let row = self.steps.get(step);
-        let input = row.inputs.start + input;
-        if matches!(self.inputs.get(input).kind, InputKind::Fixed(0)) {
-            return Some(Mistake::EmptyFixedList { step: row.name });
+        let Step { name: step_name, inputs, .. } = self.steps.get(step);
+        let (step_name, input) = (*step_name, inputs.start + input);
+        match self.inputs.get(input).fault {
+            None => None,
+            Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
+            Some(Fault::Stop(event)) => Some(Mistake::StopTaken { step: step_name, event: self.name(event) }),
+            Some(Fault::Own(event)) => {
+                Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
+            }
+            Some(Fault::Unproduced) => self.unproduced(step_name, input),
         }
-        if let Some(event) = self.stop_of(input) {
-            return Some(Mistake::StopTaken { step: row.name, event: self.name(event) });
-        }
-        if let Some(event) = self.own_event_of(step, input) {
-            return Some(Mistake::TakesItsOwn { step: row.name, event: self.name(event) });
-        }
-        if self.is_unproduced(input) { self.unproduced(row.name, input) } else { None }
     }
 
     pub(super) const fn name(&self, event: usize) -> &'n str {
         self.events.get(event).name
-    }
-
-    /// The first event of the parameter that the step itself emits, unless a parameter before it takes it
-    /// too.
-    const fn own_event_of(&self, step: usize, input: usize) -> Option<usize> {
-        let (row, taken) = (self.steps.get(step), self.inputs.get(input));
-        if row.loops || !taken.kind.takes_events() || matches!(taken.kind, InputKind::Gather) {
-            return None;
-        }
-        let mut member = taken.members.start;
-        while member < taken.members.end {
-            let event = self.members.get(member).event;
-            if self.emits(step, event) && !self.is_taken_before(row, input, event) {
-                return Some(event);
-            }
-            member += 1;
-        }
-        None
-    }
-
-    const fn is_taken_before(&self, step: Step<'_>, input: usize, event: usize) -> bool {
-        let mut before = step.inputs.start;
-        while before < input {
-            let row = self.inputs.get(before);
-            if row.kind.takes_events() && self.names(row, event) {
-                return true;
-            }
-            before += 1;
-        }
-        false
     }
 
     const fn unproduced(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
@@ -89,7 +79,6 @@ impl<'n> Graph<'_, 'n> {
             (InputKind::Gather, _) => {
                 Some(Mistake::GatherFitsNothing { step, event: self.name(event), items: self.items() })
             }
-            _ if row.optional => None,
             (InputKind::Reply, Some(request)) => {
                 Some(Mistake::NoRequest { step, request: self.name(request) })
             }
@@ -100,7 +89,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    const fn names_of(&self, input: Input) -> Names<'n> {
+    const fn names_of(&self, input: &Input) -> Names<'n> {
         let (mut names, mut member) = (Names::NONE, input.members.start);
         while member < input.members.end {
             names.push(self.name(self.members.get(member).event));
@@ -123,11 +112,11 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// Events that something produces and whose names are nearly those of the parameter.
-    const fn similar_to(&self, input: Input) -> Names<'n> {
+    const fn similar_to(&self, input: &Input) -> Names<'n> {
         let (mut similar, mut event) = (Names::NONE, 0);
         while event < self.events.len() && similar.count() < SUGGESTED {
             let row = self.events.get(event);
-            let is_candidate = self.is_produced(event) && !row.roles.is_stop() && !row.roles.is_reply();
+            let is_candidate = self.is_produced(event) && !row.stops && !row.roles.is_reply();
             if is_candidate && self.is_near(row.name, input) {
                 similar.push(row.name);
             }
@@ -136,7 +125,7 @@ impl<'n> Graph<'_, 'n> {
         similar
     }
 
-    const fn is_near(&self, name: &str, input: Input) -> bool {
+    const fn is_near(&self, name: &str, input: &Input) -> bool {
         let mut member = input.members.start;
         while member < input.members.end {
             if near(name, self.name(self.members.get(member).event)) {
@@ -154,12 +143,12 @@ impl<'n> Graph<'_, 'n> {
         while input < inputs.end && !self.inputs.get(input).kind.takes_events() {
             input += 1;
         }
-        if input == inputs.end && !unclear {
+        if input == inputs.end && !*unclear {
             return Some(Mistake::NoEventInput { step: name, such_as: self.first_start() });
         }
         match stuck {
             Some(Stuck::Behind { event, emitter }) => {
-                let (event, emitter) = (self.name(event), self.steps.get(emitter).name);
+                let (event, emitter) = (self.name(*event), self.steps.get(*emitter).name);
                 Some(Mistake::Unreachable { step: name, event, emitter })
             }
             Some(Stuck::Idle) => Some(Mistake::NeverTriggered { step: name }),

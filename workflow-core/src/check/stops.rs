@@ -1,6 +1,6 @@
 //! What runs can end with, and what can be sent to them.
 
-use super::graph::{Graph, Step};
+use super::graph::Graph;
 use super::names::Names;
 use super::say;
 use super::text::Text;
@@ -9,9 +9,10 @@ use crate::event::Roles;
 impl<'n> Graph<'_, 'n> {
     /// Whether steps return more than one stop event.
     pub(super) const fn has_many_stops(&self) -> bool {
-        let mut step = 0;
+        let Some((first, from)) = self.first_stop() else { return false };
+        let mut step = from;
         while step < self.steps.len() {
-            if self.second_stop_of(step).is_some() {
+            if self.other_stop_of(step, first).is_some() {
                 return true;
             }
             step += 1;
@@ -22,13 +23,18 @@ impl<'n> Graph<'_, 'n> {
     /// What to say of a step that returns another stop event than the first one.
     pub(super) const fn second_stop_of(&self, step: usize) -> Option<Text> {
         let Some((first, by)) = self.first_stop() else { return None };
-        let Step { name, outputs, .. } = self.steps.get(step);
+        let Some(second) = self.other_stop_of(step, first) else { return None };
+        let (second, first) = (self.events.get(second).name, self.events.get(first).name);
+        Some(say::second_stop(self.steps.get(step).name, second, first, self.steps.get(by).name))
+    }
+
+    const fn other_stop_of(&self, step: usize, first: usize) -> Option<usize> {
+        let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {
             let event = self.outputs.get(output).event;
             if event != first && self.is_returned_stop(output) {
-                let (second, first) = (self.events.get(event).name, self.events.get(first).name);
-                return Some(say::second_stop(name, second, first, self.steps.get(by).name));
+                return Some(event);
             }
             output += 1;
         }
@@ -53,7 +59,7 @@ impl<'n> Graph<'_, 'n> {
 
     const fn is_returned_stop(&self, output: usize) -> bool {
         let row = self.outputs.get(output);
-        row.returned && self.events.get(row.event).roles.is_stop()
+        row.returned && self.events.get(row.event).stops
     }
 
     /// The events that steps take and that come from outside in the way of these roles.

@@ -53,7 +53,7 @@ impl<'n> Graph<'_, 'n> {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);
-            if row.arrives && row.roles.is_stop() {
+            if row.arrives && row.stops {
                 return true;
             }
             event += 1;

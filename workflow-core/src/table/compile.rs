@@ -30,6 +30,7 @@ impl TableDraft {
             compiler.step(step);
         }
         compiler.table.match_gathers();
+        compiler.assert_gathers_fit();
         compiler.index_inputs();
         (compiler.table, compiler.problems)
     }
@@ -56,6 +57,14 @@ impl Compiler {
             by_type,
         };
         Self { table, problems: Vec::new() }
+    }
+
+    /// Whether a gather fits is found twice: by the rules of the graph, which also tell the compiler, and for
+    /// the scheduler. What the rules let pass must be there.
+    fn assert_gathers_fit(&self) {
+        let mut inputs = self.table.steps.iter().flat_map(|step| &step.inputs);
+        let fits = |input: &InputRow| input.kind != InputKind::Gather || !input.events.is_empty();
+        debug_assert!(!self.problems.is_empty() || inputs.all(fits), "the rules let a stray gather pass");
     }
 
     fn check_names(&mut self, draft: &TableDraft) {

@@ -102,6 +102,7 @@ struct Space<'n> {
     fan_outs: Vec<GraphFanOut>,
     pending: Vec<usize>,
     own: Vec<bool>,
+    seen: Vec<bool>,
 }
 
 impl<'n> Space<'n> {
@@ -119,7 +120,8 @@ impl<'n> Space<'n> {
             outputs: vec![GraphOutput::NONE; draft.all_outputs().count()],
             fan_outs: vec![GraphFanOut::NONE; fan_outs],
             pending: vec![0; events],
-            own: vec![false; events * fan_outs],
+            own: vec![false; events * (fan_outs + 1)],
+            seen: vec![false; events * (fan_outs + 1)],
         }
     }
 
@@ -133,6 +135,7 @@ impl<'n> Space<'n> {
             fan_outs: Rows::in_memory(&mut self.fan_outs),
             pending: Rows::in_memory(&mut self.pending),
             own: Rows::in_memory(&mut self.own),
+            seen: Rows::in_memory(&mut self.seen),
         }
     }
 }

@@ -107,8 +107,9 @@ impl Reach {
     /// in branches below is not. A gather is taken to be supplied: a step that gathers what it emits itself, as
     /// the walk of a tree does, has to begin somewhere.
     fn runs(&self, step: &StepRow, scope: usize) -> bool {
-        let is_there =
-            |input: &InputRow, events: &Events| input.events.iter().any(|event| events.contains(event));
+        let is_there = |input: &InputRow, events: &Events| {
+            input.kind.takes_events() && input.events.iter().any(|event| events.contains(event))
+        };
         let waits = |input: &InputRow| {
             input.kind.takes_events() && input.kind != InputKind::Gather && !input.optional
         };

@@ -188,6 +188,21 @@ fn a_gather_of_what_no_branch_emits_is_refused_and_its_fan_out_is_not() {
 }
 
 #[test]
+fn a_gather_of_what_needs_two_branches_that_do_not_see_each_other_is_refused() {
+    // S45, S48
+    refuses(
+        table(&[("Part", CONTROL), ("Page", CONTROL), ("Pair", CONTROL)])
+            .step(step("parts", &[one("Question")], &[OutputDef::fan_out("Part")]))
+            .step(step("pages", &[one("Question")], &[OutputDef::fan_out("Page")]))
+            .step(step("pair", &[one("Part"), one("Page")], &[emits("Pair")]))
+            .step(answers(&[InputDef::gather("Pair")])),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `answer` gathers `Pair`, which is neither the item of a fan-out nor emitted in a branch of one: return `FanOut<Pair>` from a step, or emit `Pair` in a step that follows from `Part` or `Page`"#]],
+    );
+}
+
+#[test]
 fn a_fan_out_whose_branches_lead_nowhere_is_refused() {
     // S48
     let splits = |score: &[OutputDef]| {

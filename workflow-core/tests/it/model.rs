@@ -16,6 +16,7 @@ use workflow_core::{ExecutionId, Seq};
 use crate::transcript::{Line, Placed};
 
 mod branches;
+mod events;
 mod gathers;
 mod plan;
 mod reading;
@@ -25,6 +26,7 @@ pub(crate) use gathers::own_events;
 pub(crate) use plan::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 use branches::{Group, Opening, Scope};
+use events::Events;
 use work::{Execution, Question, WorkState};
 
 /// Everything that happened in one run.
@@ -32,11 +34,11 @@ use work::{Execution, Question, WorkState};
 pub(crate) struct Model {
     plan: Rc<Plan>,
     /// Per step and parameter the event types it takes.
-    taken: Vec<Vec<Vec<usize>>>,
+    taken: Vec<Vec<Events>>,
     /// Per fan-out its item.
     items: Vec<usize>,
     /// Per fan-out the event types its gathers collect.
-    collected: Vec<BTreeSet<usize>>,
+    collected: Vec<Events>,
     /// What was handed out to be appended; the position is the index plus 1.
     log: Vec<Logged>,
     /// The batches that were handed out and are not confirmed, oldest first.
@@ -310,7 +312,7 @@ impl Model {
         let mut events = self.plan.events.iter().enumerate();
         events.any(|(number, event)| {
             let mut taken = self.taken.iter().flatten();
-            event.external && (event.stop || taken.any(|events| events.contains(&number)))
+            event.external && (event.stop || taken.any(|events| events.contains(number)))
         })
     }
 

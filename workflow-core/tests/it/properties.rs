@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 mod difference;
+mod forecasts;
 mod moves;
 mod play;
 mod reached;
@@ -27,7 +28,7 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     // S44–S50
     let reached = check(Shape::FanOuts);
     reached.assert_at_least(100, &["a gather", "an empty gather", "a gather with a failure"]);
-    reached.assert_at_least(100, &["a dropped execution", "branches below branches"]);
+    reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
 }
 
 fn check(shape: Shape) -> Reached {

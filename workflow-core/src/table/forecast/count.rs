@@ -106,9 +106,8 @@ impl<'a> Counts<'a> {
     /// How many evaluations can lead to an execution: one per event, one per fixed list, and of the first
     /// ones none before every required input is there.
     fn triggers(&mut self, place: Place, step: &StepRow) -> Most {
-        let fixed = taken(step).filter(|input| matches!(input.kind, InputKind::Fixed(_))).count() as u64;
         let scopes = self.seen_from(place);
-        let mut triggers = Some(fixed);
+        let mut triggers = Some(fixed(step));
         for event in retriggering(step) {
             for scope in &scopes {
                 triggers = sum(triggers, self.count(*scope, event));
@@ -157,8 +156,7 @@ impl<'a> Counts<'a> {
     /// The one event type without a bound that the step runs once per event of, in the root scope.
     pub(super) fn only_unbounded(&mut self, step: StepIndex) -> Option<EventIndex> {
         let row = self.table.step(step);
-        let fixed = taken(row).filter(|input| matches!(input.kind, InputKind::Fixed(_))).count() as u64;
-        let (mut bounded, mut unbounded) = (fixed, None);
+        let (mut bounded, mut unbounded) = (fixed(row), None);
         for event in retriggering(row) {
             match (self.count(None, event), unbounded) {
                 (Some(count), _) => bounded += count,
@@ -181,6 +179,12 @@ impl StepRow {
 /// The parameters that take events.
 pub(super) fn taken(step: &StepRow) -> impl Iterator<Item = &InputRow> {
     step.inputs.iter().filter(|input| input.kind.takes_events())
+}
+
+/// How often fixed lists can run the step: when they are complete, and one that is optional also before.
+fn fixed(step: &StepRow) -> u64 {
+    let fixed = taken(step).filter(|input| matches!(input.kind, InputKind::Fixed(_)));
+    fixed.map(|input| 1 + u64::from(input.optional)).sum()
 }
 
 /// The event types each event of which can run the step again.

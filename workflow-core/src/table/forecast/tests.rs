@@ -71,6 +71,15 @@ fn many_events_run_a_step_once_each() {
 }
 
 #[test]
+fn an_optional_fixed_list_runs_its_step_before_and_after_it_is_complete() {
+    let split = step("split", &[one("Start")], &[OutputDef::many("A")]);
+    let fixed = step("fixed", &[InputDef::fixed(3, ["A"]).optional()], &[]);
+    let end = step("end", &[one("A")], &[OutputDef::optional("Stop")]);
+    let forecasts = forecasts(&[("A", CONTROL)], [split, fixed, end]);
+    assert_eq!(forecasts, ["split: 1", "fixed: 0-2", "end: 0-1 per `A`"]);
+}
+
+#[test]
 fn what_comes_from_outside_has_no_bound_of_its_own() {
     let hear = step("hear", &[one("Said")], &[]);
     let both = step("both", &[one("Said"), one("Typed")], &[emits("Stop")]);

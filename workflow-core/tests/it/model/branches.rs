@@ -188,7 +188,7 @@ impl Model {
         let line = |(scope, item): &(u32, Placed)| {
             let own = self.read.iter().map(|seq| (self.logged(*seq), *seq));
             let own = own.filter(|(logged, _)| {
-                logged.scope == *scope && self.collected[fan_out].contains(&logged.event)
+                logged.scope == *scope && self.collected[fan_out].contains(logged.event)
             });
             let failures = self.scopes[*scope as usize].failures.iter().map(|execution| execution.0);
             BranchLine {

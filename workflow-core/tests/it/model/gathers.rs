@@ -1,16 +1,14 @@
 //! Which gathers take which fan-outs (S48): found by growing, step by step, what can be emitted in the own
 //! scope of each fan-out's branches, until nothing new is found.
 
-use std::collections::BTreeSet;
-
+use super::events::Events;
 use super::plan::{Plan, PlannedInput, PlannedOutput, Take};
 
 /// Per fan-out the events that its branches can hold in their own scope, the item among them.
-pub(crate) fn own_events(plan: &Plan) -> Vec<BTreeSet<usize>> {
-    let items = plan.fan_outs().into_iter().map(|place| BTreeSet::from([place.item]));
-    let own: Vec<BTreeSet<usize>> = std::iter::once(sent(plan)).chain(items).collect();
-    let emitted: Vec<BTreeSet<usize>> =
-        (0..plan.steps.len()).map(|step| emitted_beside(plan, step)).collect();
+pub(crate) fn own_events(plan: &Plan) -> Vec<Events> {
+    let items = plan.fan_outs().into_iter().map(|place| Events::from_iter([place.item]));
+    let own: Vec<Events> = std::iter::once(sent(plan)).chain(items).collect();
+    let emitted: Vec<Events> = (0..plan.steps.len()).map(|step| emitted_beside(plan, step)).collect();
     let mut scopes = Scopes { seen: own.clone(), own };
     loop {
         let grown = scopes.grown(plan, &emitted);
@@ -25,53 +23,50 @@ pub(crate) fn own_events(plan: &Plan) -> Vec<BTreeSet<usize>> {
 #[derive(Clone, PartialEq, Eq)]
 struct Scopes {
     /// What each can hold.
-    own: Vec<BTreeSet<usize>>,
+    own: Vec<Events>,
     /// What each can see: what it holds, and what the scopes see in which its fan-out can be opened.
-    seen: Vec<BTreeSet<usize>>,
+    seen: Vec<Events>,
 }
 
 impl Scopes {
     /// What follows from what is known: the replies to requests, and whatever the steps that can run leave.
-    fn grown(&self, plan: &Plan, emitted: &[BTreeSet<usize>]) -> Self {
+    fn grown(&self, plan: &Plan, emitted: &[Events]) -> Self {
         let mut grown = self.clone();
         let places = plan.fan_outs();
         for (scope, own) in self.own.iter().enumerate() {
-            grown.hold(scope, own.iter().filter_map(|event| plan.events.get(*event)?.reply));
+            grown.hold(scope, own.iter().filter_map(|event| plan.events.get(event)?.reply).collect());
         }
         for (number, step) in plan.steps.iter().enumerate() {
             let inputs = step.inputs.iter().map(|input| (input, taken(plan, &self.own[1..], input)));
-            let inputs: Vec<(&PlannedInput, Vec<usize>)> = inputs.collect();
+            let inputs: Vec<(&PlannedInput, Events)> = inputs.collect();
             for scope in (0..self.own.len()).filter(|scope| self.can_run(&inputs, *scope)) {
-                grown.hold(scope, emitted[number].iter().copied());
+                grown.hold(scope, emitted[number]);
                 let opened = places.iter().enumerate().filter(|(_, place)| place.step == number);
-                opened.for_each(|(fan_out, _)| grown.seen[fan_out + 1].extend(&self.seen[scope]));
+                opened.for_each(|(fan_out, _)| grown.seen[fan_out + 1].add(self.seen[scope]));
             }
         }
         grown
     }
 
-    fn hold(&mut self, scope: usize, events: impl Iterator<Item = usize>) {
-        for event in events {
-            self.own[scope].insert(event);
-            self.seen[scope].insert(event);
-        }
+    fn hold(&mut self, scope: usize, events: Events) {
+        self.own[scope].add(events);
+        self.seen[scope].add(events);
     }
 
     /// Whether a step can run in a scope: something of the scope's own triggers it, and it sees all it
     /// requires.
-    fn can_run(&self, inputs: &[(&PlannedInput, Vec<usize>)], scope: usize) -> bool {
-        let is_in =
-            |taken: &[usize], events: &BTreeSet<usize>| taken.iter().any(|event| events.contains(event));
-        inputs.iter().any(|(_, taken)| is_in(taken, &self.own[scope]))
+    fn can_run(&self, inputs: &[(&PlannedInput, Events)], scope: usize) -> bool {
+        let (own, seen) = (self.own[scope], self.seen[scope]);
+        inputs.iter().any(|(_, taken)| taken.meets(own))
             && inputs.iter().all(|(input, taken)| {
                 // A step that gathers what it emits itself has to begin somewhere.
-                input.optional || input.take == Take::Gather || is_in(taken, &self.seen[scope])
+                input.optional || input.take == Take::Gather || taken.meets(seen)
             })
     }
 }
 
 /// What the outside can send: what is marked so, and what nobody else could supply.
-fn sent(plan: &Plan) -> BTreeSet<usize> {
+fn sent(plan: &Plan) -> Events {
     let is_emitted = |event: usize| {
         plan.steps.iter().flat_map(|step| &step.outputs).any(|output| match output {
             PlannedOutput::Events(emitted) => *emitted == event,
@@ -86,24 +81,24 @@ fn sent(plan: &Plan) -> BTreeSet<usize> {
 }
 
 /// The event types a parameter takes; for a gather the events that say that a fan-out is gathered.
-pub(crate) fn taken(plan: &Plan, own: &[BTreeSet<usize>], input: &PlannedInput) -> Vec<usize> {
+pub(crate) fn taken(plan: &Plan, own: &[Events], input: &PlannedInput) -> Events {
     if input.take != Take::Gather {
-        return input.events.clone();
+        return input.events.iter().copied().collect();
     }
-    let fitting = own.iter().enumerate().filter(|(_, events)| events.contains(&input.events[0]));
+    let fitting = own.iter().enumerate().filter(|(_, events)| events.contains(input.events[0]));
     fitting.map(|(fan_out, _)| plan.gathered(fan_out)).collect()
 }
 
 /// The events that the gathers of one fan-out collect.
-pub(crate) fn collected(plan: &Plan, own: &[BTreeSet<usize>], fan_out: usize) -> BTreeSet<usize> {
+pub(crate) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     let inputs = plan.steps.iter().flat_map(|step| &step.inputs);
     let gathers = inputs.filter(|input| input.take == Take::Gather);
-    gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(event)).collect()
+    gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()
 }
 
 /// What a step leaves in the scope it runs in: its events, and that its fan-outs are gathered. The items of
 /// a fan-out lie in branches below.
-fn emitted_beside(plan: &Plan, step: usize) -> BTreeSet<usize> {
+fn emitted_beside(plan: &Plan, step: usize) -> Events {
     let events = plan.steps[step].outputs.iter().filter_map(|output| match output {
         PlannedOutput::Events(event) => Some(*event),
         PlannedOutput::FanOut(_) => None,

@@ -232,7 +232,7 @@ impl fmt::Display for Plan {
             writeln!(f, "s{number}{}", self.step_text(step))?;
         }
         for (number, own) in gathers::own_events(self).iter().enumerate() {
-            let names: Vec<String> = own.iter().map(|event| self.event_name(*event)).collect();
+            let names: Vec<String> = own.iter().map(|event| self.event_name(event)).collect();
             writeln!(f, "the branches of fan-out {number} can hold {}", names.join(", "))?;
         }
         writeln!(f, "{} executions at a time", self.concurrent_executions)

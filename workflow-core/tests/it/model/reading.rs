@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{End, Model, Take};
+use super::{End, Events, Model, Take};
 use crate::transcript::Call;
 use workflow_core::scheduler::CandidateId;
 
@@ -30,7 +30,7 @@ impl Model {
         self.trigger = Some(seq);
         let logged = self.logged(seq);
         self.count_surplus(logged.scope, logged.event);
-        let takes = |step: &usize| self.taken[*step].iter().any(|events| events.contains(&logged.event));
+        let takes = |step: &usize| self.taken[*step].iter().any(|events| events.contains(logged.event));
         let steps: Vec<usize> = (0..self.taken.len()).filter(takes).collect();
         let scopes = self.open_below(logged.scope);
         self.todo =
@@ -42,8 +42,8 @@ impl Model {
         for step in 0..self.taken.len() {
             for slot in 0..self.taken[step].len() {
                 if let Take::Fixed(count) = self.plan.steps[step].inputs[slot].take
-                    && self.taken[step][slot].contains(&event)
-                    && self.visible(scope, &self.taken[step][slot]).len() > count as usize
+                    && self.taken[step][slot].contains(event)
+                    && self.visible(scope, self.taken[step][slot]).len() > count as usize
                 {
                     self.surplus[step] += 1;
                 }
@@ -69,13 +69,13 @@ impl Model {
     fn binding(&self, step: usize, scope: u32, trigger: u64) -> Option<Vec<Vec<u64>>> {
         let inputs = self.plan.steps[step].inputs.iter().zip(&self.taken[step]);
         let bound = inputs.map(|(input, events)| {
-            let seqs = self.bound(input.take, events, scope, trigger);
+            let seqs = self.bound(input.take, *events, scope, trigger);
             (input.optional || !seqs.is_empty()).then_some(seqs)
         });
         bound.collect()
     }
 
-    fn bound(&self, take: Take, events: &[usize], scope: u32, trigger: u64) -> Vec<u64> {
+    fn bound(&self, take: Take, events: Events, scope: u32, trigger: u64) -> Vec<u64> {
         let visible = self.visible(scope, events);
         match take {
             // S16: all there is.
@@ -84,18 +84,18 @@ impl Model {
             Take::Fixed(count) if visible.len() < count as usize => Vec::new(),
             Take::Fixed(count) => visible[..count as usize].to_vec(),
             // S15: the trigger where it matches, else the latest.
-            _ if events.contains(&self.logged(trigger).event) => vec![trigger],
+            _ if events.contains(self.logged(trigger).event) => vec![trigger],
             _ => self.latest(scope, &visible).into_iter().collect(),
         }
     }
 
     /// S12, S45: what was evaluated so far of these types, in the scope and its ancestors, in order of
     /// position.
-    fn visible(&self, scope: u32, events: &[usize]) -> Vec<u64> {
+    fn visible(&self, scope: u32, events: Events) -> Vec<u64> {
         let chain = self.chain(scope);
         let seen = self.read.iter().copied().filter(|seq| {
             let logged = self.logged(*seq);
-            events.contains(&logged.event) && chain.contains(&logged.scope)
+            events.contains(logged.event) && chain.contains(&logged.scope)
         });
         let mut seqs: Vec<u64> = seen.collect();
         seqs.sort_unstable();

@@ -14,7 +14,10 @@ use crate::model::{Model, Plan};
 use crate::transcript::{Line, Reader};
 
 /// A run that goes on and on is stopped here; the model is naive, and its cost grows with the log.
-const MOST_EVENTS: usize = 96;
+const MOST_EVENTS: usize = 80;
+
+/// So is one that says a lot.
+const MOST_MOMENTS: usize = 240;
 
 /// Both sides, and what was told and said so far.
 pub(super) struct Play<'a> {
@@ -65,7 +68,9 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
         inline: 8,
     };
     run.play()?;
-    Ok(Reached::of(run.lines(), run.model.depth()))
+    let mut reached = Reached::of(run.lines(), run.model.depth());
+    reached.note("a checked forecast", run.was_sent_what_can_be_sent());
+    Ok(reached)
 }
 
 impl Play<'_> {
@@ -75,7 +80,8 @@ impl Play<'_> {
         let mut after_end = 0;
         for [kind, a, b, c] in &self.tape.moves {
             after_end += u32::from(self.model.end().is_some());
-            if self.reader.log().len() > MOST_EVENTS || after_end > 3 {
+            let is_long = self.reader.log().len() > MOST_EVENTS || self.history.len() > MOST_MOMENTS;
+            if is_long || after_end > 3 {
                 break;
             }
             let fact = self.fact(*kind, *a, u16::from_le_bytes([*b, *c]));
@@ -87,7 +93,8 @@ impl Play<'_> {
             self.tell(Fact::Appended);
             self.drain(usize::MAX)?;
         }
-        self.compare_totals()
+        self.compare_totals()?;
+        self.check_forecasts()
     }
 
     fn tell(&mut self, fact: Fact) {
@@ -151,7 +158,7 @@ impl Play<'_> {
         }
     }
 
-    fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.history.iter().filter_map(|moment| match moment {
             Moment::Said(line) => Some(line),
             Moment::Told(_) => None,

@@ -22,6 +22,10 @@ impl Reached {
         reached
     }
 
+    pub(crate) fn note(&mut self, name: &'static str, came_by: bool) {
+        self.0.insert(name, u32::from(came_by));
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         for (name, count) in &other.0 {
             *self.0.entry(name).or_default() += count;

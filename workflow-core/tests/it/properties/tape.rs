@@ -51,11 +51,11 @@ pub(crate) fn tapes() -> impl Strategy<Value = Tape> {
 impl Tape {
     /// The workflow the bytes stand for.
     pub(super) fn plan(&self, shape: Shape) -> Plan {
-        // Fewer types make more of them meet, which branches need.
-        let most = if shape == Shape::FanOuts { 6 } else { self.events.len() };
-        let events = planned_events(&self.events[..most.min(self.events.len())]);
-        let mut steps: Vec<PlannedStep> =
-            self.steps.iter().map(|row| planned_step(row, &events, shape)).collect();
+        // With few types more of them meet, which branches need; and with few steps it stays affordable.
+        let (types, rows) = if shape == Shape::FanOuts { (6, 8) } else { (11, 12) };
+        let events = planned_events(&self.events[..types.min(self.events.len())]);
+        let steps = self.steps.iter().take(rows).map(|row| planned_step(row, &events, shape));
+        let mut steps: Vec<PlannedStep> = steps.collect();
         if shape == Shape::FanOuts {
             fan_out_first(&mut steps[0], self.limit, &events);
         }
@@ -185,7 +185,7 @@ fn make_gathers_fit(plan: &mut Plan) {
     let own = own_events(plan);
     let inputs = plan.steps.iter_mut().flat_map(|step| &mut step.inputs);
     for input in inputs.filter(|input| input.take == Take::Gather) {
-        let fits = own.iter().any(|events| events.contains(&input.events[0]));
+        let fits = own.iter().any(|events| events.contains(input.events[0]));
         match items.get(input.events[0] % items.len().max(1)) {
             Some(item) if !fits => input.events = vec![*item],
             Some(_) => {}
