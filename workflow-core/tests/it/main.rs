@@ -17,6 +17,7 @@ mod explain;
 mod fan_out;
 mod fan_out_scale;
 mod fixtures;
+mod forecasts;
 mod futures;
 mod generics;
 mod graph_checks;
