@@ -13,10 +13,12 @@ pub use crate::event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, IsStop,
     NotStop, Pattern, Request, Roles, SetMember, StartEvent, StopEvent,
 };
-pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, bind_owned, input_of, taken};
+pub use crate::input::{
+    EventInput, InputSpec, Slot, StepCall, StepInput, bind_owned, held_set, input_of, taken,
+};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
-pub use crate::kind::{AsInput, AsMember, AsOutput, Declared, Kind, Unclear, Unusable};
+pub use crate::kind::{AsMember, AsOutput, Declared, Ending, Fill, Kind, Returned, Unclear, Unusable};
 pub use crate::{check, warn};

@@ -182,9 +182,10 @@ pub const fn end(table: &TableSpec) {
     }
 }
 
-/// Refuses a second stop event in a workflow that does not say what its runs end with.
+/// The same in a workflow that does not say what its runs end with; refuses a second stop event besides.
 #[track_caller]
-pub const fn only_stop(table: &TableSpec, step: usize) {
+pub const fn only_output(table: &TableSpec, step: usize) {
+    output(table, step);
     if !table.findings.many_stops {
         return;
     }

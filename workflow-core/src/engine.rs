@@ -10,13 +10,14 @@ use std::time::{Duration, SystemTime};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
 use crate::display::DisplayHub;
-use crate::error::StartError;
+use crate::error::{RunError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
@@ -72,6 +73,23 @@ struct Inner {
     shut_down: AtomicBool,
 }
 
+/// What a handle needs of its run.
+type Started = (Arc<RunShared>, mpsc::Sender<Command>);
+
+/// What opens a run: a workflow and its start event, without their types.
+pub(crate) struct Start {
+    workflow: &'static str,
+    workflow_type: TypeId,
+    event: AnyEvent,
+}
+
+impl Start {
+    pub(crate) fn of<W: Workflow, S: StartEvent>(event: S) -> Self {
+        let (workflow, workflow_type) = (W::TABLE.name(), TypeId::of::<W>());
+        Self { workflow, workflow_type, event: AnyEvent::new(event) }
+    }
+}
+
 impl Engine {
     /// Begins an engine.
     pub fn builder() -> EngineBuilder {
@@ -99,10 +117,9 @@ impl Engine {
         options: RunOptions,
     ) -> Result<RunHandle<W>, StartError> {
         Self::assert_taken::<W, _>(&event);
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (run, handle) = self.prepare(event, options).await?;
-        runtime.spawn(run);
-        Ok(handle)
+        let start = Start::of::<W, _>(event);
+        let (shared, mailbox) = self.spawn(start, options).await?;
+        Ok(RunHandle::new(shared, mailbox))
     }
 
     /// The ids of the runs that have not ended, in no order.
@@ -132,15 +149,40 @@ impl Engine {
         const { crate::check::taken_from_outside::<W, S>() };
     }
 
-    /// A run that is ready to be driven, and the handle on it.
-    pub(crate) async fn prepare<W: Workflow, S: StartEvent>(
+    /// Starts a run as a task of its own. Boxed, so that it is compiled here and not once more in every crate
+    /// that starts runs.
+    fn spawn(&self, start: Start, options: RunOptions) -> BoxFuture<'_, Result<Started, StartError>> {
+        Box::pin(async move {
+            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+            let (run, started) = self.prepare(start, options).await?;
+            runtime.spawn(run);
+            Ok(started)
+        })
+    }
+
+    /// Runs one workflow to its end in the caller's own task. Boxed for the same reason.
+    pub(crate) fn run_alone(
+        builder: EngineBuilder,
+        start: Start,
+    ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
+        Box::pin(async move {
+            let engine = builder.build()?;
+            let (run, (shared, _sender)) = engine.prepare(start, RunOptions::new()).await?;
+            run.await;
+            shared.outcome().await
+        })
+    }
+
+    /// A run that is ready to be driven, and what its handle needs.
+    async fn prepare(
         &self,
-        event: S,
+        start: Start,
         options: RunOptions,
-    ) -> Result<(impl Future<Output = ()> + Send + use<W, S>, RunHandle<W>), StartError> {
-        let unknown = || StartError::UnknownWorkflow { workflow: W::TABLE.name() };
-        let host = Arc::clone(self.inner.hosts.get(&TypeId::of::<W>()).ok_or_else(unknown)?);
-        let index = *host.table().by_type.get(&S::TYPE.type_id()).ok_or_else(unknown)?;
+    ) -> Result<(impl Future<Output = ()> + Send + use<>, Started), StartError> {
+        let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
+        let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
+        let event_type = start.event.event_type().type_id();
+        let index = *host.table().by_type.get(&event_type).ok_or_else(unknown)?;
         let shared = Arc::new(self.shared(&host, options)?);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let registered = self.register(&shared.id, &sender)?;
@@ -149,9 +191,8 @@ impl Engine {
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
-        let handle = RunHandle::new(Arc::clone(&shared), sender);
-        let run = Run::new(shared, host, self.inner.limits, mailbox, slot);
-        Ok((run.drive(AnyEvent::new(event), index, registered), handle))
+        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, mailbox, slot);
+        Ok((run.drive(start.event, index, registered), (shared, sender)))
     }
 
     async fn take_slot(&self) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {

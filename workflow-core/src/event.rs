@@ -233,6 +233,12 @@ impl AnyEvent {
         self.payload_arc()
     }
 
+    /// The event itself, if its value is of this type.
+    pub(crate) fn of_type(&self, value: TypeId) -> Option<Self> {
+        let any: &(dyn Any + Send + Sync) = &*self.payload;
+        (any.type_id() == value).then(|| self.clone())
+    }
+
     pub(crate) fn payload_ref<T: Any>(&self) -> Option<&T> {
         let any: &(dyn Any + Send + Sync) = &*self.payload;
         any.downcast_ref()

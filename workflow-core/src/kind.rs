@@ -6,19 +6,14 @@ use std::marker::PhantomData;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
-use crate::input::{InputSpec, Slot, StepInput};
-use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::input::{Slot, StepCall, StepInput};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
 
-/// `Kind::<T>::IS_INPUT` and its like are answered by the inherent constants if `T` implements the trait, and
+/// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
 /// by those of [`Unusable`], which must be in scope, if it does not.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Kind<T>(PhantomData<T>);
-
-impl<T: StepInput> Kind<T> {
-    /// It can be a parameter.
-    pub const IS_INPUT: bool = true;
-}
 
 impl<T: StepOutput> Kind<T> {
     /// It can be a return type.
@@ -32,71 +27,96 @@ impl<T: SetMember> Kind<T> {
 
 /// The answers for a type that cannot stand where it is used.
 #[doc(hidden)]
-pub trait Unusable {
-    /// It cannot be a parameter.
-    const IS_INPUT: bool = false;
+pub trait Unusable: Sized {
+    /// The type.
+    type Type;
+
     /// It cannot be a return type.
     const IS_OUTPUT: bool = false;
     /// It cannot be a member of an event set.
     const IS_MEMBER: bool = false;
-}
 
-impl<T> Unusable for Kind<T> {}
-
-/// A parameter of type `P`; a stand-in that is never called where `P` is no input.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct AsInput<P, const IS_INPUT: bool>(PhantomData<P>);
-
-impl<P: StepInput> StepInput for AsInput<P, true> {
-    const SPEC: InputSpec = P::SPEC;
-    type Held = P::Held;
-    type Item<'a> = P::Item<'a>;
-
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        P::bind(slot)
-    }
-
-    fn item(held: &mut Self::Held) -> Self::Item<'_> {
-        P::item(held)
-    }
-}
-
-impl<P> StepInput for AsInput<P, false> {
-    const SPEC: InputSpec = InputSpec::injected("");
-    type Held = ();
-    type Item<'a> = P;
-
+    /// It cannot be bound.
+    ///
+    /// # Errors
+    /// None.
     fn bind(_: Slot<'_>) -> Result<(), StepError> {
         Ok(())
     }
 
-    fn item((): &mut ()) -> P {
+    /// It is never called for.
+    fn item((): &mut ()) -> Self::Type {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
+
+    /// It cannot be committed.
+    ///
+    /// # Errors
+    /// None.
+    fn commit(self, _: &mut StepCall) -> Result<Emitted, StepError> {
+        Ok(Emitted::default())
+    }
 }
 
-/// A return value of type `T`; a stand-in that emits nothing where `T` is no output.
+impl<T> Unusable for Kind<T> {
+    type Type = T;
+}
+
+/// Fills a parameter of type `P`. If it is no input, [`Unusable`] gives a stand-in that is never asked for.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct AsOutput<T, const IS_OUTPUT: bool>(pub T);
+pub struct Fill<P>(PhantomData<P>);
 
-impl<T: StepOutput> StepOutput for AsOutput<T, true> {
-    const SPEC: OutputSpec = T::SPEC;
-    type Events = T::Events;
+impl<P: StepInput> Fill<P> {
+    /// Binds it.
+    pub fn bind(slot: Slot<'_>) -> Result<P::Held, StepError> {
+        P::bind(slot)
+    }
 
-    fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
-        self.0.emit(emitted)
+    /// What the function is given.
+    pub fn item(held: &mut P::Held) -> P::Item<'_> {
+        P::item(held)
     }
 }
 
-impl<T> StepOutput for AsOutput<T, false> {
-    const SPEC: OutputSpec = OutputSpec::Nothing;
-    type Events = Unclear;
+impl<P> Unusable for Fill<P> {
+    type Type = P;
+}
 
-    fn emit(self, _: &mut Emitted) -> Result<(), StepError> {
-        Ok(())
+/// What a step returned. If it is no output, [`Unusable`] commits nothing.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Returned<T>(pub T);
+
+impl<T: StepOutput> Returned<T> {
+    /// Ends the call with it.
+    pub fn commit(self, call: &mut StepCall) -> Result<Emitted, StepError> {
+        call.commit(self.0)
     }
+}
+
+impl<T> Unusable for Returned<T> {
+    type Type = T;
+}
+
+/// The events of a return type `T`; a stand-in where `T` is no output.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct AsOutput<T, const IS_OUTPUT: bool>(PhantomData<T>);
+
+/// What a return type says on the level of types.
+#[doc(hidden)]
+pub trait Ending {
+    /// The event types.
+    type Events;
+}
+
+impl<T: StepOutput> Ending for AsOutput<T, true> {
+    type Events = T::Events;
+}
+
+impl<T> Ending for AsOutput<T, false> {
+    type Events = Unclear;
 }
 
 /// The member of an event set, of type `T`; a stand-in where `T` is no member.

@@ -41,16 +41,13 @@ impl<'a> Function<'a> {
         self.signature.asyncness.is_some()
     }
 
-    /// The return type for an associated type, where no lifetime can be elided.
-    pub(crate) fn static_output(&self, krate: &Krate) -> TokenStream {
+    /// What says which events the return type has, and by which trait. No lifetime can be elided there.
+    pub(crate) fn ending(&self, krate: &Krate) -> (TokenStream, TokenStream) {
         let ty = lifetimes::made_static(&declared_output(self.signature), &self.signature.generics);
-        if self.generic { quote!(#ty) } else { Use::Output.of(krate, &ty) }
-    }
-
-    /// The returned value as something a call can commit.
-    pub(crate) fn committed(&self, krate: &Krate, value: &Ident) -> TokenStream {
-        let output = Use::Output.of(krate, &self.output);
-        if self.generic { quote!(#value) } else { quote!(#output(#value)) }
+        if self.generic {
+            return (quote!(#ty), quote!(#krate::StepOutput));
+        }
+        (Use::Output.of(krate, &ty), quote!(#krate::Ending))
     }
 
     /// Where the return type stands, or the name of a function without one.
@@ -72,10 +69,16 @@ impl<'a> Function<'a> {
     pub(crate) fn bindings(&self, krate: &Krate, call: &Ident) -> TokenStream {
         let bindings = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, held) = (Place::of(ty), held(index, ty));
-            let bound = place.call(self.filled(krate, ty, "bind"), quote!(#call.slot(#index)));
-            quote_spanned!(place.hidden()=> let mut #held = #bound?;)
+            let bind = place.generic(quote!(#krate::Fill), ty, "bind");
+            let bound = place.call(bind, quote!(#call.slot(#index)));
+            quote_spanned! {place.hidden()=>
+                let mut #held = match #bound {
+                    #krate::Ok(held) => held,
+                    #krate::Err(error) => return #krate::Err(error),
+                };
+            }
         });
-        quote!(#(#bindings)*)
+        quote!(#[allow(unused_imports)] use #krate::Unusable as _; #(#bindings)*)
     }
 
     /// The call itself, with what was bound; `path` names the function.
@@ -83,16 +86,11 @@ impl<'a> Function<'a> {
         let this = self.signature.receiver().map(|_| quote!(&#this,));
         let arguments = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, held) = (Place::of(ty), held(index, ty));
-            let lent = quote_spanned!(place.hidden()=> &mut #held);
-            place.call(self.filled(krate, ty, "item"), lent)
+            let item = place.generic(quote!(#krate::Fill), ty, "item");
+            place.call(item, quote_spanned!(place.hidden()=> &mut #held))
         });
         let awaited = self.is_async().then(|| quote!(.await));
         quote!(#path(#this #(#arguments),*) #awaited)
-    }
-
-    fn filled(&self, krate: &Krate, ty: &Type, name: &str) -> TokenStream {
-        let input = if self.generic { quote!(#ty) } else { Use::Input.of(krate, ty) };
-        Place::of(ty).associated(input, quote!(#krate::StepInput), name)
     }
 
     /// `path(body)` where the body is async, reported at the function's name: that is where the compiler then

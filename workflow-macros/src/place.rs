@@ -26,6 +26,12 @@ impl Place {
         quote_spanned!(self.end=> #path::#name)
     }
 
+    /// `value.name`, reported here.
+    pub(crate) fn method(self, value: impl ToTokens, name: &str) -> TokenStream {
+        let name = Ident::new(name, self.hidden());
+        quote_spanned!(self.hidden()=> #value.#name)
+    }
+
     /// `path::<ty>::name`, reported at the beginning of this place. The type stays where it is.
     pub(crate) fn generic(self, path: impl ToTokens, ty: impl ToTokens, name: &str) -> TokenStream {
         let path = respan(path, self.start);

@@ -11,7 +11,6 @@ use crate::krate::Krate;
 /// Where a type stands, and so which trait it needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
-    Input,
     Output,
     Member,
 }
@@ -20,7 +19,6 @@ impl Use {
     /// The stand-in for the type.
     pub(crate) fn of(self, krate: &Krate, ty: &Type) -> TokenStream {
         let (wrapper, answer) = match self {
-            Self::Input => (quote!(AsInput), quote!(IS_INPUT)),
             Self::Output => (quote!(AsOutput), quote!(IS_OUTPUT)),
             Self::Member => (quote!(AsMember), quote!(IS_MEMBER)),
         };

@@ -1,8 +1,11 @@
 //! "Either of": what one slot of a signature can match, be it a single event type or an enum of several (S3).
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use super::{AnyEvent, ControlEvent, EventType};
+use crate::error::StepError;
+use crate::input::Slot;
 
 /// What one input slot matches: an event type, or an [`EventSet`] enum of several.
 ///
@@ -23,8 +26,11 @@ pub trait Pattern: Send + Sync + Sized + 'static {
     /// How a list lends its elements: `&E` for an event, the enum itself for a set.
     type Item<'a>;
 
-    /// Takes hold of a logged event; `None` if it does not match.
-    fn hold(event: &AnyEvent) -> Option<Self::Held>;
+    /// Takes hold of the event in a parameter's slot.
+    ///
+    /// # Errors
+    /// If the slot holds no event that matches.
+    fn hold(slot: Slot<'_>) -> Result<Self::Held, StepError>;
 
     /// Borrows what is held.
     fn held(held: &Self::Held) -> &Self;
@@ -36,15 +42,16 @@ pub trait Pattern: Send + Sync + Sized + 'static {
 #[diagnostic::do_not_recommend]
 impl<E: ControlEvent> Pattern for E {
     const EVENTS: &'static [EventType] = &[E::TYPE];
-    type Held = Arc<E>;
+    // The event as the log holds it: what is then compiled for each type is one comparison.
+    type Held = AnyEvent;
     type Item<'a> = &'a E;
 
-    fn hold(event: &AnyEvent) -> Option<Arc<E>> {
-        event.downcast()
+    fn hold(slot: Slot<'_>) -> Result<AnyEvent, StepError> {
+        slot.event_of(TypeId::of::<E>())
     }
 
-    fn held(held: &Arc<E>) -> &E {
-        held
+    fn held(held: &AnyEvent) -> &E {
+        held.downcast_ref().expect("an event is held as what it is")
     }
 
     fn item(event: &AnyEvent) -> Option<&E> {

@@ -1,5 +1,6 @@
 //! What one call of a step or precondition is given: a value per parameter slot, and who is calling.
 
+use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -10,7 +11,7 @@ use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
-use crate::event::{AnyEvent, Pattern};
+use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
 use crate::run::RunShared;
@@ -70,12 +71,24 @@ impl StepCall {
 
     /// Ends an execution: what its emitters hold, then what it returned, in that order (S7, S23).
     #[doc(hidden)]
-    pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
+    #[inline(never)]
+    pub fn commit<T: StepOutput>(&mut self, output: T) -> Result<Emitted, StepError> {
+        let mut emitted = self.emitted();
+        let returned = output.emit(&mut emitted);
+        self.ended(returned, emitted)
+    }
+
+    fn emitted(&self) -> Emitted {
         let mut emitted = Emitted::default();
         if let Some(buffer) = self.emitted.get() {
             buffer.close_into(&mut emitted);
         }
-        output.emit(&mut emitted)?;
+        emitted
+    }
+
+    fn ended(&mut self, returned: Result<(), StepError>, emitted: Emitted) -> Result<Emitted, StepError> {
+        returned?;
+        // What it showed stays.
         self.display.take();
         Ok(emitted)
     }
@@ -138,8 +151,9 @@ impl<'a> Slot<'a> {
         self.call.display.get_or_init(display).clone()
     }
 
-    pub(crate) fn hold<P: Pattern>(&self) -> Result<P::Held, StepError> {
-        P::hold(self.event()?).ok_or_else(|| self.mismatch())
+    /// The event bound to the slot, whose value is of this type.
+    pub(crate) fn event_of(&self, value: TypeId) -> Result<AnyEvent, StepError> {
+        self.event()?.of_type(value).ok_or_else(|| self.mismatch())
     }
 
     pub(crate) fn prefix(&self) -> Result<&'a Prefix, StepError> {
@@ -153,7 +167,8 @@ impl<'a> Slot<'a> {
         self.call.emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
     }
 
-    pub(crate) fn mismatch(&self) -> StepError {
+    #[doc(hidden)]
+    pub fn mismatch(&self) -> StepError {
         StepError::permanent(Internal::SlotMismatch { slot: self.index })
     }
 

@@ -14,7 +14,7 @@ impl<P: Pattern> StepInput for &P {
     type Item<'a> = &'a P;
 
     fn bind(slot: Slot<'_>) -> Result<P::Held, StepError> {
-        slot.hold::<P>()
+        P::hold(slot)
     }
 
     fn item(held: &mut P::Held) -> &P {
@@ -31,7 +31,8 @@ impl<E: ControlEvent> StepInput for Arc<E> {
     type Item<'a> = Arc<E>;
 
     fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        slot.hold::<E>().map(Some)
+        let event = slot.event()?.downcast();
+        if event.is_none() { Err(slot.mismatch()) } else { Ok(event) }
     }
 
     fn item(held: &mut Self::Held) -> Arc<E> {
@@ -52,6 +53,12 @@ pub const fn input_of<P: Pattern>() -> InputSpec {
 pub fn bind_owned<P: Pattern + FromEvent>(slot: Slot<'_>) -> Result<Option<P>, StepError> {
     let event = slot.event()?;
     P::from_event(event).map(Some).ok_or_else(|| slot.mismatch())
+}
+
+/// How the derives take hold of an event set.
+#[doc(hidden)]
+pub fn held_set<P: FromEvent>(slot: Slot<'_>) -> Result<P, StepError> {
+    P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())
 }
 
 /// Hands out a by-value parameter, which every execution asks for exactly once.

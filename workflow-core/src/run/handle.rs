@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::finish::Finished;
 use super::past::Kept;
 use super::{RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
@@ -172,7 +171,7 @@ impl<W: Workflow> RunHandle<W> {
 
     /// Waits until the run waits for something from outside, or has ended; says which.
     pub async fn settled(&self) -> RunStatus {
-        self.wait_for(|status| *status != RunStatus::Running).await
+        self.shared.wait_for(|status| *status != RunStatus::Running).await
     }
 
     /// What the run shows, from the oldest item that is still kept; as many viewers as wanted (S25).
@@ -241,7 +240,7 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
         let (done, answer) = oneshot::channel();
         self.ask(Command::Cancel { reason: reason.into(), done }, answer).await?;
-        self.finished().await;
+        self.shared.finished().await;
         Ok(())
     }
 
@@ -250,10 +249,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`RunError`] says how the run ended if it did not complete.
     pub async fn outcome(&self) -> Result<W::Output, RunError> {
-        let finished = self.finished().await;
-        let stop = finished.outcome.clone()?;
-        W::Output::from_event(&stop)
-            .ok_or_else(|| RunError::UnexpectedStop { event: stop.name(), workflow: W::TABLE.name() })
+        output_of::<W>(&self.shared.outcome().await?)
     }
 
     /// Waits for the end and returns what the run did (S34).
@@ -266,7 +262,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn kept(&self) -> Result<&Kept, RunError> {
-        self.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
+        self.shared.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
     }
 
     fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
@@ -283,21 +279,15 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn ended(&self) -> SendError {
-        let status = self.wait_for(|status| status.is_ended()).await;
+        let status = self.shared.wait_for(|status| status.is_ended()).await;
         SendError::Ended { run: self.shared.id.clone(), status }
     }
+}
 
-    async fn finished(&self) -> &Finished {
-        self.wait_for(|status| status.is_ended()).await;
-        self.shared.finished.get().expect("a run that has ended says how before it says so")
-    }
-
-    async fn wait_for(&self, is_due: impl FnMut(&RunStatus) -> bool) -> RunStatus {
-        let mut status = self.shared.status.subscribe();
-        // The sender lives in what this handle shares.
-        let due = status.wait_for(is_due).await.map(|status| *status);
-        due.unwrap_or_else(|_| self.status())
-    }
+/// The run's output, out of the event that ended it.
+pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunError> {
+    W::Output::from_event(stop)
+        .ok_or_else(|| RunError::UnexpectedStop { event: stop.name(), workflow: W::TABLE.name() })
 }
 
 impl<W> Clone for RunHandle<W> {

@@ -9,7 +9,7 @@ use dashmap::DashMap;
 
 use crate::error::TableError;
 use crate::input::StepCall;
-use crate::table::DependencyTable;
+use crate::table::{DependencyTable, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
 
 /// A hosted workflow: its table, its steps, and what was learned of them.
@@ -68,12 +68,16 @@ impl<W: Workflow> Hosted<W> {
 
 /// The compiled table of a workflow, compiled once per process.
 pub(crate) fn table_of<W: Workflow>() -> Result<Arc<DependencyTable>, TableError> {
+    compiled(TypeId::of::<W>(), W::TABLE)
+}
+
+fn compiled(workflow: TypeId, spec: &'static TableSpec) -> Result<Arc<DependencyTable>, TableError> {
     static TABLES: LazyLock<DashMap<TypeId, Arc<DependencyTable>>> = LazyLock::new(DashMap::new);
-    if let Some(table) = TABLES.get(&TypeId::of::<W>()) {
+    if let Some(table) = TABLES.get(&workflow) {
         return Ok(Arc::clone(&table));
     }
-    let table = Arc::new(DependencyTable::from_spec(W::TABLE)?);
-    TABLES.insert(TypeId::of::<W>(), Arc::clone(&table));
+    let table = Arc::new(DependencyTable::from_spec(spec)?);
+    TABLES.insert(workflow, Arc::clone(&table));
     Ok(table)
 }
 

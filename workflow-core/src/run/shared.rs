@@ -16,6 +16,8 @@ use crate::context::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
 };
 use crate::display::{Display, DisplayHub};
+use crate::error::RunError;
+use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::table::DependencyTable;
@@ -74,6 +76,23 @@ impl RunShared {
 
     pub(crate) fn status(&self) -> RunStatus {
         *self.status.borrow()
+    }
+
+    /// What the run ended with.
+    pub(crate) async fn outcome(&self) -> Result<AnyEvent, RunError> {
+        self.finished().await.outcome.clone()
+    }
+
+    pub(super) async fn finished(&self) -> &Finished {
+        self.wait_for(|status| status.is_ended()).await;
+        self.finished.get().expect("a run that has ended says how before it says so")
+    }
+
+    pub(super) async fn wait_for(&self, is_due: fn(&RunStatus) -> bool) -> RunStatus {
+        let mut status = self.status.subscribe();
+        // The sender lives in `self`.
+        let due = status.wait_for(is_due).await.map(|status| *status);
+        due.unwrap_or_else(|_| self.status())
     }
 
     /// Forgets what belongs to this run alone.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use workflow_core::prelude::*;
-use workflow_core::{AnyEvent, Pattern as _, Roles};
+use workflow_core::{AnyEvent, FromEvent as _, Pattern as _, Roles};
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Seen, log_of, report_of, started};
 
@@ -143,7 +143,7 @@ impl Letter {
 fn a_set_declares_its_members_in_order() {
     let names: Vec<&str> = Letter::EVENTS.iter().map(workflow_core::EventType::name).collect();
     assert_eq!(names, ["Alpha", "Beta"]);
-    assert!(Letter::hold(&AnyEvent::new(Item(1))).is_none());
+    assert!(Letter::from_event(&AnyEvent::new(Item(1))).is_none());
 }
 
 fn is_a_set<T: workflow_core::EventSet>() {}

@@ -33,8 +33,8 @@ fn pattern(definition: &Definition) -> TokenStream {
         type Held = Self;
         type Item<'__a> = Self;
 
-        fn hold(event: &#krate::AnyEvent) -> #krate::Option<Self> {
-            <Self as #krate::FromEvent>::from_event(event)
+        fn hold(slot: #krate::Slot<'_>) -> #krate::Result<Self, #krate::StepError> {
+            #krate::held_set(slot)
         }
 
         fn held(held: &Self) -> &Self {

@@ -30,8 +30,9 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let called = function.called(krate, &quote!(Self::#ident), this);
     let output = function.output_place().local("output");
     let clone = cloned(krate, shim, function);
-    let committed = function.committed(krate, &output);
-    let future = function.boxed(krate, &quote!(#bindings let #output = #called; #call.commit(#committed)));
+    let committed = function.output_place().method(quote!(#krate::Returned(#output)), "commit");
+    let body = quote!(let mut #call = #call; #bindings let #output = #called; #committed(&mut #call));
+    let future = function.boxed(krate, &body);
     quote!({ #clone #future })
 }
 

@@ -33,5 +33,6 @@ fn events(krate: &Krate, step: &Step) -> TokenStream {
     if !is_output_nameable(function.signature) {
         return quote!(#krate::Unclear);
     }
-    function.output_place().associated(function.static_output(krate), quote!(#krate::StepOutput), "Events")
+    let (output, bound) = function.ending(krate);
+    function.output_place().associated(output, bound, "Events")
 }
