@@ -159,7 +159,8 @@ pub struct OutputRow {
 #[derive(Debug)]
 pub(crate) struct PreconditionRow {
     pub(crate) name: Arc<str>,
-    /// For each parameter of the precondition the step's slot that fills it; none for an injectable.
+    /// For each parameter of the precondition the step's slot that fills it; none for an injectable, and for
+    /// what no slot fills in a table with problems.
     pub(crate) slots: Vec<Option<usize>>,
     pub(crate) configs: Vec<ConfigType>,
 }
@@ -200,6 +201,14 @@ impl DependencyTable {
     /// [`TableError`] with every problem the table has.
     pub fn from_spec(spec: &TableSpec) -> Result<Self, TableError> {
         draft::TableDraft::from_spec(spec).compile(graph::Rigour::Everything)
+    }
+
+    /// The table whatever its problems, and these: who builds an engine looks on for others.
+    pub(crate) fn with_problems(spec: &TableSpec) -> (Self, Option<TableError>) {
+        match draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Everything) {
+            (table, problems) if problems.is_empty() => (table, None),
+            (table, problems) => (table, Some(TableError::new(spec.name, problems))),
+        }
     }
 
     /// The table for drawing, whatever its problems: who has a mistake to find needs to see it.

@@ -35,6 +35,12 @@ impl ConfigSet {
         self.registered.values().flat_map(|registered| registered.layers.problems())
     }
 
+    /// Whether nothing went wrong when the layers of this type were read.
+    pub(crate) fn is_readable(&self, config: &ConfigType) -> bool {
+        let registered = self.registered.get(&config.type_id());
+        registered.is_none_or(|registered| registered.layers.problems().next().is_none())
+    }
+
     /// The configuration of one run; without registered layers it is read from `{}`.
     pub(crate) fn resolve_for(
         &self,

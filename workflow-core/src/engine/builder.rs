@@ -1,7 +1,7 @@
 //! Building an engine: what it hosts, its configuration and its limits, with every problem reported at once.
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,10 +59,10 @@ impl EngineBuilder {
 
     /// The same for a workflow that has been checked.
     pub(crate) fn host<W: Workflow>(mut self, workflow: W) -> Self {
-        match Hosted::new(workflow) {
-            Ok(hosted) => self.hosts.push((TypeId::of::<W>(), Arc::new(hosted))),
-            Err(error) => self.problems.push(BuildProblem::Table(error)),
-        }
+        // Whatever is wrong with its table, the rest is checked too.
+        let (hosted, error) = Hosted::new(workflow);
+        self.problems.extend(error.map(BuildProblem::Table));
+        self.hosts.push((TypeId::of::<W>(), Arc::new(hosted)));
         self
     }
 
@@ -158,34 +158,55 @@ impl EngineBuilder {
 
     /// S1: a wire name means one type in the whole engine.
     fn check_events(&mut self) {
-        let mut named: HashMap<&str, &EventRow> = HashMap::new();
-        let mut problems = Vec::new();
-        for event in self.hosts.iter().flat_map(|(_, host)| &host.table().events) {
-            let known = *named.entry(&event.name).or_insert(event);
-            if let (Some(known), Some(other)) = (known.type_name, event.type_name)
-                && known != other
-            {
-                let (event, types) = (event.name.to_string(), [known, other].map(str::to_owned));
-                problems.push(BuildProblem::DuplicateEvent { event, types });
+        let mut named: HashMap<&str, TypedEvent<'_>> = HashMap::new();
+        let (mut pairs, mut problems) = (HashSet::new(), Vec::new());
+        for table in self.tables() {
+            for other in table.events.iter().filter_map(TypedEvent::of) {
+                let known = *named.entry(other.name).or_insert(other);
+                let is_new = known.id != other.id && pairs.insert([known.id, other.id]);
+                // A table that has both reports them itself.
+                if is_new && !table.by_type.contains_key(&known.id) {
+                    let (event, types) = (other.name.to_owned(), [known, other].map(TypedEvent::type_name));
+                    problems.push(BuildProblem::DuplicateEvent { event, types });
+                }
             }
         }
         self.problems.extend(problems);
     }
 
     fn check_configs(&mut self) {
-        let mut problems: Vec<BuildProblem> =
-            self.configs.problems().cloned().map(BuildProblem::ConfigLayer).collect();
-        if problems.is_empty() {
-            for table in self.tables() {
-                for config in table.configs() {
-                    if let Err(source) = self.configs.resolve_for(&config, None) {
-                        let workflow = table.name.to_string();
-                        problems.push(BuildProblem::Config { workflow, source });
-                    }
-                }
-            }
-        }
+        let layers = self.configs.problems().cloned().map(BuildProblem::ConfigLayer);
+        let unfit = self.tables().flat_map(|table| self.unfit_configs(table));
+        let problems: Vec<BuildProblem> = layers.chain(unfit).collect();
         self.problems.extend(problems);
+    }
+
+    /// The configurations of a workflow that are missing or do not fit, but for those whose layers cannot be
+    /// read, which is reported of the layers.
+    fn unfit_configs(&self, table: &DependencyTable) -> impl Iterator<Item = BuildProblem> {
+        let mut seen = HashSet::new();
+        let configs = table.configs().filter(move |config| seen.insert(config.type_id()));
+        let readable = configs.filter(|config| self.configs.is_readable(config));
+        let errors = readable.filter_map(|config| self.configs.resolve_for(&config, None).err());
+        errors.map(|source| BuildProblem::Config { workflow: table.name.to_string(), source })
+    }
+}
+
+/// An event of a Rust type.
+#[derive(Clone, Copy)]
+struct TypedEvent<'a> {
+    name: &'a str,
+    id: TypeId,
+    type_name: &'static str,
+}
+
+impl<'a> TypedEvent<'a> {
+    fn of(row: &'a EventRow) -> Option<Self> {
+        Some(Self { name: &row.name, id: row.type_id?, type_name: row.type_name? })
+    }
+
+    fn type_name(self) -> String {
+        self.type_name.to_owned()
     }
 }
 

@@ -59,26 +59,27 @@ pub(crate) struct Hosted<W> {
 }
 
 impl<W: Workflow> Hosted<W> {
-    pub(crate) fn new(workflow: W) -> Result<Self, TableError> {
-        let table = table_of::<W>()?;
+    /// The workflow, and what is wrong with its table. With a mistake it must not run; it is made all the same,
+    /// so that its other mistakes are found too.
+    pub(crate) fn new(workflow: W) -> (Self, Option<TableError>) {
+        let (table, error) = table_of(TypeId::of::<W>(), W::TABLE);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
-        Ok(Self { workflow: Arc::new(workflow), table, weights })
+        (Self { workflow: Arc::new(workflow), table, weights }, error)
     }
 }
 
-/// The compiled table of a workflow, compiled once per process.
-pub(crate) fn table_of<W: Workflow>() -> Result<Arc<DependencyTable>, TableError> {
-    compiled(TypeId::of::<W>(), W::TABLE)
-}
-
-fn compiled(workflow: TypeId, spec: &'static TableSpec) -> Result<Arc<DependencyTable>, TableError> {
+/// The compiled table of a workflow, compiled once per process if nothing is wrong with it.
+fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>, Option<TableError>) {
     static TABLES: LazyLock<DashMap<TypeId, Arc<DependencyTable>>> = LazyLock::new(DashMap::new);
     if let Some(table) = TABLES.get(&workflow) {
-        return Ok(Arc::clone(&table));
+        return (Arc::clone(&table), None);
     }
-    let table = Arc::new(DependencyTable::from_spec(spec)?);
-    TABLES.insert(workflow, Arc::clone(&table));
-    Ok(table)
+    let (table, error) = DependencyTable::with_problems(spec);
+    let table = Arc::new(table);
+    if error.is_none() {
+        TABLES.insert(workflow, Arc::clone(&table));
+    }
+    (table, error)
 }
 
 impl<W: Workflow> Host for Hosted<W> {

@@ -91,7 +91,7 @@ impl Compiler {
             description: Arc::clone(&step.description),
             inputs: step.inputs.iter().map(input_row).collect(),
             outputs: step.outputs.iter().map(|output| self.output(index, &step.name, output)).collect(),
-            precondition: step.precondition.as_ref().and_then(|row| precondition_row(step, row)),
+            precondition: step.precondition.as_ref().map(|row| precondition_row(step, row)),
             policy: step.policy,
             required: Mask::default(),
             may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
@@ -201,15 +201,12 @@ impl Compiler {
     }
 }
 
-fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> Option<PreconditionRow> {
-    let slots = row.inputs.iter().map(|input| {
-        let slot = || step.inputs.iter().position(|of_step| fills(of_step, input)).map(Some);
-        if input.kind.takes_events() { slot() } else { Some(None) }
-    });
+fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> PreconditionRow {
     // What no slot fills is reported with the graph.
-    let slots: Option<Vec<Option<usize>>> = slots.collect();
-    let configs = row.inputs.iter().filter_map(|input| input.config).collect();
-    Some(PreconditionRow { name: Arc::clone(&row.name), slots: slots?, configs })
+    let slot = |input: &InputDraft| step.inputs.iter().position(|of_step| fills(of_step, input));
+    let slots = row.inputs.iter().map(|input| if input.kind.takes_events() { slot(input) } else { None });
+    let configs = row.inputs.iter().filter_map(|input| input.config);
+    PreconditionRow { name: Arc::clone(&row.name), slots: slots.collect(), configs: configs.collect() }
 }
 
 /// Whether a step's input fills a precondition's: the same events in the same way, and there whenever the

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use workflow_core::prelude::*;
-use workflow_core::{BuildProblem, RunHandle, RunOptions, RunStatus, SendError, StartError};
+use workflow_core::{
+    BuildProblem, ConfigError, ConfigLayers, RunHandle, RunOptions, RunStatus, SendError, StartError,
+    TableProblem,
+};
 
 use crate::fixtures::{
     Alive, Alpha, Begin, Close, Done, Gate, Item, Part, everyone_else, report_of, started, until,
@@ -337,6 +340,63 @@ impl NeedsConfig {
     async fn end(&self, _begin: &Begin, required: &Config<Required>) -> Done {
         Done(required.value)
     }
+}
+
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    #[expect(dead_code, reason = "only its absence matters")]
+    item: u32,
+}
+
+struct BrokenTwice;
+
+#[workflow]
+impl BrokenTwice {
+    #[step]
+    async fn make(&self, begin: &Begin, required: &Config<Required>) -> (Item, twin::Item) {
+        (Item(begin.0 + required.value), twin::Item)
+    }
+
+    #[step(precondition = is_wanted)]
+    async fn end(&self, item: &Item, required: &Config<Required>) -> Done {
+        Done(item.0 + required.value)
+    }
+
+    #[precondition]
+    fn is_wanted(_item: &Item, _wanted: &Config<Wanted>) -> bool {
+        true
+    }
+}
+
+// S1
+#[test]
+fn a_broken_table_hides_neither_missing_nor_unreadable_configuration() {
+    let unreadable = ConfigLayers::<Wanted>::new().json_file("/no/such/file.json");
+    let built = Engine::builder()
+        .workflow(BrokenTwice)
+        .workflow(twin::Plain)
+        .workflow(Plain)
+        .config::<Wanted>(unreadable)
+        .build();
+    let error = built.unwrap_err();
+    let [
+        BuildProblem::Table(table),
+        BuildProblem::DuplicateWorkflow { .. },
+        BuildProblem::ConfigLayer(ConfigError::Unreadable { .. }),
+        BuildProblem::Config { workflow, source: ConfigError::Invalid { type_name, .. } },
+    ] = &error.problems[..]
+    else {
+        panic!("{error}")
+    };
+    assert!(matches!(&table.problems[..], [TableProblem::DuplicateEvent { .. }]), "{table}");
+    assert!(workflow == "BrokenTwice" && type_name.ends_with("Required"), "{error}");
+}
+
+#[test]
+fn a_configuration_without_any_layer_that_a_precondition_takes_is_missed_in_a_broken_table() {
+    let error = Engine::builder().workflow(BrokenTwice).build().unwrap_err();
+    let missing = error.problems.iter().filter(|problem| matches!(problem, BuildProblem::Config { .. }));
+    assert_eq!(missing.count(), 2, "{error}");
 }
 
 #[tokio::test]
