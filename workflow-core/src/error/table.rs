@@ -222,5 +222,9 @@ impl From<Mistake<'_>> for TableProblem {
 }
 
 fn of_types(types: &[String; 2]) -> String {
-    if types[0].is_empty() { String::new() } else { format!(": `{}` and `{}`", types[0], types[1]) }
+    let [one, other] = types;
+    if one.is_empty() {
+        return String::new();
+    }
+    format!(": `{one}` and `{other}`; give one another name with `#[event(name = \"…\")]`")
 }

@@ -323,5 +323,5 @@ impl Names<'_> {
 }
 
 fn event_draft(event: &EventDef) -> EventDraft {
-    EventDraft { name: Arc::clone(&event.name), roles: event.roles, rust: None, reply: None }
+    EventDraft::new(Arc::clone(&event.name), event.roles)
 }

@@ -22,9 +22,10 @@ impl TableDraft {
     }
 
     /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
-    pub(super) fn compile_anyway(self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
+    pub(super) fn compile_anyway(mut self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
-        compiler.check_names(&self);
+        compiler.check_event_names(&mut self);
+        compiler.check_step_names(&self);
         compiler.problems.extend(self.graph_problems(rigour));
         for step in &self.steps {
             compiler.step(step);
@@ -67,13 +68,20 @@ impl Compiler {
         debug_assert!(!self.problems.is_empty() || inputs.all(fits), "the rules let a stray gather pass");
     }
 
-    fn check_names(&mut self, draft: &TableDraft) {
-        for (i, event) in draft.events.iter().enumerate() {
-            if let Some(first) = draft.events[..i].iter().find(|other| other.name == event.name) {
-                let types = [first, event].map(|event| event.rust.map_or("", |(_, name)| name).to_owned());
-                self.problems.push(TableProblem::DuplicateEvent { event: event.name.to_string(), types });
+    /// S1. Who has two types of one name may well have taken one for the other.
+    fn check_event_names(&mut self, draft: &mut TableDraft) {
+        for twin in 0..draft.events.len() {
+            let name = &draft.events[twin].name;
+            if let Some(first) = draft.events[..twin].iter().position(|other| other.name == *name) {
+                let types = [first, twin].map(|place| draft.events[place].type_name().to_owned());
+                self.problems.push(TableProblem::DuplicateEvent { event: name.to_string(), types });
+                draft.events[first].unclear = true;
+                draft.events[twin].unclear = true;
             }
         }
+    }
+
+    fn check_step_names(&mut self, draft: &TableDraft) {
         for (i, step) in draft.steps.iter().enumerate() {
             if draft.steps[..i].iter().any(|other| other.name == step.name) {
                 self.problems.push(TableProblem::DuplicateStep { step: step.name.to_string() });
@@ -122,7 +130,7 @@ impl Compiler {
         let index = FanOutIndex::at(self.table.fan_outs.len());
         let gathered = EventIndex::at(self.table.events.len());
         let name = format!("{step_name}.{}.gathered", self.table.event(item).name);
-        let draft = EventDraft { name: name.into(), roles: Roles::NONE, rust: None, reply: None };
+        let draft = EventDraft::new(name.into(), Roles::NONE);
         self.table.events.push(EventRow { gathers: Some(index), ..event_row(&draft) });
         self.table.fan_outs.push(FanOutRow { step, item, gathered, carried: Vec::new(), own: vec![item] });
         index

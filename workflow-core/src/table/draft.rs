@@ -26,6 +26,19 @@ pub(super) struct EventDraft {
     pub(super) roles: Roles,
     pub(super) rust: Option<(TypeId, &'static str)>,
     pub(super) reply: Option<usize>,
+    /// Whether a mistake that is reported leaves open what it is, so that the graph says nothing more of it.
+    pub(super) unclear: bool,
+}
+
+impl EventDraft {
+    pub(super) fn new(name: Arc<str>, roles: Roles) -> Self {
+        Self { name, roles, rust: None, reply: None, unclear: false }
+    }
+
+    /// The name of its Rust type; empty in a table built at run time.
+    pub(super) fn type_name(&self) -> &'static str {
+        self.rust.map_or("", |(_, name)| name)
+    }
 }
 
 #[derive(Debug)]
@@ -48,6 +61,11 @@ pub(super) struct InputDraft {
 }
 
 impl InputDraft {
+    /// Whether it takes an event of which it is open what it is.
+    pub(super) fn is_unclear(&self, events: &[EventDraft]) -> bool {
+        self.events.iter().any(|event| events[*event].unclear)
+    }
+
     /// Whether both take the same event types in the same way, be it optionally or not.
     pub(super) fn takes_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.events == other.events
@@ -129,7 +147,7 @@ impl TableDraft {
         let known = self.events.iter().position(|row| row.rust.is_some_and(|(id, _)| id == event.type_id));
         known.unwrap_or_else(|| {
             let rust = Some((event.type_id, event.type_name()));
-            self.events.push(EventDraft { name: event.name.into(), roles: event.roles, rust, reply: None });
+            self.events.push(EventDraft { rust, ..EventDraft::new(event.name.into(), event.roles) });
             self.events.len() - 1
         })
     }

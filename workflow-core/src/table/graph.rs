@@ -1,7 +1,9 @@
 //! The graph of a table built at run time, for the same rules as those the compiler evaluates.
 
-use super::draft::{InputDraft, OutputDraft, StepDraft, TableDraft};
-use crate::check::{Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Rows};
+use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
+use crate::check::{
+    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Mistake, Rows,
+};
 use crate::error::TableProblem;
 use crate::event::Roles;
 use crate::input::InputKind;
@@ -25,7 +27,7 @@ impl TableDraft {
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
         let mut problems: Vec<TableProblem> =
             (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, rigour)).collect();
-        if problems.is_empty() && rigour == Rigour::Everything {
+        if problems.is_empty() && rigour == Rigour::Everything && !self.has_unclear() {
             let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
             problems.extend(whole.into_iter().flatten().map(TableProblem::from));
         }
@@ -34,23 +36,31 @@ impl TableDraft {
 
     fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
         let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
-        let preconditions = (0..graph.asked(step)).map(|input| graph.mistake_of_precondition(step, input));
+        let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
+        let asked = asked.filter(|(_, input)| !input.is_unclear(&self.events));
+        let preconditions = asked.map(|(input, _)| graph.mistake_of_precondition(step, input));
         let others = [graph.mistake_of_step(step), graph.mistake_of_output(step)];
         let mistakes = inputs.chain(preconditions).chain(others).flatten();
         let mistakes = mistakes.filter(|mistake| rigour == Rigour::Everything || mistake.is_of_scheduler());
+        let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
         mistakes.map(TableProblem::from).collect()
+    }
+
+    /// Whether it is open what some event is.
+    fn has_unclear(&self) -> bool {
+        self.events.iter().any(|event| event.unclear)
     }
 
     fn fill<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
         for event in &self.events {
-            graph.events.push(GraphEvent::new(&event.name, event.roles));
+            graph.events.push(graph_event(event));
         }
         for (request, event) in self.events.iter().enumerate() {
             if let Some(reply) = event.reply {
                 graph.pair(request, reply);
             }
         }
-        self.steps.iter().for_each(|step| fill_step(graph, step));
+        self.steps.iter().for_each(|step| fill_step(graph, step, &self.events));
     }
 
     fn all_inputs(&self) -> impl Iterator<Item = &InputDraft> {
@@ -64,10 +74,22 @@ impl TableDraft {
     }
 }
 
-fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft) {
+/// Whether it says that the branches of a fan-out lead nowhere: what an unclear event may well lead to.
+fn is_of_branches(mistake: &Mistake<'_>) -> bool {
+    matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. })
+}
+
+/// An unclear event can come from anywhere, and ends nothing.
+fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
+    let event = GraphEvent::new(&draft.name, draft.roles);
+    GraphEvent { given: event.given || draft.unclear, stops: event.stops && !draft.unclear, ..event }
+}
+
+fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[EventDraft]) {
     let step = GraphStep {
         limited: draft.policy.max_executions.is_some(),
         loops: draft.policy.loops,
+        unclear: draft.inputs.iter().any(|input| input.is_unclear(events)),
         ..GraphStep::new(&draft.name)
     };
     graph.push_step(step);

@@ -243,6 +243,9 @@ mod twin {
     #[derive(Debug, Clone, Serialize, Deserialize, Event)]
     pub(super) struct Item;
 
+    #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    pub(super) struct Part;
+
     pub(super) struct Plain;
 
     #[workflow]
@@ -340,6 +343,46 @@ impl NeedsConfig {
     async fn end(&self, _begin: &Begin, required: &Config<Required>) -> Done {
         Done(required.value)
     }
+}
+
+struct Mixed;
+
+#[workflow]
+impl Mixed {
+    #[step]
+    async fn make(&self, begin: &Begin) -> (Item, FanOut<Part>) {
+        (Item(begin.0), [Part(1)].into_iter().collect())
+    }
+
+    #[step(precondition = is_wanted)]
+    async fn check(&self, _item: &twin::Item) -> Option<Alpha> {
+        None
+    }
+
+    #[precondition]
+    fn is_wanted(_item: &Item) -> bool {
+        true
+    }
+
+    #[step]
+    async fn end(&self, _parts: Gather<twin::Part>) -> Done {
+        Done(0)
+    }
+}
+
+// S1
+#[test]
+fn one_type_taken_for_another_of_its_name_is_one_mistake_not_two() {
+    let error = Engine::builder().workflow(Mixed).build().unwrap_err();
+    let [BuildProblem::Table(table)] = &error.problems[..] else { panic!("{error}") };
+    let names: Vec<&str> = table.problems.iter().map(name_of_twins).collect();
+    assert_eq!(names, ["Item", "Part"], "{table}");
+}
+
+#[track_caller]
+fn name_of_twins(problem: &TableProblem) -> &str {
+    let TableProblem::DuplicateEvent { event, .. } = problem else { panic!("{problem}") };
+    event
 }
 
 #[derive(Debug, Deserialize)]
