@@ -30,7 +30,7 @@ pub(crate) use graph::{
     Output as GraphOutput, Step as GraphStep,
 };
 pub(crate) use mistake::Mistake;
-pub(crate) use names::Names;
+pub(crate) use names::{Names, near};
 pub(crate) use rows::Rows;
 
 use names::same;

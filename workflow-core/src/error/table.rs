@@ -53,12 +53,24 @@ pub enum TableProblem {
         types: [String; 2],
     },
     /// A step names an event that the table does not have.
-    #[error("step `{step}` names event `{event}`, which the table does not have")]
+    #[error("step `{step}` names event `{event}`, which the table does not have{}", add_it(.similar))]
     UnknownEvent {
         /// The step.
         step: String,
         /// The name.
         event: String,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// An event is the reply to a request that the table does not have.
+    #[error("event `{reply}` replies to `{request}`, which the table does not have{}", add_it(.similar))]
+    UnknownRequest {
+        /// The reply.
+        reply: String,
+        /// The name of the request.
+        request: String,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
     },
     /// A fixed list of no events.
     #[error("{}", say::empty_fixed_list(.step))]
@@ -219,6 +231,15 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::EndlessLoop { steps } => Self::EndlessLoop { steps: steps.to_vec() },
         }
     }
+}
+
+fn add_it(similar: &[String]) -> String {
+    let similar: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
+    let question = match &similar[..] {
+        [] => ":".to_owned(),
+        names => format!("; did you mean {}? Otherwise,", names.join(" or ")),
+    };
+    format!("{question} add it with `TableBuilder::event`")
 }
 
 fn of_types(types: &[String; 2]) -> String {

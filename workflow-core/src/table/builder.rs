@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 use super::graph::Rigour;
 use super::{DependencyTable, StepPolicy};
-use crate::error::{TableError, TableProblem};
+use crate::error::TableError;
 use crate::event::Roles;
 use crate::input::InputKind;
+
+mod resolve;
 
 /// Builds a [`DependencyTable`] at run time; nothing is checked before [`build`](Self::build).
 #[derive(Debug)]
@@ -247,81 +248,6 @@ impl TableBuilder {
     }
 
     fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {
-        let mut names = Names { builder: &self, problems: Vec::new() };
-        let draft = names.draft();
-        match names.problems {
-            problems if problems.is_empty() => draft.compile(rigour),
-            problems => Err(TableError::new(&self.name, problems)),
-        }
+        self.draft().compile(rigour)
     }
-}
-
-/// Resolves names to places, and collects those that are not there.
-struct Names<'a> {
-    builder: &'a TableBuilder,
-    problems: Vec<TableProblem>,
-}
-
-impl Names<'_> {
-    fn draft(&mut self) -> TableDraft {
-        let builder = self.builder;
-        let mut draft = TableDraft {
-            name: Arc::clone(&builder.name),
-            description: Arc::clone(&builder.description),
-            events: builder.events.iter().map(event_draft).collect(),
-            steps: builder.steps.iter().map(|step| self.step(step)).collect(),
-        };
-        for (reply, event) in builder.events.iter().enumerate() {
-            let asked = event.replies_to.as_ref().and_then(|request| self.place("", request));
-            if let Some(request) = asked {
-                draft.events[request].reply = Some(reply);
-            }
-        }
-        draft
-    }
-
-    fn step(&mut self, step: &StepDef) -> StepDraft {
-        StepDraft {
-            name: Arc::clone(&step.name),
-            description: Arc::clone(&step.description),
-            inputs: self.inputs(&step.name, &step.inputs),
-            outputs: step.outputs.iter().filter_map(|output| self.output(&step.name, output)).collect(),
-            precondition: step.precondition.as_ref().map(|precondition| PreconditionDraft {
-                name: Arc::clone(&precondition.name),
-                inputs: self.inputs(&step.name, &precondition.inputs),
-            }),
-            policy: step.policy,
-        }
-    }
-
-    fn inputs(&mut self, step: &str, inputs: &[InputDef]) -> Vec<InputDraft> {
-        inputs.iter().map(|input| self.input(step, input)).collect()
-    }
-
-    fn input(&mut self, step: &str, input: &InputDef) -> InputDraft {
-        InputDraft {
-            kind: input.kind,
-            optional: input.optional,
-            events: input.events.iter().filter_map(|event| self.place(step, event)).collect(),
-            config: None,
-            label: "".into(),
-        }
-    }
-
-    fn output(&mut self, step: &str, output: &OutputDef) -> Option<OutputDraft> {
-        let event = self.place(step, &output.event)?;
-        Some(OutputDraft { event, least: output.least, many: output.many, fan_out: output.fan_out })
-    }
-
-    fn place(&mut self, step: &str, name: &str) -> Option<usize> {
-        let place = self.builder.events.iter().position(|event| &*event.name == name);
-        if place.is_none() {
-            self.problems.push(TableProblem::UnknownEvent { step: step.into(), event: name.into() });
-        }
-        place
-    }
-}
-
-fn event_draft(event: &EventDef) -> EventDraft {
-    EventDraft::new(Arc::clone(&event.name), event.roles)
 }

@@ -24,6 +24,7 @@ impl TableDraft {
     /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
     pub(super) fn compile_anyway(mut self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
+        compiler.problems.append(&mut self.problems);
         compiler.check_event_names(&mut self);
         compiler.check_step_names(&self);
         compiler.problems.extend(self.graph_problems(rigour));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::spec::{PreconditionSpec, StepSpec};
 use super::{StepPolicy, TableSpec};
 use crate::config::ConfigType;
+use crate::error::TableProblem;
 use crate::event::{EventType, Roles};
 use crate::input::{InputKind, InputSpec};
 use crate::output::OutputSpec;
@@ -18,6 +19,8 @@ pub(super) struct TableDraft {
     pub(super) description: Arc<str>,
     pub(super) events: Vec<EventDraft>,
     pub(super) steps: Vec<StepDraft>,
+    /// What was found to be wrong so far.
+    pub(super) problems: Vec<TableProblem>,
 }
 
 #[derive(Debug)]
@@ -28,11 +31,13 @@ pub(super) struct EventDraft {
     pub(super) reply: Option<usize>,
     /// Whether a mistake that is reported leaves open what it is, so that the graph says nothing more of it.
     pub(super) unclear: bool,
+    /// Whether a step may emit it under a name that is not there.
+    pub(super) meant: bool,
 }
 
 impl EventDraft {
     pub(super) fn new(name: Arc<str>, roles: Roles) -> Self {
-        Self { name, roles, rust: None, reply: None, unclear: false }
+        Self { name, roles, rust: None, reply: None, unclear: false, meant: false }
     }
 
     /// The name of its Rust type; empty in a table built at run time.

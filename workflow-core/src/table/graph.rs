@@ -82,7 +82,8 @@ fn is_of_branches(mistake: &Mistake<'_>) -> bool {
 /// An unclear event can come from anywhere, and ends nothing.
 fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
     let event = GraphEvent::new(&draft.name, draft.roles);
-    GraphEvent { given: event.given || draft.unclear, stops: event.stops && !draft.unclear, ..event }
+    let given = event.given || draft.unclear || draft.meant;
+    GraphEvent { given, stops: event.stops && !draft.unclear, ..event }
 }
 
 fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[EventDraft]) {

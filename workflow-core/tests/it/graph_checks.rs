@@ -415,6 +415,45 @@ fn every_mistake_of_a_table_is_reported_at_once() {
 }
 
 #[test]
+fn an_unknown_name_hides_no_other_mistake_and_brings_no_others() {
+    refuses(
+        table(&[("Facts", CONTROL), ("Part", CONTROL), ("Score", CONTROL), ("Hint", CONTROL)])
+            .event(EventDef::reply_to("Ask.reply", "Ask"))
+            .step(
+                step("look_up", &[one("Questoin"), one("Questoin")], &[emits("Fact")])
+                    .precondition(PreconditionDef::new("ready").input(one("Question"))),
+            )
+            .step(step("split", &[one("Facts")], &[OutputDef::fan_out("Parts")]))
+            .step(step("score", &[one("Part")], &[emits("Score")]))
+            .step(step("review", &[InputDef::gather("Score"), InputDef::reply("Ask.reply")], &[]))
+            .step(step("review", &[one("Answer"), one("Weather")], &[]))
+            .step(answers(&[one("Facts"), one("Hint")]).policy(StepPolicy::DEFAULT.concurrency(0))),
+        &expect![[r#"
+            workflow `research` has 9 mistakes:
+              - step `look_up` names event `Questoin`, which the table does not have; did you mean `Question`? Otherwise, add it with `TableBuilder::event`
+              - step `look_up` names event `Fact`, which the table does not have; did you mean `Facts`? Otherwise, add it with `TableBuilder::event`
+              - step `split` names event `Parts`, which the table does not have; did you mean `Facts` or `Part`? Otherwise, add it with `TableBuilder::event`
+              - step `review` names event `Weather`, which the table does not have: add it with `TableBuilder::event`
+              - event `Ask.reply` replies to `Ask`, which the table does not have: add it with `TableBuilder::event`
+              - two steps are named `review`
+              - `Answer` ends the run, so no step can take it: let step `review` take an event that comes before it
+              - nothing produces `Hint`, which step `answer` requires: return it from a step, or write `#[event(external)]` on it if it is sent in from outside, or `#[event(start)]` if it opens a run
+              - step `answer` has `concurrency = 0`, so it could never run"#]],
+    );
+}
+
+#[test]
+fn an_unknown_name_that_many_events_resemble_suggests_each_once() {
+    refuses(
+        table(&[("Facts", CONTROL), ("Facts", CONTROL), ("Fact", CONTROL)]).step(answers(&[one("Factss")])),
+        &expect![[r#"
+            workflow `research` has 2 mistakes:
+              - step `answer` names event `Factss`, which the table does not have; did you mean `Facts` or `Fact`? Otherwise, add it with `TableBuilder::event`
+              - two event types are named `Facts`"#]],
+    );
+}
+
+#[test]
 fn an_unchecked_table_needs_only_what_its_scheduler_needs() {
     let unreachable = table(&[("Draft", CONTROL)]).step(step("improve", &[one("Draft")], &[emits("Draft")]));
     assert!(unreachable.build_unchecked().is_ok());

@@ -1,0 +1,133 @@
+//! From definitions to a draft: names of events become places in a list. A name that is not there is reported
+//! and gets a place all the same, so that it hides no other mistake.
+
+use std::sync::Arc;
+
+use super::{EventDef, InputDef, OutputDef, StepDef, TableBuilder};
+use crate::check::near;
+use crate::error::TableProblem;
+use crate::event::Roles;
+use crate::table::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
+
+/// How many names a message suggests at most.
+const SUGGESTED: usize = 3;
+
+impl TableBuilder {
+    /// The table with its events by place, and what is wrong with their names.
+    pub(super) fn draft(&self) -> TableDraft {
+        let draft = TableDraft {
+            name: Arc::clone(&self.name),
+            description: Arc::clone(&self.description),
+            events: self.events.iter().map(event_draft).collect(),
+            ..TableDraft::default()
+        };
+        let mut resolver = Resolver { known: &self.events, draft };
+        for step in &self.steps {
+            let step = resolver.step(step);
+            resolver.draft.steps.push(step);
+        }
+        resolver.pair_replies();
+        resolver.draft
+    }
+}
+
+/// Resolves names to places.
+struct Resolver<'a> {
+    known: &'a [EventDef],
+    /// Its events are those that are known, and then those that are not.
+    draft: TableDraft,
+}
+
+impl Resolver<'_> {
+    fn step(&mut self, step: &StepDef) -> StepDraft {
+        StepDraft {
+            name: Arc::clone(&step.name),
+            description: Arc::clone(&step.description),
+            inputs: self.inputs(&step.name, &step.inputs),
+            outputs: step.outputs.iter().map(|output| self.output(&step.name, output)).collect(),
+            precondition: step.precondition.as_ref().map(|precondition| PreconditionDraft {
+                name: Arc::clone(&precondition.name),
+                inputs: self.inputs(&step.name, &precondition.inputs),
+            }),
+            policy: step.policy,
+        }
+    }
+
+    fn inputs(&mut self, step: &str, inputs: &[InputDef]) -> Vec<InputDraft> {
+        inputs.iter().map(|input| self.input(step, input)).collect()
+    }
+
+    fn input(&mut self, step: &str, input: &InputDef) -> InputDraft {
+        InputDraft {
+            kind: input.kind,
+            optional: input.optional,
+            events: input.events.iter().map(|event| self.place(step, event)).collect(),
+            config: None,
+            label: "".into(),
+        }
+    }
+
+    fn output(&mut self, step: &str, output: &OutputDef) -> OutputDraft {
+        let event = self.place(step, &output.event);
+        if event >= self.known.len() {
+            self.note_meant(&output.event);
+        }
+        OutputDraft { event, least: output.least, many: output.many, fan_out: output.fan_out }
+    }
+
+    /// What was mistyped in an output may be any event of nearly the same name: none of them is then reported
+    /// as one that nothing produces.
+    fn note_meant(&mut self, name: &str) {
+        let known = &mut self.draft.events[..self.known.len()];
+        known.iter_mut().filter(|event| near(&event.name, name)).for_each(|event| event.meant = true);
+    }
+
+    fn place(&mut self, step: &str, name: &Arc<str>) -> usize {
+        let place = self.draft.events.iter().position(|event| event.name == *name).unwrap_or_else(|| {
+            let unknown = EventDraft::new(Arc::clone(name), Roles::NONE);
+            self.draft.events.push(EventDraft { unclear: true, ..unknown });
+            self.draft.events.len() - 1
+        });
+        if place >= self.known.len() {
+            let similar = self.similar(name);
+            self.report(TableProblem::UnknownEvent { step: step.into(), event: (**name).into(), similar });
+        }
+        place
+    }
+
+    fn pair_replies(&mut self) {
+        for (reply, event) in self.known.iter().enumerate() {
+            let Some(request) = &event.replies_to else { continue };
+            match self.known.iter().position(|other| other.name == *request) {
+                Some(request) => self.draft.events[request].reply = Some(reply),
+                None => {
+                    let (name, similar) = (event.name.to_string(), self.similar(request));
+                    let request = request.to_string();
+                    self.report(TableProblem::UnknownRequest { reply: name, request, similar });
+                    self.draft.events[reply].unclear = true;
+                }
+            }
+        }
+    }
+
+    fn similar(&self, name: &str) -> Vec<String> {
+        let mut similar: Vec<String> = Vec::new();
+        for known in self.known.iter().filter(|known| near(&known.name, name)) {
+            if similar.len() < SUGGESTED && !similar.iter().any(|other| **other == *known.name) {
+                similar.push(known.name.to_string());
+            }
+        }
+        similar
+    }
+
+    /// A step that names an event twice has one mistake.
+    fn report(&mut self, problem: TableProblem) {
+        if !self.draft.problems.contains(&problem) {
+            self.draft.problems.push(problem);
+        }
+    }
+}
+
+fn event_draft(event: &EventDef) -> EventDraft {
+    EventDraft::new(Arc::clone(&event.name), event.roles)
+}
