@@ -18,6 +18,7 @@ mod forecast;
 mod graph;
 mod mask;
 mod reach;
+mod rows;
 mod spec;
 
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};

@@ -52,6 +52,62 @@ pub enum TableProblem {
         /// The Rust types; empty in a table built at run time.
         types: [String; 2],
     },
+    /// Something has no name.
+    #[error("{what} has no name: a name cannot be empty")]
+    EmptyName {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A name that a log line would garble.
+    #[error("{what} is named {name:?}: a name has no spaces or control characters")]
+    GarbledName {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An event both opens a run and ends it.
+    #[error("event `{event}` cannot both open a run and end it: leave out `start` or `stop`")]
+    StartsAndStops {
+        /// The event.
+        event: String,
+    },
+    /// A step takes an event that is only shown to people (S2).
+    #[error(
+        "step `{step}` cannot take `{event}`: it is display only and triggers nothing; \
+         give it the role `control` too, or leave it out"
+    )]
+    DisplayTaken {
+        /// The step.
+        step: String,
+        /// The display event.
+        event: String,
+    },
+    /// A step emits an event that is only shown to people (S2).
+    #[error(
+        "step `{step}` cannot emit `{event}`: it is display only and never in the log; \
+         give it the role `control` too, or leave it out"
+    )]
+    DisplayEmitted {
+        /// The step.
+        step: String,
+        /// The display event.
+        event: String,
+    },
+    /// An input that takes one of no events, or a list of none.
+    #[error("step `{step}` has an input of no events, which waits for nothing: name one, or leave it out")]
+    EmptyInput {
+        /// The step.
+        step: String,
+    },
+    /// An input that names an event twice.
+    #[error("step `{step}` has an input that holds `{event}` twice: name each event once")]
+    TakenTwice {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
     /// A step names an event that the table does not have.
     #[error("step `{step}` names event `{event}`, which the table does not have{}", add_it(.similar))]
     UnknownEvent {

@@ -221,9 +221,9 @@ impl TableBuilder {
         self.compile(Rigour::Everything)
     }
 
-    /// Compiles the table with no more checks than the scheduler needs: that names are known and unique,
-    /// limits are not 0, every step takes an event, preconditions take what their steps take, gathers fit a
-    /// fan-out and fan-outs end.
+    /// Compiles the table with no more checks than the scheduler needs: that names are known, unique and well
+    /// formed, replies belong to requests, limits are not 0, every step takes an event and every input names
+    /// one, preconditions take what their steps take, gathers fit a fan-out and fan-outs end.
     ///
     /// Runs of such a table can be impossible to begin or to complete, loop for ever, and have steps that
     /// never run. That is of use to test or to explore the [`scheduler`](crate::scheduler), and for a table

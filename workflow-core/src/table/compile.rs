@@ -24,6 +24,7 @@ impl TableDraft {
     /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
     pub(super) fn compile_anyway(mut self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
+        self.check_rows(rigour);
         compiler.problems.append(&mut self.problems);
         compiler.check_event_names(&mut self);
         compiler.check_step_names(&self);
@@ -73,7 +74,9 @@ impl Compiler {
     fn check_event_names(&mut self, draft: &mut TableDraft) {
         for twin in 0..draft.events.len() {
             let name = &draft.events[twin].name;
-            if let Some(first) = draft.events[..twin].iter().position(|other| other.name == *name) {
+            let first = draft.events[..twin].iter().position(|other| other.name == *name);
+            // Two without a name are reported as that.
+            if let Some(first) = first.filter(|_| !name.is_empty()) {
                 let types = [first, twin].map(|place| draft.events[place].type_name().to_owned());
                 self.problems.push(TableProblem::DuplicateEvent { event: name.to_string(), types });
                 draft.events[first].unclear = true;
@@ -84,7 +87,7 @@ impl Compiler {
 
     fn check_step_names(&mut self, draft: &TableDraft) {
         for (i, step) in draft.steps.iter().enumerate() {
-            if draft.steps[..i].iter().any(|other| other.name == step.name) {
+            if !step.name.is_empty() && draft.steps[..i].iter().any(|other| other.name == step.name) {
                 self.problems.push(TableProblem::DuplicateStep { step: step.name.to_string() });
             }
         }

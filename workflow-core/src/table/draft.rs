@@ -66,9 +66,14 @@ pub(super) struct InputDraft {
 }
 
 impl InputDraft {
-    /// Whether it takes an event of which it is open what it is.
+    /// Whether it is open what it takes.
     pub(super) fn is_unclear(&self, events: &[EventDraft]) -> bool {
-        self.events.iter().any(|event| events[*event].unclear)
+        self.takes_nothing() || self.events.iter().any(|event| events[*event].unclear)
+    }
+
+    /// Whether it takes events, but none.
+    pub(super) fn takes_nothing(&self) -> bool {
+        self.kind.takes_events() && self.events.is_empty()
     }
 
     /// Whether both take the same event types in the same way, be it optionally or not.

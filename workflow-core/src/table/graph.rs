@@ -63,13 +63,13 @@ impl TableDraft {
         self.steps.iter().for_each(|step| fill_step(graph, step, &self.events));
     }
 
-    fn all_inputs(&self) -> impl Iterator<Item = &InputDraft> {
+    pub(super) fn all_inputs(&self) -> impl Iterator<Item = &InputDraft> {
         let asked = self.steps.iter().filter_map(|step| step.precondition.as_ref());
         let asked = asked.flat_map(|precondition| &precondition.inputs);
         self.steps.iter().flat_map(|step| &step.inputs).chain(asked)
     }
 
-    fn all_outputs(&self) -> impl Iterator<Item = &OutputDraft> {
+    pub(super) fn all_outputs(&self) -> impl Iterator<Item = &OutputDraft> {
         self.steps.iter().flat_map(|step| &step.outputs)
     }
 }

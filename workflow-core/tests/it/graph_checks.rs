@@ -5,7 +5,8 @@
 
 use expect_test::{Expect, expect};
 use workflow_core::{
-    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy, TableBuilder,
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
+    TableBuilder, TableProblem,
 };
 
 const CONTROL: Roles = Roles::NONE;
@@ -450,6 +451,105 @@ fn an_unknown_name_that_many_events_resemble_suggests_each_once() {
             workflow `research` has 2 mistakes:
               - step `answer` names event `Factss`, which the table does not have; did you mean `Facts` or `Fact`? Otherwise, add it with `TableBuilder::event`
               - two event types are named `Facts`"#]],
+    );
+}
+
+/// Asserts that the macros' message has these words too.
+#[track_caller]
+fn like_the_macros(said: &str, words: &str) {
+    assert!(said.contains(words), "the macros say something else:\n{said}");
+}
+
+#[test]
+fn names_that_are_empty_or_would_garble_a_log_line_are_refused() {
+    let ready = PreconditionDef::new("is\nready").input(one("Question"));
+    refuses(
+        DependencyTable::builder("")
+            .event(EventDef::new("Question", Roles::NONE.start()))
+            .event(EventDef::new("Answer", Roles::NONE.stop()))
+            .event(EventDef::new("", CONTROL))
+            .event(EventDef::new("", CONTROL))
+            .event(EventDef::new("the facts", CONTROL))
+            .step(step("look\tup", &[one("Question")], &[emits("the facts"), emits("")]))
+            .step(step("", &[one("")], &[]))
+            .step(answers(&[one("the facts"), one("Question")]).precondition(ready)),
+        &expect![[r#"
+            workflow `` has 7 mistakes:
+              - the workflow has no name: a name cannot be empty
+              - an event has no name: a name cannot be empty
+              - an event has no name: a name cannot be empty
+              - an event is named "the facts": a name has no spaces or control characters
+              - a step is named "look\tup": a name has no spaces or control characters
+              - a step has no name: a name cannot be empty
+              - a precondition is named "is\nready": a name has no spaces or control characters"#]],
+    );
+    let garbled = "a name has no spaces or control characters";
+    like_the_macros(include_str!("../ui/event_name_with_spaces.stderr"), garbled);
+    like_the_macros(include_str!("../ui/workflow_name_with_spaces.stderr"), garbled);
+    like_the_macros(include_str!("../ui/event_empty_name.stderr"), "a name cannot be empty");
+    like_the_macros(include_str!("../ui/step_name_empty.stderr"), "a name cannot be empty");
+}
+
+#[test]
+fn an_event_that_opens_a_run_and_ends_it_is_refused() {
+    // S2
+    refuses(
+        table(&[("Ping", Roles::NONE.start().stop())])
+            .step(step("echo", &[one("Ping")], &[]))
+            .step(answers(&[one("Question")])),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - event `Ping` cannot both open a run and end it: leave out `start` or `stop`"#]],
+    );
+    let words = "cannot both open a run and end it: leave out `start` or `stop`";
+    like_the_macros(include_str!("../ui/event_starts_and_stops.stderr"), words);
+}
+
+#[test]
+fn what_is_only_shown_is_neither_taken_nor_emitted() {
+    // S2
+    let progress = |roles: Roles| {
+        let ready = PreconditionDef::new("ready").input(one("Progress"));
+        table(&[("Progress", roles)])
+            .step(step("look_up", &[one("Question")], &[emits("Progress")]))
+            .step(answers(&[one("Progress")]).precondition(ready))
+    };
+    refuses(
+        progress(Roles::NONE.display()),
+        &expect![[r#"
+        workflow `research` has 2 mistakes:
+          - step `look_up` cannot emit `Progress`: it is display only and never in the log; give it the role `control` too, or leave it out
+          - step `answer` cannot take `Progress`: it is display only and triggers nothing; give it the role `control` too, or leave it out"#]],
+    );
+    like_the_macros(include_str!("../ui/step_input_display_only.stderr"), "display only");
+    like_the_macros(include_str!("../ui/step_output_of_no_event.stderr"), "display only");
+    assert!(progress(Roles::NONE.display().control()).build().is_ok());
+    let unused = table(&[("Progress", Roles::NONE.display())]).step(step("note", &[one("Question")], &[]));
+    assert_eq!(unused.build().unwrap_err().problems, [TableProblem::NoStop]);
+}
+
+#[test]
+fn an_input_of_no_events_is_refused() {
+    let none: [&str; 0] = [];
+    let ready = PreconditionDef::new("ready").input(InputDef::list(none));
+    refuses(
+        table(&[])
+            .step(step("review", &[InputDef::one_of(none)], &[]))
+            .step(answers(&[one("Question")]).precondition(ready)),
+        &expect![[r#"
+            workflow `research` has 2 mistakes:
+              - step `review` has an input of no events, which waits for nothing: name one, or leave it out
+              - step `answer` has an input of no events, which waits for nothing: name one, or leave it out"#]],
+    );
+}
+
+#[test]
+fn an_input_that_holds_an_event_twice_is_refused() {
+    refuses(
+        table(&[]).step(answers(&[InputDef::one_of(["Question", "Question"])])),
+        &expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `answer` has an input that holds `Question` twice: name each event once"#]],
     );
 }
 
