@@ -128,6 +128,34 @@ pub enum TableProblem {
         /// Events with nearly the same names, at most three.
         similar: Vec<String>,
     },
+    /// An event is the reply to one that is no request.
+    #[error(
+        "event `{reply}` replies to `{event}`, but only a request has a reply: give `{event}` the role `request`"
+    )]
+    ReplyToNoRequest {
+        /// The reply.
+        reply: String,
+        /// What it replies to.
+        event: String,
+    },
+    /// Two events are the reply to one request.
+    #[error("request `{request}` has two replies, `{}` and `{}`: leave one of them out", replies[0], replies[1])]
+    SecondReply {
+        /// The request.
+        request: String,
+        /// The replies.
+        replies: [String; 2],
+    },
+    /// A step waits for a reply that replies to nothing.
+    #[error(
+        "step `{step}` waits for `{event}` as a reply, but it replies to no request: make it with `EventDef::reply_to`"
+    )]
+    NoReply {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
     /// A fixed list of no events.
     #[error("{}", say::empty_fixed_list(.step))]
     EmptyFixedList {

@@ -529,6 +529,25 @@ fn what_is_only_shown_is_neither_taken_nor_emitted() {
 }
 
 #[test]
+fn a_reply_belongs_to_one_request_alone() {
+    refuses(
+        table(&[("Ask", CONTROL.request()), ("Facts", CONTROL)])
+            .event(EventDef::reply_to("Ask.reply", "Ask"))
+            .event(EventDef::reply_to("Ask.other", "Ask"))
+            .event(EventDef::reply_to("Facts.reply", "Facts"))
+            .step(step("ask", &[one("Question")], &[emits("Ask"), emits("Facts")]))
+            .step(step("note", &[InputDef::reply("Facts.reply"), InputDef::reply("Facts")], &[]))
+            .step(answers(&[InputDef::reply("Ask.reply"), InputDef::reply("Ask.other")])),
+        &expect![[r#"
+            workflow `research` has 3 mistakes:
+              - step `note` waits for `Facts` as a reply, but it replies to no request: make it with `EventDef::reply_to`
+              - request `Ask` has two replies, `Ask.reply` and `Ask.other`: leave one of them out
+              - event `Facts.reply` replies to `Facts`, but only a request has a reply: give `Facts` the role `request`"#]],
+    );
+    like_the_macros(include_str!("../ui/event_reply_without_request.stderr"), "only a request has a reply");
+}
+
+#[test]
 fn an_input_of_no_events_is_refused() {
     let none: [&str; 0] = [];
     let ready = PreconditionDef::new("ready").input(InputDef::list(none));

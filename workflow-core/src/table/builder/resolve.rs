@@ -7,6 +7,7 @@ use super::{EventDef, InputDef, OutputDef, StepDef, TableBuilder};
 use crate::check::near;
 use crate::error::TableProblem;
 use crate::event::Roles;
+use crate::input::InputKind;
 use crate::table::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 
 /// How many names a message suggests at most.
@@ -58,12 +59,20 @@ impl Resolver<'_> {
     }
 
     fn input(&mut self, step: &str, input: &InputDef) -> InputDraft {
-        InputDraft {
-            kind: input.kind,
-            optional: input.optional,
-            events: input.events.iter().map(|event| self.place(step, event)).collect(),
-            config: None,
-            label: "".into(),
+        let events: Vec<usize> = input.events.iter().map(|event| self.place(step, event)).collect();
+        if input.kind == InputKind::Reply {
+            self.check_reply(step, &events);
+        }
+        InputDraft { kind: input.kind, optional: input.optional, events, config: None, label: "".into() }
+    }
+
+    /// What is waited for as a reply has to be one.
+    fn check_reply(&mut self, step: &str, events: &[usize]) {
+        for known in events.iter().filter_map(|event| self.known.get(*event)) {
+            if known.replies_to.is_none() {
+                let event = known.name.to_string();
+                self.report(TableProblem::NoReply { step: step.into(), event });
+            }
         }
     }
 
@@ -98,16 +107,28 @@ impl Resolver<'_> {
     fn pair_replies(&mut self) {
         for (reply, event) in self.known.iter().enumerate() {
             let Some(request) = &event.replies_to else { continue };
-            match self.known.iter().position(|other| other.name == *request) {
-                Some(request) => self.draft.events[request].reply = Some(reply),
-                None => {
-                    let (name, similar) = (event.name.to_string(), self.similar(request));
-                    let request = request.to_string();
-                    self.report(TableProblem::UnknownRequest { reply: name, request, similar });
-                    self.draft.events[reply].unclear = true;
-                }
+            if let Err(problem) = self.pair(reply, request) {
+                self.report(problem);
+                self.draft.events[reply].unclear = true;
             }
         }
+    }
+
+    fn pair(&mut self, reply: usize, request: &str) -> Result<(), TableProblem> {
+        let name = self.known[reply].name.to_string();
+        let Some(place) = self.known.iter().position(|other| *other.name == *request) else {
+            let similar = self.similar(request);
+            return Err(TableProblem::UnknownRequest { reply: name, request: request.to_owned(), similar });
+        };
+        if !self.known[place].roles.is_request() {
+            return Err(TableProblem::ReplyToNoRequest { reply: name, event: request.to_owned() });
+        }
+        if let Some(first) = self.draft.events[place].reply {
+            let replies = [self.known[first].name.to_string(), name];
+            return Err(TableProblem::SecondReply { request: request.to_owned(), replies });
+        }
+        self.draft.events[place].reply = Some(reply);
+        Ok(())
     }
 
     fn similar(&self, name: &str) -> Vec<String> {
