@@ -142,7 +142,7 @@ pub enum RunError {
         /// What it failed with.
         source: SharedError,
     },
-    /// Nothing ran, nothing was scheduled and nothing could arrive (S30).
+    /// Nothing ran, nothing was scheduled, and nothing that could have arrived would have made a step run (S30).
     #[error("{0}")]
     Stalled(Box<StallReport>),
     /// It was cancelled (S31).

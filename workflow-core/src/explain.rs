@@ -35,6 +35,18 @@ pub struct Explanation {
     pub unmet_stops: Vec<Unmet>,
     /// What entered the log, or can be replied, and is taken by no step; a row per type.
     pub untaken: Vec<Untaken>,
+    /// What can still arrive from outside, or could when the run stalled; a row per type.
+    pub can_arrive: Vec<Arrival>,
+}
+
+/// What can arrive from outside: an external event that a step takes, or the reply to an open request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Arrival {
+    /// [`InputKind::Reply`] for the reply to a request.
+    pub kind: InputKind,
+    /// The wire name of the event, or of the request.
+    pub event: Arc<str>,
 }
 
 /// An event that entered the log and is taken by no step, or whose reply is not.

@@ -42,13 +42,15 @@ pub(crate) use shared::{RunContexts, RunShared};
 pub enum RunStatus {
     /// Something runs, is scheduled or is left to evaluate.
     Running,
-    /// Nothing can happen before a reply or an external event arrives (S30).
+    /// Nothing can happen before a reply or an external event arrives, and at least one that can arrive would
+    /// make a step run (S30).
     Waiting,
     /// A stop event is in the log (S28).
     Completed,
     /// An execution or a precondition failed, and nothing took the failure (S29), or the log was full.
     Failed,
-    /// Nothing ran, nothing was scheduled and nothing could arrive (S30).
+    /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
+    /// step run (S30). It is noticed at once.
     Stalled,
     /// It was cancelled (S31).
     Cancelled,

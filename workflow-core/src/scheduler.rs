@@ -13,6 +13,7 @@ use crate::output::FanOutPolicy;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
 mod append;
+mod arrivals;
 mod bind;
 mod decision;
 mod evaluate;
@@ -216,7 +217,7 @@ pub enum End {
     Failed(Vec<ExecutionId>),
     /// A precondition failed (S18).
     PreconditionFailed(CandidateId),
-    /// Nothing runs, nothing is scheduled and nothing can arrive (S30).
+    /// Nothing runs, nothing is scheduled, and nothing that can arrive would make a step run (S30).
     Stalled,
     /// It was cancelled (S31).
     Cancelled,
@@ -369,17 +370,17 @@ impl Scheduler {
         self.evaluate_next() || self.settle_next() || self.notice_quiescence()
     }
 
-    /// S30.
+    /// S30. What can still arrive is looked at only here, where nothing is left to do.
     fn notice_quiescence(&mut self) -> bool {
         let busy = self.running + self.waiting + self.candidates.len() + self.appending.len() > 0;
         if busy || self.waits || self.last_seq == 0 {
             return false;
         }
-        if self.requests.is_empty() && !self.table.takes_external() {
-            self.finish(End::Stalled);
-        } else {
+        if self.can_go_on() {
             self.waits = true;
             self.actions.push_back(Action::Wait);
+        } else {
+            self.finish(End::Stalled);
         }
         true
     }

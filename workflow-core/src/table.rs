@@ -269,12 +269,6 @@ impl DependencyTable {
         let preconditions = self.steps.iter().filter_map(|step| step.precondition.as_ref());
         of_steps.chain(preconditions.flat_map(|row| row.configs.iter().copied()))
     }
-
-    /// Whether anything from outside could still arrive and trigger a step, or end the run (S30).
-    pub(crate) fn takes_external(&self) -> bool {
-        let mut external = self.events.iter().filter(|event| event.roles.is_external());
-        external.any(|event| event.roles.is_stop() || !event.takers.is_empty())
-    }
 }
 
 impl EventRow {

@@ -1,12 +1,12 @@
 //! The facts that explanations are made of, indexed for looking up.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Cited, Untaken};
+use super::{Arrival, Cited, Untaken};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::InputKind;
-use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport};
+use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus};
 use crate::scheduler::{Scheduler, Verdict};
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
@@ -148,6 +148,21 @@ impl<'a> Source<'a> {
     /// Whether there is one of the type in any scope.
     pub(super) fn was_logged(&self, event: EventIndex) -> bool {
         self.last.contains_key(&event)
+    }
+
+    /// What can arrive from outside, a row per type; nothing at a run that has ended otherwise than by stalling.
+    pub(super) fn can_arrive(&self) -> Vec<Arrival> {
+        if self.report.status.is_ended() && self.report.status != RunStatus::Stalled {
+            return Vec::new();
+        }
+        let name = |event| Arc::clone(&self.table().event(event).name);
+        let events = self.table().events.iter();
+        let external = events.filter(|event| event.roles.is_external() && !event.takers.is_empty());
+        let external = external.map(|event| Arrival { kind: InputKind::One, event: Arc::clone(&event.name) });
+        let requests: BTreeSet<EventIndex> = self.scheduler.open_requests().map(|(_, event)| event).collect();
+        let replies =
+            requests.into_iter().map(|event| Arrival { kind: InputKind::Reply, event: name(event) });
+        external.chain(replies).collect()
     }
 
     /// What entered the log and is taken by no step, neither itself nor by a gather nor by its reply.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Cited, Explanation, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced};
+use super::{Arrival, Cited, Explanation, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced};
 
 /// Why a run stalled: for each step that did not run, what was missing and why, or what said no.
 ///
@@ -24,6 +24,8 @@ pub struct StallReport {
     pub turned_down: Vec<TurnedDown>,
     /// What entered the log and is taken by no step.
     pub untaken: Vec<Untaken>,
+    /// What could still have arrived from outside: none of it would have made a step run.
+    pub can_arrive: Vec<Arrival>,
 }
 
 /// A step that did not run.
@@ -73,6 +75,7 @@ impl Explanation {
             idle: self.idle_in_order().into_iter().map(IdleStep::of).collect(),
             turned_down: self.steps.iter().filter_map(TurnedDown::of).collect(),
             untaken: self.untaken.clone(),
+            can_arrive: self.can_arrive.clone(),
         }
     }
 

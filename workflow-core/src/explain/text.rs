@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, Refusals, StallReport, StepExplanation,
-    TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
+    Arrival, Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, Refusals, StallReport,
+    StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 use crate::id::ScopeId;
 use crate::input::InputKind;
@@ -16,7 +16,12 @@ const LAST_ROWS: usize = 2;
 
 impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run of `{}` stalled: nothing runs and nothing can arrive", self.workflow)?;
+        write!(f, "the run of `{}` stalled: nothing runs", self.workflow)?;
+        let can_arrive: Vec<String> = self.can_arrive.iter().map(ToString::to_string).collect();
+        match &can_arrive[..] {
+            [] => f.write_str(" and nothing can arrive")?,
+            some => write!(f, ", and {} would make no step run", enumerated(some, "or"))?,
+        }
         fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
@@ -72,6 +77,15 @@ impl fmt::Display for TurnedDown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, executions, trigger, reason } = self;
         write!(f, "`{step}` ran {}, but not for {trigger}: {reason}", times(*executions))
+    }
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            InputKind::Reply => write!(f, "the reply to `{}`", self.event),
+            _ => write!(f, "`{}`", self.event),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Part {
 pub(super) struct OpenRequest {
     pub(super) scope: ScopeId,
     pub(super) event: EventIndex,
-    reply: EventIndex,
+    pub(super) reply: EventIndex,
 }
 
 impl Scheduler {

@@ -25,7 +25,7 @@ pub(super) struct Opening {
 /// The branches of one fan-out, until they are gathered.
 #[derive(Debug)]
 pub(super) struct Group {
-    fan_out: FanOutIndex,
+    pub(super) fan_out: FanOutIndex,
     pub(super) opener: ScopeId,
     pub(super) policy: FanOutPolicy,
     concurrency: usize,
@@ -158,6 +158,11 @@ impl Scheduler {
 }
 
 impl Group {
+    /// Whether branches of it wait for others to be settled (S50).
+    pub(super) fn has_unopened(&self) -> bool {
+        !self.unopened.is_empty()
+    }
+
     fn next_to_open(&mut self) -> Option<(Entry, ScopeId, u32)> {
         if self.open.len() >= self.concurrency {
             return None;

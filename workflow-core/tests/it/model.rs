@@ -15,6 +15,7 @@ use workflow_core::{ExecutionId, Seq};
 
 use crate::transcript::{Line, Placed};
 
+mod arrivals;
 mod branches;
 mod events;
 mod gathers;
@@ -64,8 +65,17 @@ pub(crate) struct Model {
     failing: Option<u64>,
     is_stopping: bool,
     waits: bool,
+    patience: Patience,
     is_degraded: bool,
     end: Option<End>,
+}
+
+/// How long a run waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    AsTheRulesSay,
+    /// Even if nothing that can arrive makes a difference.
+    Endless,
 }
 
 /// One event of the log.
@@ -115,10 +125,16 @@ impl Model {
             failing: None,
             is_stopping: false,
             waits: false,
+            patience: Patience::AsTheRulesSay,
             is_degraded: false,
             end: None,
             plan,
         }
+    }
+
+    /// One that never stalls, to see what would have become of a run that did.
+    pub(crate) fn patient(plan: Rc<Plan>) -> Self {
+        Self { patience: Patience::Endless, ..Self::new(plan) }
     }
 
     /// Takes the same facts as the scheduler.
@@ -297,23 +313,13 @@ impl Model {
         if is_busy || self.waits || self.log.is_empty() {
             return false;
         }
-        if self.open_requests().is_empty() && !self.can_receive() {
-            self.finish(End::Stalled);
-        } else {
+        if self.patience == Patience::Endless || self.can_go_on() {
             self.waits = true;
             self.out.push_back(Line::Waits);
+        } else {
+            self.finish(End::Stalled);
         }
         true
-    }
-
-    /// Whether something from outside could still make a difference: an external event that some step
-    /// takes, or that ends the run.
-    fn can_receive(&self) -> bool {
-        let mut events = self.plan.events.iter().enumerate();
-        events.any(|(number, event)| {
-            let mut taken = self.taken.iter().flatten();
-            event.external && (event.stop || taken.any(|events| events.contains(number)))
-        })
     }
 
     /// Ends the run. What was not handed out yet is not wanted any more, but for refusals.

@@ -9,6 +9,7 @@ mod forecasts;
 mod moves;
 mod play;
 mod reached;
+mod stalls;
 mod tape;
 
 use play::play;
@@ -21,6 +22,7 @@ fn a_plain_run_goes_as_the_rules_say() {
     let reached = check(Shape::Plain);
     reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
+    reached.assert_at_least(100, &["a stall whatever can arrive"]);
 }
 
 #[test]

@@ -9,6 +9,8 @@ use workflow_core::{RunStatus, StallReport, StartEvent};
 
 use crate::fixtures::{Begin, Done, Item, Part, started};
 
+mod arrivals;
+
 /// Why a run that starts with this event stalls.
 async fn stall_from<W: Workflow, S: StartEvent>(workflow: W, start: S) -> StallReport {
     let before = tokio::time::Instant::now();
@@ -963,7 +965,8 @@ async fn the_report_is_data_for_machines() {
             }
           ],
           "turned_down": [],
-          "untaken": []
+          "untaken": [],
+          "can_arrive": []
         }"#]]
     .assert_eq(&report);
     let report = serde_json::to_string_pretty(&stall(LimitReached).await).unwrap();
@@ -1009,7 +1012,8 @@ async fn the_report_is_data_for_machines() {
               }
             }
           ],
-          "untaken": []
+          "untaken": [],
+          "can_arrive": []
         }"#]]
     .assert_eq(&report);
 }

@@ -53,7 +53,21 @@ impl Scope {
 
 impl Model {
     pub(super) fn is_open(&self, scope: u32) -> bool {
-        self.scopes[scope as usize].state == ScopeState::Open
+        self.scope_state(scope) == ScopeState::Open
+    }
+
+    pub(super) fn scope_state(&self, scope: u32) -> ScopeState {
+        self.scopes[scope as usize].state
+    }
+
+    /// The fan-outs that are neither gathered, failed nor dropped.
+    pub(super) fn open_groups(&self) -> impl Iterator<Item = &Opening> {
+        self.groups.iter().filter(|group| group.is_open).map(|group| &group.opening)
+    }
+
+    /// Which fan-outs these are, and where they were opened.
+    pub(super) fn open_fan_outs(&self) -> Vec<(usize, u32)> {
+        self.open_groups().map(|opening| (opening.fan_out, opening.opener)).collect()
     }
 
     /// The scope and its ancestors, innermost first.

@@ -91,7 +91,7 @@ impl Model {
 
     /// S12, S45: what was evaluated so far of these types, in the scope and its ancestors, in order of
     /// position.
-    fn visible(&self, scope: u32, events: Events) -> Vec<u64> {
+    pub(super) fn visible(&self, scope: u32, events: Events) -> Vec<u64> {
         let chain = self.chain(scope);
         let seen = self.read.iter().copied().filter(|seq| {
             let logged = self.logged(*seq);
@@ -103,7 +103,7 @@ impl Model {
     }
 
     /// S45: the latest of the innermost scope that has one.
-    fn latest(&self, scope: u32, visible: &[u64]) -> Option<u64> {
+    pub(super) fn latest(&self, scope: u32, visible: &[u64]) -> Option<u64> {
         let of = |scope: u32| visible.iter().rev().copied().find(|seq| self.logged(*seq).scope == scope);
         self.chain(scope).into_iter().find_map(of)
     }

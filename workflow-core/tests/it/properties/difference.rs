@@ -69,7 +69,7 @@ impl Play<'_> {
     }
 
     /// The table, and what both sides agree on.
-    fn story(&self) -> String {
+    pub(super) fn story(&self) -> String {
         let mut text = format!("the scheduler and the model differ\n\n{}\n", self.plan);
         for moment in &self.history {
             let _ = match moment {

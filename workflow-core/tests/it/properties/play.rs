@@ -70,6 +70,7 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     run.play()?;
     let mut reached = Reached::of(run.lines(), run.model.depth());
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
+    reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)
 }
 
@@ -94,6 +95,7 @@ impl Play<'_> {
             self.drain(usize::MAX)?;
         }
         self.compare_totals()?;
+        self.check_stall()?;
         self.check_forecasts()
     }
 

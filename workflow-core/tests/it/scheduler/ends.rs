@@ -157,6 +157,68 @@ fn an_external_event_that_no_step_takes_keeps_no_run_waiting() {
 }
 
 #[test]
+fn an_external_event_that_a_step_cannot_do_with_alone_keeps_no_run_waiting() {
+    // S30: "B" is emitted by nobody any more.
+    let events = [control("Start"), external("A"), control("B")];
+    let mut stage = Stage::with(events, [step("make", &["Start"]), step("join", &["A", "B"])]);
+    stage.send("Start");
+    stage.finish(1, &[]);
+    assert_eq!(stage.said(), ["start x1 make(#1) by #1", "stalled"]);
+
+    let events = [control("Start"), external("A"), control("B")];
+    let mut stage = Stage::with(events, [step("make", &["Start"]), step("join", &["A", "B"])]);
+    stage.send("Start");
+    stage.finish(1, &["B"]);
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+}
+
+#[test]
+fn what_comes_after_a_fixed_list_is_full_keeps_a_run_waiting_only_if_it_can_be_asked_again() {
+    // S17, S18, S20, S30
+    let pair = StepDef::new("pair").input(InputDef::fixed(2, vec!["A".to_owned()]));
+    let mut stage = Stage::new(&["A"], [pair.clone()]);
+    stage.send("A");
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+    stage.send("A");
+    stage.finish(1, &[]);
+    assert_eq!(stage.said().last().map(String::as_str), Some("stalled"));
+
+    let mut stage = Stage::new(&["A"], [pair.precondition(PreconditionDef::new("may"))]);
+    stage.send("A");
+    stage.send("A");
+    stage.answer(0, Answer::No);
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+}
+
+#[test]
+fn a_branch_that_is_not_open_yet_keeps_a_run_waiting_for_those_that_are() {
+    // S30, S50: the reply settles the first branch, and the item of the second makes a step run.
+    let events = [
+        control("Start"),
+        control("Item"),
+        EventDef::new("Ask", Roles::NONE.request()),
+        EventDef::reply_to("Ask.reply", "Ask"),
+        control("Never"),
+    ];
+    let steps = [
+        step("split", &["Start"]).output(OutputDef::fan_out("Item")),
+        step("ask", &["Item"]),
+        StepDef::new("take").input(InputDef::reply("Ask.reply")).input(InputDef::one("Never")),
+        StepDef::new("sum").input(InputDef::gather("Item")).input(InputDef::one("Never")),
+    ];
+    let mut stage = Stage::with(events, steps);
+    stage.send("Start");
+    let items = stage.fan_out_with("split", 2, FanOutPolicy::FailAll, Some(1));
+    stage.commit(1, [items]);
+    stage.finish(2, &["Ask"]);
+    assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));
+    stage.reply(4);
+    assert_eq!(stage.said().last().map(String::as_str), Some("start x3 ask(#3) by #3 in scope 2"));
+    stage.finish(3, &["Ask"]);
+    assert_eq!(stage.said().last().map(String::as_str), Some("stalled"));
+}
+
+#[test]
 fn an_open_request_keeps_a_run_waiting_until_the_reply() {
     // S5, S30, S33
     let events = [

@@ -55,7 +55,7 @@ fn a_bound_execution_that_waits_counts_as_an_execution() {
     assert_eq!(stage.said(), ["start x1 one(#1) by #1"]);
     stage.finish(1, &[]);
     stage.finish(2, &[]);
-    assert_eq!(stage.said(), ["start x2 one(#2) by #2"]);
+    assert_eq!(stage.said(), ["start x2 one(#2) by #2", "stalled"]);
     assert_eq!(stage.scheduler.executions_of(stage.step("one")), 2);
 }
 

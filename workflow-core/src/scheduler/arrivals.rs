@@ -1,0 +1,161 @@
+//! What can still come when nothing is left to do, and whether any of it would make a step run: what tells a
+//! run that waits from one that is stalled (S30).
+//!
+//! Whoever sends from outside may send anything that it can, as often as it wants, and preconditions may say
+//! yes. So what is answered here is never no for a run that could go on.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use super::bind::{Binder, key_of};
+use super::group::Group;
+use super::{Entry, Scheduler};
+use crate::id::{ScopeId, Seq};
+use crate::input::InputKind;
+use crate::table::{EventIndex, InputRow, Mask, StepIndex};
+
+/// An event that can come, and the scope that it would be of.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    scope: ScopeId,
+    event: EventIndex,
+}
+
+/// What can come to a run in which nothing is left to do.
+struct Arrivals<'a> {
+    scheduler: &'a Scheduler,
+    /// The events by the scope that they would be of, once somebody asks.
+    by_scope: OnceCell<HashMap<ScopeId, Mask>>,
+}
+
+impl Scheduler {
+    /// Whether something can come that makes a step run, or ends the run. Mostly the first thing that can come
+    /// does; if none does, each is looked at once for each step that takes it, in each open branch that sees it.
+    pub(super) fn can_go_on(&self) -> bool {
+        let arrivals = Arrivals { scheduler: self, by_scope: OnceCell::new() };
+        arrivals.end_the_run()
+            || arrivals.all().any(|arrival| arrivals.trigger(arrival, arrival.scope))
+            || arrivals.all().any(|arrival| arrivals.trigger_below(arrival))
+            || arrivals.open_branches_that_run()
+    }
+}
+
+impl<'a> Arrivals<'a> {
+    fn external(&self) -> impl Iterator<Item = EventIndex> + use<'a> {
+        let events = self.scheduler.table.events.iter().enumerate();
+        events.filter(|(_, row)| row.roles.is_external()).map(|(i, _)| EventIndex::at(i))
+    }
+
+    fn end_the_run(&self) -> bool {
+        self.external().any(|event| self.scheduler.table.event(event).roles.is_stop())
+    }
+
+    /// Everything that can come: external events, the replies to open requests, and that fan-outs are gathered,
+    /// whose branches wait for such replies.
+    fn all(&self) -> impl Iterator<Item = Arrival> + use<'a> {
+        let Scheduler { table, requests, groups, .. } = self.scheduler;
+        let external = self.external().map(|event| Arrival { scope: ScopeId::ROOT, event });
+        let replies = requests.values().map(|open| Arrival { scope: open.scope, event: open.reply });
+        let gathered = |group: &Group| table.fan_out(group.fan_out).gathered;
+        let gathers =
+            groups.values().map(move |group| Arrival { scope: group.opener, event: gathered(group) });
+        external.chain(replies).chain(gathers)
+    }
+
+    /// Whether one of these events can come to where the scope sees it.
+    fn come(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
+        let by_scope = self.by_scope.get_or_init(|| {
+            let mut by_scope: HashMap<ScopeId, Mask> = HashMap::new();
+            for Arrival { scope, event } in self.all() {
+                by_scope.entry(scope).or_default().set(event.get());
+            }
+            by_scope
+        });
+        let mut seen = self.scheduler.scopes.chain(scope).filter_map(|(id, _)| by_scope.get(&id));
+        seen.any(|coming| events.iter().any(|event| coming.has(event.get())))
+    }
+
+    /// Whether it would make a step run in the scope.
+    fn trigger(&self, arrival: Arrival, scope: ScopeId) -> bool {
+        let takers = &self.scheduler.table.event(arrival.event).takers;
+        takers.iter().any(|step| self.make_run(*step, arrival, scope))
+    }
+
+    /// Whether it would make a step run in an open branch below its scope (S46).
+    fn trigger_below(&self, arrival: Arrival) -> bool {
+        let mut below = Vec::new();
+        if !self.scheduler.table.event(arrival.event).takers.is_empty() {
+            self.scheduler.scopes.below(arrival.scope, &mut below);
+        }
+        below.into_iter().any(|scope| self.trigger(arrival, scope))
+    }
+
+    /// Whether a step would run in a branch that is opened when others are settled (S50).
+    fn open_branches_that_run(&self) -> bool {
+        let mut groups = self.scheduler.groups.values().filter(|group| group.has_unopened());
+        groups.any(|group| {
+            let item = self.scheduler.table.fan_out(group.fan_out).item;
+            let takers = &self.scheduler.table.event(item).takers;
+            takers.iter().any(|step| self.make_run_in_new_branch(*step, item, group.opener))
+        })
+    }
+
+    fn make_run_in_new_branch(&self, step: StepIndex, item: EventIndex, opener: ScopeId) -> bool {
+        let inputs = &self.scheduler.table.step(step).inputs;
+        inputs.iter().all(|input| self.supply(input, item, opener))
+            && inputs.iter().any(|input| self.is_handed(input, item, opener))
+    }
+
+    fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
+        let row = self.scheduler.table.step(step);
+        let Some(own) = self.scheduler.scopes.get(scope) else { return false };
+        let may_run = row.policy.max_executions.is_none_or(|most| own.steps[step.get()].executions < most);
+        may_run
+            && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
+            && if row.inputs.iter().any(|input| self.is_handed(input, arrival.event, scope)) {
+                // A combination with a new event was not executed yet.
+                arrival.scope == scope || row.inputs.iter().any(|input| self.binds_own(input, arrival, scope))
+            } else {
+                self.is_left_over(step, arrival, scope)
+            }
+    }
+
+    /// Whether the input is there when the event comes, or can come as well.
+    fn supply(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
+        let Some(condition) = input.condition else { return true };
+        input.events.contains(&event)
+            || self.scheduler.scopes.visible(scope, condition.topic) >= condition.least
+            || self.come(scope, &input.events)
+    }
+
+    /// Whether the input takes the event and does not keep to what it has already (S17).
+    fn is_handed(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
+        let Some(topic) = input.topic.filter(|_| input.events.contains(&event)) else { return false };
+        match input.kind {
+            InputKind::Fixed(count) => self.scheduler.scopes.visible(scope, topic) < count,
+            _ => true,
+        }
+    }
+
+    /// S46: whether the branch adds an event of its own to one that comes further out.
+    fn binds_own(&self, input: &InputRow, arrival: Arrival, scope: ScopeId) -> bool {
+        let own = self.scheduler.scopes.get(scope).zip(input.topic);
+        let has_own = own.is_some_and(|(own, topic)| own.topics[topic.get()].count > 0);
+        let is_list = matches!(input.kind, InputKind::List | InputKind::Fixed(_));
+        has_own && (is_list || !input.events.contains(&arrival.event))
+    }
+
+    /// Whether what the step would be handed, none of which is new, was not executed before (S20): because its
+    /// precondition said no.
+    fn is_left_over(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
+        let Scheduler { table, scopes, .. } = self.scheduler;
+        let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
+        let binder = Binder { table, scopes, trigger, scope };
+        let binding = binder.bind(step);
+        let seen = |binding| {
+            let own = scopes.get(scope).map(|own| &own.steps[step.get()].seen);
+            own.is_some_and(|seen| seen.contains(&key_of(binding)))
+        };
+        binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
+    }
+}

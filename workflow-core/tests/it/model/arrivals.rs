@@ -1,0 +1,129 @@
+//! S30: whether something can still come to a run with nothing left to do that makes a step run. Everything
+//! that can come is tried for every step in every scope.
+
+use std::collections::BTreeSet;
+
+use super::branches::ScopeState;
+use super::events::Events;
+use super::{Model, PlannedInput, Take};
+
+/// An event that can come, and its scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Arrival {
+    scope: u32,
+    event: usize,
+}
+
+impl Model {
+    /// Whatever can come may come any number of times, and preconditions may say yes.
+    pub(super) fn can_go_on(&self) -> bool {
+        let can_end = self.plan.events.iter().any(|event| event.external && event.stop);
+        let coming = self.coming();
+        can_end || self.triggers(&coming).iter().any(|(arrival, scope)| self.runs(&coming, *arrival, *scope))
+    }
+
+    /// External events at the root, replies where they were asked for, and that a fan-out is gathered where
+    /// it was opened: its branches wait for replies.
+    fn coming(&self) -> BTreeSet<Arrival> {
+        let events = self.plan.events.iter().enumerate();
+        let external =
+            events.filter(|(_, event)| event.external).map(|(event, _)| Arrival { scope: 0, event });
+        let replies = self.open_requests().into_iter().filter_map(|seq| {
+            let asked = self.logged(seq);
+            Some(Arrival { scope: asked.scope, event: self.plan.events[asked.event].reply? })
+        });
+        let gathers = self.open_fan_outs().into_iter();
+        let gathers = gathers.map(|(fan_out, scope)| Arrival { scope, event: self.plan.gathered(fan_out) });
+        external.chain(replies).chain(gathers).collect()
+    }
+
+    /// What can come, with each scope that would be evaluated in: the scope itself and the open ones below. An
+    /// item comes to its own branch when that opens.
+    fn triggers(&self, coming: &BTreeSet<Arrival>) -> Vec<(Arrival, u32)> {
+        let mut triggers = Vec::new();
+        for arrival in coming {
+            triggers.extend(self.open_below(arrival.scope).into_iter().map(|scope| (*arrival, scope)));
+        }
+        for (scope, event) in self.items_to_come() {
+            triggers.push((Arrival { scope, event }, scope));
+        }
+        triggers
+    }
+
+    fn runs(&self, coming: &BTreeSet<Arrival>, arrival: Arrival, scope: u32) -> bool {
+        let steps = (0..self.taken.len())
+            .filter(|step| self.taken[*step].iter().any(|events| events.contains(arrival.event)));
+        steps.into_iter().any(|step| {
+            !self.had_its_share(step, scope)
+                && self.slots(step).all(|(input, events)| {
+                    input.optional
+                        || events.contains(arrival.event)
+                        || self.is_satisfied(input, events, scope)
+                        || self.can_see_one(coming, events, scope)
+                })
+                && self.has_new_combination(step, arrival, scope)
+        })
+    }
+
+    fn slots(&self, step: usize) -> impl Iterator<Item = (&PlannedInput, Events)> {
+        self.plan.steps[step].inputs.iter().zip(self.taken[step].iter().copied())
+    }
+
+    fn had_its_share(&self, step: usize, scope: u32) -> bool {
+        let calls = self.executions.iter().map(|execution| &execution.call);
+        let had = calls.filter(|call| call.step == step && call.scope == scope).count();
+        self.plan.steps[step].max_executions.is_some_and(|most| had >= most as usize)
+    }
+
+    fn is_satisfied(&self, input: &PlannedInput, events: Events, scope: u32) -> bool {
+        let least = if let Take::Fixed(count) = input.take { count as usize } else { 1 };
+        self.visible(scope, events).len() >= least
+    }
+
+    fn can_see_one(&self, coming: &BTreeSet<Arrival>, events: Events, scope: u32) -> bool {
+        let seen = self.chain(scope);
+        coming.iter().any(|other| seen.contains(&other.scope) && events.contains(other.event))
+    }
+
+    /// Whether the step would be handed what it was not handed before (S20), some of it the scope's own (S46).
+    fn has_new_combination(&self, step: usize, arrival: Arrival, scope: u32) -> bool {
+        let is_full = |input: &PlannedInput, events| {
+            matches!(input.take, Take::Fixed(_)) && self.is_satisfied(input, events, scope)
+        };
+        let takes = |events: Events| events.contains(arrival.event);
+        if self.slots(step).any(|(input, events)| takes(events) && !is_full(input, events)) {
+            let own = |events| self.visible(scope, events).iter().any(|seq| self.logged(*seq).scope == scope);
+            let keeps_own = |(input, events): (&PlannedInput, Events)| {
+                let is_list = matches!(input.take, Take::List | Take::Fixed(_));
+                own(events) && (is_list || !takes(events))
+            };
+            return arrival.scope == scope || self.slots(step).any(keeps_own);
+        }
+        // Only lists that are full take it, so nothing that the step would be handed is new.
+        let binding: Option<Vec<Vec<u64>>> = self.slots(step).map(|slot| self.handed(slot, scope)).collect();
+        binding.is_some_and(|binding| {
+            let mut seqs = binding.iter().flatten();
+            let has_own = scope == 0 || seqs.any(|seq| self.logged(*seq).scope == scope);
+            let mut calls = self.executions.iter().map(|execution| &execution.call);
+            has_own && !calls.any(|call| call.step == step && call.scope == scope && call.binding == binding)
+        })
+    }
+
+    /// What a parameter is bound to when the trigger is none of its own (S15–S17).
+    fn handed(&self, (input, events): (&PlannedInput, Events), scope: u32) -> Option<Vec<u64>> {
+        let visible = self.visible(scope, events);
+        let seqs = match input.take {
+            Take::List => visible,
+            Take::Fixed(count) => visible.get(..count as usize).map(<[u64]>::to_vec).unwrap_or_default(),
+            _ => self.latest(scope, &visible).into_iter().collect(),
+        };
+        (input.optional || !seqs.is_empty()).then_some(seqs)
+    }
+
+    /// The items of branches whose turn has not come (S50).
+    fn items_to_come(&self) -> Vec<(u32, usize)> {
+        let branches = self.open_groups().flat_map(|opening| &opening.branches);
+        let is_unopened = |scope: u32| self.scope_state(scope) == ScopeState::Unopened;
+        branches.filter(|(scope, _)| is_unopened(*scope)).map(|(scope, item)| (*scope, item.event)).collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! No random run is stalled that could have gone on: whatever arrives after all, no step runs.
+
+use std::rc::Rc;
+
+use workflow_core::Seq;
+use workflow_core::scheduler::{End, Fact};
+
+use super::play::{Moment, Play};
+use crate::model::Model;
+use crate::transcript::Line;
+
+/// How often everything that can arrive does: the largest fixed list takes four.
+const ROUNDS: usize = 5;
+
+impl Play<'_> {
+    pub(super) fn is_stalled(&self) -> bool {
+        self.model.end() == Some(&End::Stalled)
+    }
+
+    /// Plays a stalled run again with a model that never stalls, and then sends it whatever can be sent.
+    pub(super) fn check_stall(&self) -> Result<(), String> {
+        if !self.is_stalled() {
+            return Ok(());
+        }
+        let mut model = self.as_it_stalled();
+        for _ in 0..ROUNDS {
+            for fact in self.can_arrive(&model) {
+                self.tell_patient(&mut model, &fact)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The external events and the replies to open requests, as facts.
+    pub(super) fn can_arrive(&self, model: &Model) -> Vec<Fact> {
+        let external = (0..self.plan.events.len()).filter(|event| self.plan.events[*event].external);
+        let replies = model.open_requests().into_iter();
+        let replies = replies.map(|seq| Fact::ReplyReceived { request: Seq(seq) });
+        external.map(|event| self.received(event)).chain(replies).collect()
+    }
+
+    fn as_it_stalled(&self) -> Model {
+        let mut model = Model::patient(Rc::clone(&self.plan));
+        for moment in &self.history {
+            match moment {
+                Moment::Told(fact) => model.apply(fact),
+                Moment::Said(Line::Ends(_)) => break,
+                Moment::Said(_) => drop(model.next()),
+            }
+        }
+        model
+    }
+
+    fn tell_patient(&self, model: &mut Model, fact: &Fact) -> Result<(), String> {
+        model.apply(fact);
+        while let Some(line) = model.next() {
+            match line {
+                Line::Appends { .. } | Line::Gathers { .. } => model.apply(&Fact::Appended),
+                Line::Asks { .. } | Line::Starts { .. } => {
+                    let line = line.text(&self.table);
+                    return Err(format!("a stalled run went on after {fact:?}: {line}\n{}", self.story()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
