@@ -244,6 +244,20 @@ pub enum WhyNotProduced {
         /// How many it emitted where they are seen.
         seen: u64,
     },
+    /// It came when the branch had ended in which the rest was there: only a gather brings the two together.
+    CameLate {
+        /// What came.
+        event: Cited,
+        /// The item of the branch.
+        branch: Cited,
+        /// What the step took from the branch: the events that a gather would have to collect.
+        gather: Vec<Arc<str>>,
+    },
+    /// It is in the log, but was not evaluated: the run has not got that far, or ended before.
+    NotEvaluated {
+        /// What came.
+        event: Cited,
+    },
     /// The step ran and failed, at least the last time it did not succeed.
     Failed {
         /// Which.

@@ -436,6 +436,11 @@ impl Scheduler {
         self.candidates.get(&candidate).map(|candidate| candidate.scope)
     }
 
+    /// Whether steps can still be evaluated in the scope.
+    pub(crate) fn is_open(&self, scope: ScopeId) -> bool {
+        self.scopes.get(scope).is_some()
+    }
+
     /// The requests that are still open, oldest first: position and type.
     pub fn open_requests(&self) -> impl Iterator<Item = (Seq, EventIndex)> + '_ {
         self.requests.iter().map(|(seq, request)| (*seq, request.event))

@@ -1,80 +1,117 @@
 //! What a step waits for, who could have supplied it, and why they did not.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::source::Source;
+use super::source::{Moment, NOW, Source};
 use super::{MissingInput, Unmet, WhyNotProduced};
 use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
-use crate::scheduler::Verdict;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
-/// The end of every log.
-const NOW: Seq = Seq(u64::MAX);
+/// A scope at a moment.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    scope: ScopeId,
+    until: Moment,
+}
 
 impl Source<'_> {
-    /// What a scope did not see at a position, of what the step cannot do without (S13).
-    pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Seq) -> Vec<MissingInput> {
-        let missing = self.short(step, scope, until);
+    /// What a scope did not see at a moment, of what the step cannot do without (S13).
+    pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Moment) -> Vec<MissingInput> {
+        let missing = self.short(step, Place { scope, until });
         missing.map(|(input, have, need)| self.missing_input(input, have, need)).collect()
     }
 
-    /// For each step that never ran, what it is still missing where it came closest to running. O(decisions).
+    /// For each step that never ran, what it was still missing where it came closest to running. O(decisions).
     pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
-        let mut closest: HashMap<StepIndex, (usize, ScopeId)> = HashMap::new();
-        let decisions = self.scheduler.decisions().iter();
-        for decision in
-            decisions.filter(|decision| decision.verdict == Verdict::NotReady && idle(decision.step))
-        {
-            let lacks = self.short(self.table().step(decision.step), decision.scope, NOW).count();
-            let known = closest.entry(decision.step).or_insert((lacks, decision.scope));
-            *known = (*known).min((lacks, decision.scope));
-        }
+        let places = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
         let unmet = steps.map(|(index, row)| {
-            let scope = closest.get(&index).map_or(ScopeId::ROOT, |(_, scope)| *scope);
-            if idle(index) { self.unmet_of(row, scope) } else { Vec::new() }
+            let anywhere = Place { scope: ScopeId::ROOT, until: NOW };
+            let place = places.get(&index).copied().unwrap_or(anywhere);
+            if idle(index) { self.unmet_of(row, place) } else { Vec::new() }
         });
         unmet.collect()
     }
 
-    fn unmet_of(&self, step: &StepRow, scope: ScopeId) -> Vec<Unmet> {
+    /// Where each of the steps was evaluated with the least missing. In a branch that counts as of the last
+    /// time: what came after the branch had ended was never looked at there.
+    fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Place> {
+        let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();
+        let decisions = self.scheduler.decisions().iter().enumerate();
+        for (moment, decision) in decisions.filter(|(_, decision)| idle(decision.step)) {
+            last.insert((decision.step, decision.scope), moment);
+        }
+        let mut closest: HashMap<StepIndex, ((usize, bool), Place)> = HashMap::new();
+        for ((step, scope), until) in last {
+            let place = Place { scope, until };
+            let short: Vec<_> = self.short(self.table().step(step), place).collect();
+            // To have come too late is more of a reason than not to be seen.
+            let late = short.iter().any(|(input, ..)| self.late(input, place).is_some());
+            let lacks = (short.len(), !late);
+            let known = closest.entry(step).or_insert((lacks, place));
+            if lacks < known.0 {
+                *known = (lacks, place);
+            }
+        }
+        closest.into_iter().map(|(step, (_, place))| (step, place)).collect()
+    }
+
+    fn unmet_of(&self, step: &StepRow, place: Place) -> Vec<Unmet> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
-            return self.any_of_optional(step, scope).into_iter().collect();
+            return self.any_of_optional(step, place).into_iter().collect();
         }
-        let short = self.short(step, scope, NOW);
+        let short = self.short(step, place);
         let unmet = short.map(|(input, have, need)| Unmet {
             input: self.missing_input(input, have, need),
-            producers: self.producers(&input.events, scope),
+            producers: match self.late(input, place) {
+                Some(late) => vec![self.why_late(late, step, place)],
+                None => self.producers(&input.events, place.scope),
+            },
         });
         unmet.collect()
+    }
+
+    /// What the step would have had, had it come in time.
+    fn late(&self, input: &InputRow, place: Place) -> Option<(Seq, bool)> {
+        self.first_after(place.scope, &input.events, place.until)
+    }
+
+    fn why_late(&self, (seq, was_evaluated): (Seq, bool), step: &StepRow, place: Place) -> WhyNotProduced {
+        let event = self.cite(seq);
+        match self.item_of(place.scope) {
+            Some(branch) if was_evaluated && !self.scheduler.is_open(place.scope) => {
+                let own = step.inputs.iter().filter(|input| {
+                    let joins = !matches!(input.kind, InputKind::Gather | InputKind::Reply);
+                    joins && input.condition.is_some() && self.holds(place.scope, &input.events)
+                });
+                let gather = own.flat_map(|input| &input.events).map(|event| self.name(*event)).collect();
+                WhyNotProduced::CameLate { event, branch, gather }
+            }
+            _ => WhyNotProduced::NotEvaluated { event },
+        }
     }
 
     /// Any event would do for a step with only optional inputs (S9).
-    fn any_of_optional(&self, step: &StepRow, scope: ScopeId) -> Option<Unmet> {
+    fn any_of_optional(&self, step: &StepRow, place: Place) -> Option<Unmet> {
         let mut events: Vec<EventIndex> = Vec::new();
         for event in step.inputs.iter().flat_map(|input| &input.events) {
             if !events.contains(event) {
                 events.push(*event);
             }
         }
-        (self.visible(scope, &events, NOW) == 0).then(|| Unmet {
+        (self.visible(place.scope, &events, place.until) == 0).then(|| Unmet {
             input: MissingInput { events: self.names(&events), kind: InputKind::One, have: 0, need: 1 },
-            producers: self.producers(&events, scope),
+            producers: self.producers(&events, place.scope),
         })
     }
 
-    fn short<'r>(
-        &self,
-        step: &'r StepRow,
-        scope: ScopeId,
-        until: Seq,
-    ) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
+    fn short<'r>(&self, step: &'r StepRow, place: Place) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
         let required = step.inputs.iter().filter_map(|input| Some((input, input.condition?.least)));
-        let counted =
-            required.map(move |(input, need)| (input, self.visible(scope, &input.events, until), need));
+        let counted = required
+            .map(move |(input, need)| (input, self.visible(place.scope, &input.events, place.until), need));
         counted.filter(|(_, have, need)| have < need)
     }
 

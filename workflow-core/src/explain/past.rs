@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::source::Source;
+use super::source::{Moment, Source};
 use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNot, WhyRan};
 use crate::id::{ExecutionId, ScopeId};
 use crate::run::{BoundInput, ExecutionOutcome, RunReport, RunStatus};
@@ -14,8 +14,8 @@ impl Explanation {
     pub(crate) fn of(scheduler: &Scheduler, report: &RunReport) -> Self {
         let source = Source::of(scheduler, report);
         let mut steps: Vec<StepExplanation> = source.table().steps.iter().map(no_reasons).collect();
-        for decision in scheduler.decisions() {
-            source.explain(decision, &mut steps[decision.step.get()]);
+        for (moment, decision) in scheduler.decisions().iter().enumerate() {
+            source.explain(moment, decision, &mut steps[decision.step.get()]);
         }
         let unmet = source.unmet(|step| steps[step.get()].ran.is_empty());
         for (step, unmet) in steps.iter_mut().zip(unmet) {
@@ -44,21 +44,21 @@ fn no_reasons(row: &StepRow) -> StepExplanation {
 }
 
 impl Source<'_> {
-    fn explain(&self, decision: &Decision, step: &mut StepExplanation) {
+    fn explain(&self, moment: Moment, decision: &Decision, step: &mut StepExplanation) {
         let (scope, trigger) = (decision.scope, self.cite(decision.trigger));
-        match self.reason(decision) {
+        match self.reason(moment, decision) {
             Ok(execution) => step.ran.push(self.why_ran(execution, scope, trigger)),
             Err(reason) => step.did_not_run.push(WhyNot { trigger, scope, reason }),
         }
     }
 
-    fn reason(&self, decision: &Decision) -> Result<ExecutionId, Reason> {
+    fn reason(&self, moment: Moment, decision: &Decision) -> Result<ExecutionId, Reason> {
         let row = self.table().step(decision.step);
         let precondition =
             || row.precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
         Err(match decision.verdict {
             Verdict::Executed(execution) => return Ok(execution),
-            Verdict::NotReady => Reason::Missing(self.missing(row, decision.scope, decision.trigger)),
+            Verdict::NotReady => Reason::Missing(self.missing(row, decision.scope, moment)),
             Verdict::Covered => Reason::Covered,
             Verdict::Duplicate => Reason::Duplicate,
             Verdict::LimitReached => {

@@ -17,14 +17,25 @@ pub(super) struct Source<'a> {
     /// By execution, its place in the trace and its step.
     executions: HashMap<ExecutionId, (usize, StepIndex)>,
     steps: Vec<StepFacts>,
-    /// The positions of each event type in each scope, ascending.
-    positions: HashMap<(ScopeId, EventIndex), Vec<Seq>>,
+    /// By position, the first decision that the event triggered: evaluation goes by the log, but for the items
+    /// of branches that open late (S50).
+    evaluated: Vec<Moment>,
+    /// The events of each type in each scope, in the order in which they were evaluated.
+    positions: HashMap<(ScopeId, EventIndex), Vec<(Moment, Seq)>>,
     /// How many events of each type came from outside.
     sent: HashMap<EventIndex, u64>,
     /// The last position of each event type.
     last: BTreeMap<EventIndex, Seq>,
-    parents: HashMap<ScopeId, ScopeId>,
+    /// For each branch the scope it was opened in, and its item.
+    branches: HashMap<ScopeId, (ScopeId, Seq)>,
 }
+
+/// A place in the sequence of the scheduler's decisions. What was not evaluated comes after all of them.
+pub(super) type Moment = usize;
+
+/// After all decisions.
+pub(super) const NOW: Moment = Moment::MAX - 1;
+const NEVER: Moment = Moment::MAX;
 
 /// What one step did.
 #[derive(Default)]
@@ -46,14 +57,17 @@ impl<'a> Source<'a> {
             report,
             executions: HashMap::with_capacity(report.trace.len()),
             steps: scheduler.table().steps.iter().map(|_| StepFacts::default()).collect(),
+            evaluated: vec![NEVER; report.log.len() + 1],
             positions: HashMap::new(),
             sent: HashMap::new(),
             last: BTreeMap::new(),
-            parents: report.branches.iter().map(|branch| (branch.scope, branch.parent)).collect(),
+            branches: HashMap::with_capacity(report.branches.len()),
         };
+        let branches = report.branches.iter();
+        source.branches.extend(branches.map(|branch| (branch.scope, (branch.parent, branch.item))));
         source.read_trace();
-        source.read_log();
         source.read_decisions();
+        source.read_log();
         source
     }
 
@@ -82,7 +96,8 @@ impl<'a> Source<'a> {
         for logged in &self.report.log {
             let Some(event) = names.get(&*logged.event).copied() else { continue };
             self.last.insert(event, logged.seq);
-            self.positions.entry((logged.scope, event)).or_default().push(logged.seq);
+            let evaluated = self.evaluated_at(logged.seq);
+            self.positions.entry((logged.scope, event)).or_default().push((evaluated, logged.seq));
             match logged.execution.and_then(|id| self.executions.get(&id)) {
                 Some((_, step)) => {
                     self.steps[step.get()].emitted.entry(event).or_default().push(logged.scope);
@@ -93,11 +108,20 @@ impl<'a> Source<'a> {
     }
 
     fn read_decisions(&mut self) {
-        for decision in self.scheduler.decisions() {
+        for (moment, decision) in self.scheduler.decisions().iter().enumerate() {
+            let first = usize::try_from(decision.trigger.0).ok().and_then(|at| self.evaluated.get_mut(at));
+            if let Some(first) = first {
+                *first = (*first).min(moment);
+            }
             let facts = &mut self.steps[decision.step.get()];
             facts.was_refused |= decision.verdict == Verdict::Refused;
             facts.came_to_its_limit |= decision.verdict == Verdict::LimitReached;
         }
+    }
+
+    fn evaluated_at(&self, seq: Seq) -> Moment {
+        let at = usize::try_from(seq.0).ok();
+        at.and_then(|at| self.evaluated.get(at)).copied().unwrap_or(NEVER)
     }
 
     pub(super) fn table(&self) -> &'a DependencyTable {
@@ -122,13 +146,41 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// How many events of these types a scope saw at a position.
-    pub(super) fn visible(&self, scope: ScopeId, events: &[EventIndex], until: Seq) -> u32 {
-        let here = |scope| {
-            let positions = events.iter().filter_map(move |event| self.positions.get(&(scope, *event)));
-            positions.map(|seqs| seqs.partition_point(|seq| *seq <= until)).sum::<usize>()
-        };
-        u32::try_from(self.outwards(scope).map(here).sum::<usize>()).unwrap_or(u32::MAX)
+    /// How many events of these types a scope saw at a moment (S12).
+    pub(super) fn visible(&self, scope: ScopeId, events: &[EventIndex], until: Moment) -> u32 {
+        let seen = self.around(scope, events).map(|of_type| of_type.partition_point(|(at, _)| *at <= until));
+        u32::try_from(seen.sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
+    /// The first event of these types that the scope would have seen, had it not been evaluated only after the
+    /// moment; and whether it was evaluated at all.
+    pub(super) fn first_after(
+        &self,
+        scope: ScopeId,
+        events: &[EventIndex],
+        until: Moment,
+    ) -> Option<(Seq, bool)> {
+        let after = self.around(scope, events).filter_map(|of_type| {
+            let (at, seq) = of_type.get(of_type.partition_point(|(at, _)| *at <= until))?;
+            Some((*at, *seq))
+        });
+        after.min().map(|(at, seq)| (seq, at != NEVER))
+    }
+
+    /// The events of these types, by type and scope, that lie where the scope looks (S45).
+    fn around(&self, scope: ScopeId, events: &[EventIndex]) -> impl Iterator<Item = &[(Moment, Seq)]> {
+        let keys = self.outwards(scope).flat_map(|scope| events.iter().map(move |event| (scope, *event)));
+        keys.filter_map(|key| self.positions.get(&key)).map(Vec::as_slice)
+    }
+
+    /// Whether there is an event of one of these types in the scope itself.
+    pub(super) fn holds(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
+        events.iter().any(|event| self.positions.contains_key(&(scope, *event)))
+    }
+
+    /// The item of a branch.
+    pub(super) fn item_of(&self, branch: ScopeId) -> Option<Cited> {
+        self.branches.get(&branch).map(|(_, item)| self.cite(*item))
     }
 
     /// Whether a scope sees another's events (S45).
@@ -137,7 +189,7 @@ impl<'a> Source<'a> {
     }
 
     fn outwards(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
-        std::iter::successors(Some(scope), |scope| self.parents.get(scope).copied())
+        std::iter::successors(Some(scope), |scope| self.branches.get(scope).map(|(parent, _)| *parent))
     }
 
     /// How many events of the type came from outside.

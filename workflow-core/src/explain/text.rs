@@ -241,6 +241,16 @@ impl fmt::Display for WhyNotProduced {
                 f.write_str(if *seen == 0 { "branches" } else { "other branches" })?;
                 f.write_str(" of a fan-out, which are not seen from here: `Gather` joins them")
             }
+            Self::CameLate { event, branch, gather } => {
+                write!(f, "{event} came after the branch of {branch} had ended")?;
+                let gather: Vec<String> = gather.iter().map(|event| format!("`Gather<{event}>`")).collect();
+                if gather.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, ": take {} beside it", enumerated(&gather, "and"))
+                }
+            }
+            Self::NotEvaluated { event } => write!(f, "{event} came, and was not evaluated"),
             Self::Failed { step, executions: 1, error, .. } => write!(f, "`{step}` failed: {error}"),
             Self::Failed { step, executions, failures, error } => {
                 write!(f, "`{step}` ")?;

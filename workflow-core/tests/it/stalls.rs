@@ -10,12 +10,21 @@ use workflow_core::{RunStatus, StallReport, StartEvent};
 use crate::fixtures::{Begin, Done, Item, Part, started};
 
 mod arrivals;
+mod branches;
 
 /// Why a run that starts with this event stalls.
 async fn stall_from<W: Workflow, S: StartEvent>(workflow: W, start: S) -> StallReport {
     let before = tokio::time::Instant::now();
     let Err(RunError::Stalled(report)) = workflow.run(start).await else { panic!("the run did not stall") };
     assert_eq!(before.elapsed(), std::time::Duration::ZERO, "nothing waited for a timer");
+    for idle in &report.idle {
+        assert!(
+            !idle.missing.is_empty() || idle.refused.is_some(),
+            "no reason for `{}`: {report}",
+            idle.step
+        );
+        assert!(idle.missing.iter().all(|unmet| !unmet.producers.is_empty()), "no cause: {report}");
+    }
     *report
 }
 

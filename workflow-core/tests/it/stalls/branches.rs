@@ -1,0 +1,190 @@
+//! Stalls of runs with branches: what came too late for them, what they refused, and what failed in them.
+
+use expect_test::expect;
+use workflow_core::prelude::*;
+use workflow_core::{RunOptions, RunStatus};
+
+use super::{check, stall};
+use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Score(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Facts(u32);
+
+struct JoinedTooLate;
+
+#[workflow]
+impl JoinedTooLate {
+    #[step]
+    async fn parts(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect()
+    }
+
+    #[step]
+    async fn score(&self, part: &Part) -> Score {
+        Score(part.0)
+    }
+
+    #[step]
+    async fn mid(&self, scores: Gather<Score>) -> Facts {
+        Facts(u32::try_from(scores.len()).unwrap())
+    }
+
+    #[step]
+    async fn done(&self, facts: &Facts, score: &Score) -> Done {
+        Done(facts.0 + score.0)
+    }
+}
+
+// S30, S47
+#[tokio::test(start_paused = true)]
+async fn an_event_that_comes_after_the_branches_in_which_the_rest_is() {
+    check(
+        &stall(JoinedTooLate).await,
+        expect![[r#"
+        the run of `JoinedTooLate` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `done` did not run
+        - `done` did not run
+            it needs `Facts`
+                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Score>` beside it"#]],
+    );
+}
+
+struct ItemTooEarly;
+
+#[workflow]
+impl ItemTooEarly {
+    #[step]
+    async fn parts(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect()
+    }
+
+    #[step]
+    async fn score(&self, part: &Part) -> Score {
+        Score(part.0)
+    }
+
+    #[step]
+    async fn mid(&self, scores: Gather<Score>) -> Facts {
+        Facts(u32::try_from(scores.len()).unwrap())
+    }
+
+    #[step]
+    async fn done(&self, facts: &Facts, part: &Part) -> Done {
+        Done(facts.0 + part.0)
+    }
+}
+
+// S30, S47
+#[tokio::test(start_paused = true)]
+async fn an_event_that_comes_after_the_branch_of_the_item() {
+    check(
+        &stall(ItemTooEarly).await,
+        expect![[r#"
+        the run of `ItemTooEarly` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `done` did not run
+        - `done` did not run
+            it needs `Facts`
+                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Part>` beside it"#]],
+    );
+}
+
+struct SentTooLate;
+
+#[workflow]
+impl SentTooLate {
+    #[step]
+    async fn parts(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect()
+    }
+
+    #[step]
+    async fn score(&self, part: &Part, _alpha: &Alpha) -> Score {
+        Score(part.0)
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close, scores: Gather<Score>) -> Done {
+        Done(u32::try_from(scores.len()).unwrap())
+    }
+}
+
+// S30, S47
+#[tokio::test(start_paused = true)]
+async fn an_event_from_outside_that_comes_after_the_branches_is_told_of_a_run_that_waits() {
+    let engine = Engine::builder().workflow(SentTooLate).build().unwrap();
+    let options = RunOptions::new().id("the-run");
+    let run = engine.start_with::<SentTooLate>(Begin(2), options).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    run.send(Alpha(0)).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    expect![[r#"
+        run `the-run` of `SentTooLate`: waiting
+        - no `Done` has ended the run yet
+            `end` did not run
+        - `parts` ran once
+            x1, triggered by #1 `Begin`
+        - `score` did not run
+            not for #2 `Part` of `parts` in scope 1: it waited for `Alpha`
+            not for #3 `Part` of `parts` in scope 2: it waited for `Alpha`
+            not for #5 `Alpha`: it waited for `Part`
+            it needs `Alpha`
+                #5 `Alpha` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Part>` beside it
+        - `end` did not run
+            not for #4 `parts.Part.gathered`: it waited for `Close`
+            it needs `Close`
+                `Close` comes from outside and was not sent"#]].assert_eq(&run.explain().await.unwrap().to_string());
+}
+
+struct RefusedInside;
+
+#[workflow]
+impl RefusedInside {
+    #[step]
+    async fn a(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect()
+    }
+
+    #[step]
+    async fn b(&self, part: &Part) -> FanOut<Item> {
+        (0..part.0).map(Item).collect()
+    }
+
+    #[precondition]
+    fn no(item: &Item) -> bool {
+        item.0 > 9
+    }
+
+    #[step(precondition = no)]
+    async fn c(&self, item: &Item) -> Score {
+        Score(item.0)
+    }
+
+    #[step]
+    async fn d(&self, _scores: Gather<Score>) -> Facts {
+        Facts(0)
+    }
+
+    #[step]
+    async fn e(&self, facts: Gather<Facts>) -> Option<Done> {
+        (facts.len() > 9).then_some(Done(0))
+    }
+}
+
+// S18, S30
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_branches_is_the_only_reason() {
+    check(
+        &stall(RefusedInside).await,
+        expect![[r#"
+        the run of `RefusedInside` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `e` ran once and emitted nothing
+        - `c` did not run
+            its precondition `no` said no 3 times, the last time at #9 `Item` of `b`"#]],
+    );
+}
