@@ -80,9 +80,12 @@ pub struct StepExplanation {
 pub struct Cited {
     /// Its position.
     pub seq: Seq,
-    /// Its wire name.
+    /// Its wire name; for a gathered fan-out the name it has in a report's log.
     pub event: Arc<str>,
-    /// The step that emitted it; none for what came from outside.
+    /// For a gathered fan-out its item, which is what people know it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gathered: Option<Arc<str>>,
+    /// The step that emitted it, or that fanned out; none for what came from outside.
     pub producer: Option<Arc<str>>,
 }
 
@@ -172,6 +175,9 @@ pub struct MissingInput {
     pub have: u32,
     /// How many it takes.
     pub need: u32,
+    /// What would do as well, taken in other ways: a step with only optional inputs needs any one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub or: Vec<MissingInput>,
 }
 
 /// What is missing, and who could have supplied it.

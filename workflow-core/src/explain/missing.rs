@@ -94,16 +94,26 @@ impl Source<'_> {
         }
     }
 
-    /// Any event would do for a step with only optional inputs (S9).
+    /// Any event would do for a step with only optional inputs (S9), however it takes them.
     fn any_of_optional(&self, step: &StepRow, place: Place) -> Option<Unmet> {
         let mut events: Vec<EventIndex> = Vec::new();
-        for event in step.inputs.iter().flat_map(|input| &input.events) {
-            if !events.contains(event) {
-                events.push(*event);
+        let (mut single, mut or) = (Vec::new(), Vec::new());
+        for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
+            let joins = matches!(input.kind, InputKind::Gather | InputKind::Reply);
+            let new = input.events.iter().filter(|event| !events.contains(event));
+            let new: Vec<EventIndex> = new.copied().collect();
+            if joins {
+                or.push(self.missing_input(input, 0, 1));
+            } else {
+                single.extend(&new);
             }
+            events.extend(new);
         }
+        let single = (!single.is_empty()).then(|| missing(self.names(&single), InputKind::One));
+        let mut inputs = single.into_iter().chain(or);
+        let first = inputs.next()?;
         (self.visible(place.scope, &events, place.until) == 0).then(|| Unmet {
-            input: MissingInput { events: self.names(&events), kind: InputKind::One, have: 0, need: 1 },
+            input: MissingInput { or: inputs.collect(), ..first },
             producers: self.producers(&events, place.scope),
         })
     }
@@ -122,7 +132,7 @@ impl Source<'_> {
             (_, Some(gathered)) => self.names(&[gathered]),
             _ => self.names(&input.events),
         };
-        MissingInput { events, kind: input.kind, have, need }
+        MissingInput { have, need, ..missing(events, input.kind) }
     }
 
     fn names(&self, events: &[EventIndex]) -> Vec<Arc<str>> {
@@ -142,7 +152,7 @@ impl Source<'_> {
         let events = self.table().events.iter().enumerate();
         let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
         let unmet = stops.map(|stop| Unmet {
-            input: MissingInput { events: self.names(&[stop]), kind: InputKind::One, have: 0, need: 1 },
+            input: missing(self.names(&[stop]), InputKind::One),
             producers: self.producers(&[stop], ScopeId::ROOT),
         });
         unmet.collect()
@@ -249,6 +259,11 @@ impl Source<'_> {
             _ => WhyNotProduced::DidNotRun { step },
         }
     }
+}
+
+/// One event of these is missing.
+fn missing(events: Vec<Arc<str>>, kind: InputKind) -> MissingInput {
+    MissingInput { events, kind, have: 0, need: 1, or: Vec::new() }
 }
 
 fn emits_any(step: &StepRow, events: &[EventIndex]) -> bool {

@@ -8,7 +8,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::InputKind;
 use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus};
 use crate::scheduler::{Scheduler, Verdict};
-use crate::table::{DependencyTable, EventIndex, StepIndex};
+use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
 
 /// A run's table, log, trace and decisions.
 pub(super) struct Source<'a> {
@@ -26,6 +26,8 @@ pub(super) struct Source<'a> {
     sent: HashMap<EventIndex, u64>,
     /// The last position of each event type.
     last: BTreeMap<EventIndex, Seq>,
+    /// The fan-outs by the names of the events that say they are gathered.
+    gathered: HashMap<&'a str, &'a FanOutRow>,
     /// For each branch the scope it was opened in, and its item.
     branches: HashMap<ScopeId, (ScopeId, Seq)>,
 }
@@ -61,10 +63,14 @@ impl<'a> Source<'a> {
             positions: HashMap::new(),
             sent: HashMap::new(),
             last: BTreeMap::new(),
+            gathered: HashMap::new(),
             branches: HashMap::with_capacity(report.branches.len()),
         };
         let branches = report.branches.iter();
         source.branches.extend(branches.map(|branch| (branch.scope, (branch.parent, branch.item))));
+        let fan_outs = scheduler.table().fan_outs.iter();
+        let named = fan_outs.map(|row| (&*scheduler.table().event(row.gathered).name, row));
+        source.gathered.extend(named);
         source.read_trace();
         source.read_decisions();
         source.read_log();
@@ -139,10 +145,14 @@ impl<'a> Source<'a> {
     pub(super) fn cite(&self, seq: Seq) -> Cited {
         let logged = usize::try_from(seq.0).ok().and_then(|at| self.report.log.get(at.checked_sub(1)?));
         let producer = logged.and_then(|logged| self.execution(logged.execution?));
+        let fan_out = logged.and_then(|logged| self.gathered.get(&*logged.event)).copied();
+        let opener = fan_out.map(|fan_out| self.table().step(fan_out.step));
+        let producer = producer.map(|trace| &trace.step).or(opener.map(|step| &step.name));
         Cited {
             seq,
             event: logged.map_or_else(|| "?".into(), |logged| Arc::clone(&logged.event)),
-            producer: producer.map(|trace| Arc::clone(&trace.step)),
+            gathered: fan_out.map(|fan_out| Arc::clone(&self.table().event(fan_out.item).name)),
+            producer: producer.map(Arc::clone),
         }
     }
 

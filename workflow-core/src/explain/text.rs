@@ -162,7 +162,10 @@ impl fmt::Display for CitedInput {
 
 impl fmt::Display for Cited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.seq, self.event)?;
+        match &self.gathered {
+            Some(item) => write!(f, "{} the gathered `{item}`", self.seq)?,
+            None => write!(f, "{} `{}`", self.seq, self.event)?,
+        }
         self.producer.iter().try_for_each(|step| write!(f, " of `{step}`"))
     }
 }
@@ -206,14 +209,16 @@ impl fmt::Display for MissingInput {
 
 impl MissingInput {
     fn wanted(&self) -> String {
-        let events: Vec<String> = self.events.iter().map(|event| format!("`{event}`")).collect();
-        let events = enumerated(&events, "or");
-        match self.kind {
-            InputKind::Reply => format!("the reply to {events}"),
-            InputKind::Gather => format!("the gathered {events}"),
-            _ if self.need == 1 => events,
-            _ => format!("{} of {events}", self.need),
-        }
+        let alternatives = std::iter::once(self).chain(&self.or).flat_map(|input| {
+            let events = input.events.iter();
+            events.map(|event| match input.kind {
+                InputKind::Reply => format!("the reply to `{event}`"),
+                InputKind::Gather => format!("the gathered `{event}`"),
+                _ => format!("`{event}`"),
+            })
+        });
+        let alternatives = enumerated(&alternatives.collect::<Vec<_>>(), "or");
+        if self.need == 1 { alternatives } else { format!("{} of {alternatives}", self.need) }
     }
 }
 

@@ -197,7 +197,7 @@ async fn what_ran_in_a_branch_says_in_which() {
             not for #2 `Item` of `split` in scope 1: it waited for `Part`
             not for #3 `Item` of `split` in scope 2: it waited for `Part`
         - `ship` ran once
-            x5, triggered by #6 `split.Item.gathered`"#]]
+            x5, triggered by #6 the gathered `Item` of `split`"#]]
     .assert_eq(&explained(Parcels, 2).await.to_string());
 }
 

@@ -4,7 +4,7 @@ use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{RunOptions, RunStatus};
 
-use super::{check, stall};
+use super::{Approve, check, stall};
 use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -135,7 +135,7 @@ async fn an_event_from_outside_that_comes_after_the_branches_is_told_of_a_run_th
             it needs `Alpha`
                 #5 `Alpha` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Part>` beside it
         - `end` did not run
-            not for #4 `parts.Part.gathered`: it waited for `Close`
+            not for #4 the gathered `Part` of `parts`: it waited for `Close`
             it needs `Close`
                 `Close` comes from outside and was not sent"#]].assert_eq(&run.explain().await.unwrap().to_string());
 }
@@ -187,4 +187,57 @@ async fn a_refusal_in_branches_is_the_only_reason() {
         - `c` did not run
             its precondition `no` said no 3 times, the last time at #9 `Item` of `b`"#]],
     );
+}
+
+struct AnyOfThem;
+
+#[workflow]
+impl AnyOfThem {
+    #[step]
+    async fn x(&self, begin: &Begin) -> Option<Drafted> {
+        (begin.0 > 9).then_some(Drafted::Facts(Facts(0)))
+    }
+
+    #[step]
+    async fn y(&self, begin: &Begin) -> Option<FanOut<Part>> {
+        (begin.0 > 9).then(|| (0..begin.0).map(Part).collect())
+    }
+
+    #[step]
+    async fn ask(&self, _score: &Score) -> Approve {
+        Approve
+    }
+
+    #[step(reruns)]
+    async fn z(
+        &self,
+        drafted: Option<Drafted>,
+        parts: Option<Gather<Part>>,
+        approval: Option<Reply<Approve>>,
+    ) -> Done {
+        Done(u32::from(drafted.is_some() || parts.is_some() || approval.is_some()))
+    }
+}
+
+#[derive(Debug, Clone, EventSet)]
+enum Drafted {
+    Facts(Facts),
+    Score(Score),
+}
+
+// S9, S30
+#[tokio::test(start_paused = true)]
+async fn optional_inputs_are_named_as_the_step_takes_them() {
+    check(&stall(AnyOfThem).await, expect![[r#"
+        the run of `AnyOfThem` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `z` did not run
+        - `z` did not run
+            it needs `Facts`, `Score`, the gathered `Part` or the reply to `Approve`
+                `x` ran once and emitted nothing
+                `y` ran once and fanned out to no items
+                `ask` did not run
+        - `ask` did not run
+            it needs `Score`
+                `x` ran once and emitted nothing"#]]);
 }
