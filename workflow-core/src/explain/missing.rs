@@ -205,7 +205,14 @@ impl Source<'_> {
         let (branches, failed) = opened
             .fold((0, 0), |(branches, failed), branch| (branches + 1, failed + u64::from(branch.failed)));
         vec![match branches {
-            0 => self.why_not_produced(index, step, &[item], scope),
+            0 => match self.why_not_produced(index, step, &[item], scope) {
+                // A fan-out to no items would be gathered.
+                WhyNotProduced::OpenedNone { step: name, executions } => {
+                    let (only, limit) = (self.emitted_by(index), self.limit_reached(index, step));
+                    WhyNotProduced::EmittedNone { step: name, executions, limit, only }
+                }
+                why => why,
+            },
             _ => WhyNotProduced::NotGathered { step: Arc::clone(&step.name), branches, failed },
         }]
     }
@@ -239,15 +246,22 @@ impl Source<'_> {
     }
 
     fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {
-        let (facts, step) = (self.facts(index), Arc::clone(&row.name));
+        let step = Arc::clone(&row.name);
         let executions = self.scheduler.executions_of(index);
         let mut outputs = row.outputs.iter().filter(|output| events.contains(&output.event));
         if outputs.all(|output| output.fan_out.is_some()) {
             return WhyNotProduced::OpenedNone { step, executions };
         }
-        let limit = row.policy.max_executions.filter(|_| facts.came_to_its_limit);
-        let only = facts.emitted.keys().map(|event| self.name(*event)).collect();
+        let (only, limit) = (self.emitted_by(index), self.limit_reached(index, row));
         WhyNotProduced::EmittedNone { step, executions, limit, only }
+    }
+
+    fn emitted_by(&self, step: StepIndex) -> Vec<Arc<str>> {
+        self.facts(step).emitted.keys().map(|event| self.name(*event)).collect()
+    }
+
+    fn limit_reached(&self, step: StepIndex, row: &StepRow) -> Option<u32> {
+        row.policy.max_executions.filter(|_| self.facts(step).came_to_its_limit)
     }
 
     fn why_idle(&self, index: StepIndex, row: &StepRow) -> WhyNotProduced {

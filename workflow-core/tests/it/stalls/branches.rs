@@ -228,16 +228,19 @@ enum Drafted {
 // S9, S30
 #[tokio::test(start_paused = true)]
 async fn optional_inputs_are_named_as_the_step_takes_them() {
-    check(&stall(AnyOfThem).await, expect![[r#"
+    check(
+        &stall(AnyOfThem).await,
+        expect![[r#"
         the run of `AnyOfThem` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `z` did not run
         - `z` did not run
             it needs `Facts`, `Score`, the gathered `Part` or the reply to `Approve`
                 `x` ran once and emitted nothing
-                `y` ran once and fanned out to no items
+                `y` ran once and emitted nothing
                 `ask` did not run
         - `ask` did not run
             it needs `Score`
-                `x` ran once and emitted nothing"#]]);
+                `x` ran once and emitted nothing"#]],
+    );
 }
