@@ -35,8 +35,26 @@ pub struct Explanation {
     pub unmet_stops: Vec<Unmet>,
     /// What entered the log, or can be replied, and is taken by no step; a row per type.
     pub untaken: Vec<Untaken>,
+    /// The steps that failed, in declaration order.
+    pub failed: Vec<FailedStep>,
     /// What can still arrive from outside, or could when the run stalled; a row per type.
     pub can_arrive: Vec<Arrival>,
+}
+
+/// A step that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FailedStep {
+    /// The step.
+    pub step: Arc<str>,
+    /// How often it ran.
+    pub executions: u64,
+    /// How often it failed.
+    pub failures: u64,
+    /// What it failed with, the last time.
+    pub error: Arc<str>,
+    /// The items of the branches in which it failed.
+    pub branches: Vec<Cited>,
 }
 
 /// What can arrive from outside: an external event that a step takes, or the reply to an open request.

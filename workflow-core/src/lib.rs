@@ -106,8 +106,8 @@ pub use event::{
     Request, Roles, SetMember, StartEvent, StopEvent,
 };
 pub use explain::{
-    Arrival, Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, Refusals, StallReport,
-    StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
+    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
+    StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
 pub use input::{

@@ -29,6 +29,7 @@ impl Explanation {
             steps,
             unmet_stops: if completed { Vec::new() } else { source.unmet_stops() },
             untaken: source.untaken(),
+            failed: source.failed(),
             can_arrive: source.can_arrive(),
         }
     }

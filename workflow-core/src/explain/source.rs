@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Arrival, Cited, Untaken};
+use super::{Arrival, Cited, FailedStep, Untaken};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::InputKind;
 use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus};
@@ -44,6 +44,8 @@ const NEVER: Moment = Moment::MAX;
 pub(super) struct StepFacts {
     pub(super) failures: u64,
     pub(super) last_error: Option<Arc<str>>,
+    /// The scopes in which it failed.
+    failed_in: BTreeSet<ScopeId>,
     pub(super) is_running: bool,
     pub(super) was_refused: bool,
     pub(super) came_to_its_limit: bool,
@@ -87,6 +89,7 @@ impl<'a> Source<'a> {
             match &trace.outcome {
                 ExecutionOutcome::Failed { error, .. } => {
                     facts.failures += 1;
+                    facts.failed_in.insert(trace.scope);
                     facts.last_error = Some(error.as_str().into());
                 }
                 ExecutionOutcome::Running => facts.is_running = true,
@@ -210,6 +213,21 @@ impl<'a> Source<'a> {
     /// Whether there is one of the type in any scope.
     pub(super) fn was_logged(&self, event: EventIndex) -> bool {
         self.last.contains_key(&event)
+    }
+
+    /// The steps that failed, be it that the run went on or not.
+    pub(super) fn failed(&self) -> Vec<FailedStep> {
+        let steps = self.table().steps.iter().zip(&self.steps).enumerate();
+        let failed = steps.filter_map(|(i, (row, facts))| {
+            Some(FailedStep {
+                step: Arc::clone(&row.name),
+                executions: self.scheduler.executions_of(StepIndex::at(i)),
+                failures: facts.failures,
+                error: Arc::clone(facts.last_error.as_ref()?),
+                branches: facts.failed_in.iter().filter_map(|scope| self.item_of(*scope)).collect(),
+            })
+        });
+        failed.collect()
     }
 
     /// What can arrive from outside, a row per type; nothing at a run that has ended otherwise than by stalling.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Arrival, Cited, Explanation, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced};
+use super::{
+    Arrival, Cited, Explanation, FailedStep, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced,
+};
 
 /// Why a run stalled: for each step that did not run, what was missing and why, or what said no.
 ///
@@ -20,6 +22,8 @@ pub struct StallReport {
     pub unmet_stops: Vec<Unmet>,
     /// The steps that did not run.
     pub idle: Vec<IdleStep>,
+    /// The steps whose failure the run survived: `on_error = "continue"` or the policy of a fan-out let it pass.
+    pub failed: Vec<FailedStep>,
     /// The steps that ran, but not for the last event that could have made them.
     pub turned_down: Vec<TurnedDown>,
     /// What entered the log and is taken by no step.
@@ -73,6 +77,7 @@ impl Explanation {
             workflow: Arc::clone(&self.workflow),
             unmet_stops: self.unmet_stops.clone(),
             idle: self.idle_in_order().into_iter().map(IdleStep::of).collect(),
+            failed: self.failed.clone(),
             turned_down: self.steps.iter().filter_map(TurnedDown::of).collect(),
             untaken: self.untaken.clone(),
             can_arrive: self.can_arrive.clone(),
@@ -109,6 +114,16 @@ fn take_producers<'a>(
         if let Some(at) = left.iter().position(|idle| idle.step == *step) {
             ordered.push(left.remove(at));
         }
+    }
+}
+
+impl StallReport {
+    /// Whether the report says elsewhere that the step failed.
+    pub(super) fn blames(&self, failed: &FailedStep) -> bool {
+        let missing = self.idle.iter().flat_map(|idle| &idle.missing);
+        let mut producers = self.unmet_stops.iter().chain(missing).flat_map(|unmet| &unmet.producers);
+        producers
+            .any(|producer| matches!(producer, WhyNotProduced::Failed { step, .. } if *step == failed.step))
     }
 }
 

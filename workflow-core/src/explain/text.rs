@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Arrival, Cited, CitedInput, Explanation, IdleStep, MissingInput, Reason, Refusals, StallReport,
-    StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
+    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
+    StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 use crate::id::ScopeId;
 use crate::input::InputKind;
@@ -24,6 +24,8 @@ impl fmt::Display for StallReport {
         }
         fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        let mut untold = self.failed.iter().filter(|step| !self.blames(step));
+        untold.try_for_each(|step| write!(f, "\n- {step}"))?;
         self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
     }
@@ -70,6 +72,36 @@ impl fmt::Display for Refusals {
             1 => write!(f, "at {last}"),
             more => write!(f, "{}, the last time at {last}", times(*more)),
         }
+    }
+}
+
+impl fmt::Display for FailedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, executions, failures, error, branches } = self;
+        write!(f, "`{step}` ")?;
+        if failures < executions {
+            write!(f, "ran {} and ", times(*executions))?;
+        }
+        f.write_str("failed")?;
+        if *executions > 1 {
+            write!(f, " {}", times(*failures))?;
+        }
+        fmt_branches(f, branches)?;
+        f.write_str(if *failures == 1 { "" } else { ", the last time" })?;
+        write!(f, ": {error}")
+    }
+}
+
+fn fmt_branches(f: &mut fmt::Formatter<'_>, branches: &[Cited]) -> fmt::Result {
+    let mut items: Vec<String> = branches.iter().take(FIRST_ROWS).map(Cited::without_producer).collect();
+    match branches.len().saturating_sub(FIRST_ROWS) {
+        0 => {}
+        more => items.push(format!("{more} more")),
+    }
+    match &items[..] {
+        [] => Ok(()),
+        [only] => write!(f, " in the branch of {only}"),
+        many => write!(f, " in the branches of {}", enumerated(many, "and")),
     }
 }
 
@@ -167,6 +199,12 @@ impl fmt::Display for Cited {
             None => write!(f, "{} `{}`", self.seq, self.event)?,
         }
         self.producer.iter().try_for_each(|step| write!(f, " of `{step}`"))
+    }
+}
+
+impl Cited {
+    fn without_producer(&self) -> String {
+        Self { producer: None, ..self.clone() }.to_string()
     }
 }
 

@@ -760,7 +760,8 @@ async fn branches_that_were_dropped_before_they_could_be_gathered() {
             `finish` ran once and emitted nothing
         - `sum_up` did not run
             it needs the gathered `Short`
-                `turn` fanned out to 3 branches, of which 3 failed"#]],
+                `turn` fanned out to 3 branches, of which 3 failed
+        - `count` failed 3 times in the branches of #5 `Part`, #6 `Part` and #7 `Part`, the last time: 2 has no price"#]],
     );
 }
 
@@ -973,6 +974,7 @@ async fn the_report_is_data_for_machines() {
               }
             }
           ],
+          "failed": [],
           "turned_down": [],
           "untaken": [],
           "can_arrive": []
@@ -1005,6 +1007,7 @@ async fn the_report_is_data_for_machines() {
             }
           ],
           "idle": [],
+          "failed": [],
           "turned_down": [
             {
               "step": "think",

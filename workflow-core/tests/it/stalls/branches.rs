@@ -4,7 +4,7 @@ use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{RunOptions, RunStatus};
 
-use super::{Approve, check, stall};
+use super::{Approve, NoPrice, check, stall, stall_from};
 use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -243,4 +243,75 @@ async fn optional_inputs_are_named_as_the_step_takes_them() {
             it needs `Score`
                 `x` ran once and emitted nothing"#]],
     );
+}
+
+struct NothingToGather;
+
+#[workflow]
+impl NothingToGather {
+    #[step]
+    async fn a(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect::<FanOut<_>>().continue_others()
+    }
+
+    #[step]
+    async fn b(&self, part: &Part) -> Result<Score, NoPrice> {
+        Err(NoPrice(part.0))
+    }
+
+    #[step]
+    async fn d(&self, scores: Gather<Score>) -> Vec<Facts> {
+        scores.ok().map(|score| Facts(score.0)).collect()
+    }
+
+    #[step]
+    async fn e(&self, facts: &Facts) -> Done {
+        Done(facts.0)
+    }
+}
+
+// S30, S49
+#[tokio::test(start_paused = true)]
+async fn failures_that_left_a_gather_nothing_are_named_with_their_branches() {
+    check(&stall(NothingToGather).await, expect![[r#"
+        the run of `NothingToGather` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `e` did not run
+        - `e` did not run
+            it needs `Facts`
+                `d` ran once and emitted nothing
+        - `b` failed 3 times in the branches of #2 `Part`, #3 `Part` and #4 `Part`, the last time: 2 has no price"#]]);
+    check(&stall_from(NothingToGather, Begin(9)).await, expect![[r#"
+        the run of `NothingToGather` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `e` did not run
+        - `e` did not run
+            it needs `Facts`
+                `d` ran once and emitted nothing
+        - `b` failed 9 times in the branches of #2 `Part`, #3 `Part`, #4 `Part`, #5 `Part`, #6 `Part` and 4 more, the last time: 8 has no price"#]]);
+}
+
+struct FailedBeside;
+
+#[workflow]
+impl FailedBeside {
+    #[step(on_error = "continue")]
+    async fn note(&self, begin: &Begin) -> Result<(), NoPrice> {
+        Err(NoPrice(begin.0))
+    }
+
+    #[step]
+    async fn end(&self, begin: &Begin) -> Option<Done> {
+        (begin.0 > 9).then_some(Done(0))
+    }
+}
+
+// S29, S30
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_nobody_waits_for_is_named_as_well() {
+    check(&stall(FailedBeside).await, expect![[r#"
+        the run of `FailedBeside` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `end` ran once and emitted nothing
+        - `note` failed: 3 has no price"#]]);
 }
