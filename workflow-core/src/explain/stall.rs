@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{
     Arrival, Cited, Explanation, FailedStep, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced,
 };
+use crate::id::ScopeId;
 
 /// Why a run stalled: for each step that did not run, what was missing and why, or what said no.
 ///
@@ -63,8 +64,10 @@ pub struct Refusals {
 pub struct TurnedDown {
     /// The step.
     pub step: Arc<str>,
-    /// How often it ran.
+    /// How often it ran, in all scopes.
     pub executions: u64,
+    /// The scope in which it did not: its limit holds for each (S46).
+    pub scope: ScopeId,
     /// The last event that triggered it.
     pub trigger: Cited,
     /// Why it did not run for that.
@@ -154,6 +157,7 @@ impl TurnedDown {
         Some(Self {
             step: Arc::clone(&step.step),
             executions: step.ran.len() as u64,
+            scope: not.scope,
             trigger: not.trigger.clone(),
             reason,
         })

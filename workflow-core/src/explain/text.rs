@@ -107,8 +107,14 @@ fn fmt_branches(f: &mut fmt::Formatter<'_>, branches: &[Cited]) -> fmt::Result {
 
 impl fmt::Display for TurnedDown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, executions, trigger, reason } = self;
-        write!(f, "`{step}` ran {}, but not for {trigger}: {reason}", times(*executions))
+        let Self { step, executions, scope, trigger, reason } = self;
+        write!(f, "`{step}` ran {}, but not for {trigger}: {reason}", times(*executions))?;
+        match reason {
+            Reason::LimitReached { limit } if *scope == ScopeId::ROOT && *executions > u64::from(*limit) => {
+                f.write_str(" outside of branches")
+            }
+            reason => f.write_str(in_each_branch(reason, *scope)),
+        }
     }
 }
 
@@ -210,7 +216,8 @@ impl Cited {
 
 impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not for {}{}: {}", self.trigger, in_scope(self.scope), self.reason)
+        write!(f, "not for {}{}: {}", self.trigger, in_scope(self.scope), self.reason)?;
+        f.write_str(in_each_branch(&self.reason, self.scope))
     }
 }
 
@@ -270,7 +277,12 @@ impl fmt::Display for WhyNotProduced {
             Self::Running { step } => write!(f, "`{step}` is still running"),
             Self::EmittedNone { step, executions, limit, only } => {
                 write!(f, "`{step}` ran {}", times(*executions))?;
-                limit.iter().try_for_each(|_| f.write_str(", its limit,"))?;
+                match limit.map(u64::from) {
+                    Some(limit) if *executions > limit => {
+                        write!(f, ", at most {} in each branch,", times(limit))?;
+                    }
+                    limit => limit.iter().try_for_each(|_| f.write_str(", its limit,"))?,
+                }
                 fmt_only(f, only)
             }
             Self::OpenedNone { step, executions } => {
@@ -340,6 +352,14 @@ fn enumerated(items: &[String], joint: &str) -> String {
         [] => String::new(),
         [only] => only.clone(),
         [first @ .., last] => format!("{} {joint} {last}", first.join(", ")),
+    }
+}
+
+/// A limit holds for each scope (S46).
+fn in_each_branch(reason: &Reason, scope: ScopeId) -> &'static str {
+    match reason {
+        Reason::LimitReached { .. } if scope != ScopeId::ROOT => " in each branch",
+        _ => "",
     }
 }
 

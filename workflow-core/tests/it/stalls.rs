@@ -1012,6 +1012,7 @@ async fn the_report_is_data_for_machines() {
             {
               "step": "think",
               "executions": 2,
+              "scope": 0,
               "trigger": {
                 "seq": 5,
                 "event": "Part",

@@ -273,22 +273,28 @@ impl NothingToGather {
 // S30, S49
 #[tokio::test(start_paused = true)]
 async fn failures_that_left_a_gather_nothing_are_named_with_their_branches() {
-    check(&stall(NothingToGather).await, expect![[r#"
+    check(
+        &stall(NothingToGather).await,
+        expect![[r#"
         the run of `NothingToGather` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` did not run
         - `e` did not run
             it needs `Facts`
                 `d` ran once and emitted nothing
-        - `b` failed 3 times in the branches of #2 `Part`, #3 `Part` and #4 `Part`, the last time: 2 has no price"#]]);
-    check(&stall_from(NothingToGather, Begin(9)).await, expect![[r#"
+        - `b` failed 3 times in the branches of #2 `Part`, #3 `Part` and #4 `Part`, the last time: 2 has no price"#]],
+    );
+    check(
+        &stall_from(NothingToGather, Begin(9)).await,
+        expect![[r#"
         the run of `NothingToGather` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` did not run
         - `e` did not run
             it needs `Facts`
                 `d` ran once and emitted nothing
-        - `b` failed 9 times in the branches of #2 `Part`, #3 `Part`, #4 `Part`, #5 `Part`, #6 `Part` and 4 more, the last time: 8 has no price"#]]);
+        - `b` failed 9 times in the branches of #2 `Part`, #3 `Part`, #4 `Part`, #5 `Part`, #6 `Part` and 4 more, the last time: 8 has no price"#]],
+    );
 }
 
 struct FailedBeside;
@@ -309,9 +315,58 @@ impl FailedBeside {
 // S29, S30
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_nobody_waits_for_is_named_as_well() {
-    check(&stall(FailedBeside).await, expect![[r#"
+    check(
+        &stall(FailedBeside).await,
+        expect![[r#"
         the run of `FailedBeside` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `end` ran once and emitted nothing
-        - `note` failed: 3 has no price"#]]);
+        - `note` failed: 3 has no price"#]],
+    );
+}
+
+struct OncePerBranch;
+
+#[workflow]
+impl OncePerBranch {
+    #[step]
+    async fn a(&self, begin: &Begin) -> FanOut<Part> {
+        (0..begin.0).map(Part).collect()
+    }
+
+    #[step]
+    async fn b(&self, part: &Part) -> Vec<Item> {
+        vec![Item(part.0), Item(part.0 + 1)]
+    }
+
+    #[step(max_executions = 1)]
+    async fn c(&self, item: &Item) -> Option<Score> {
+        (item.0 > 9).then_some(Score(0))
+    }
+
+    #[step]
+    async fn d(&self, score: &Score) -> Facts {
+        Facts(score.0)
+    }
+
+    #[step]
+    async fn e(&self, facts: Gather<Facts>) -> Option<Done> {
+        facts.ok().next().map(|facts| Done(facts.0))
+    }
+}
+
+// S19, S30, S46
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_met_in_each_branch() {
+    check(
+        &stall(OncePerBranch).await,
+        expect![[r#"
+        the run of `OncePerBranch` stalled: nothing runs and nothing can arrive
+        - no `Done` ended the run
+            `e` ran once and emitted nothing
+        - `d` did not run
+            it needs `Score`
+                `c` ran 3 times, at most once in each branch, and emitted nothing
+        - `c` ran 3 times, but not for #10 `Item` of `b`: it may run only once in each branch"#]],
+    );
 }
