@@ -292,6 +292,10 @@ pub enum WhyNotProduced {
         failures: u64,
         /// What it failed with, the last time.
         error: Arc<str>,
+        /// How many it emitted all the same.
+        events: u64,
+        /// What it emitted.
+        only: Vec<Arc<str>>,
     },
     /// It comes from outside.
     NotSent {

@@ -239,6 +239,8 @@ impl Source<'_> {
                 executions,
                 failures: facts.failures,
                 error: Arc::clone(error),
+                events: seen,
+                only: self.emitted_by(index),
             },
             None if seen > 0 => WhyNotProduced::EmittedSome { step, executions, events: seen },
             None => self.emitted_none(index, row, events),

@@ -25,7 +25,7 @@ impl fmt::Display for StallReport {
         fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         let mut untold = self.failed.iter().filter(|step| !self.blames(step));
-        untold.try_for_each(|step| write!(f, "\n- {step}"))?;
+        untold.try_for_each(|step| fmt_row(f, "- ", step))?;
         self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
     }
@@ -41,8 +41,19 @@ fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[Unmet]) -> 
     Ok(())
 }
 
+/// A row of its own. What errors have to say may have several lines: these are indented, so that none of them
+/// can be taken for a row.
+fn fmt_row(f: &mut fmt::Formatter<'_>, prefix: &str, row: &impl fmt::Display) -> fmt::Result {
+    let row = row.to_string();
+    let mut lines = row.split(['\n', '\r']).filter(|line| !line.trim().is_empty());
+    write!(f, "\n{prefix}{}", lines.next().unwrap_or_default())?;
+    let indent = prefix.len() + 4;
+    lines.try_for_each(|line| write!(f, "\n{:indent$}{line}", ""))
+}
+
 fn fmt_producers(f: &mut fmt::Formatter<'_>, indent: usize, producers: &[WhyNotProduced]) -> fmt::Result {
-    producers.iter().try_for_each(|producer| write!(f, "\n{:indent$}{producer}", ""))
+    let prefix = " ".repeat(indent);
+    producers.iter().try_for_each(|producer| fmt_row(f, &prefix, producer))
 }
 
 fn fmt_missing(f: &mut fmt::Formatter<'_>, missing: &[Unmet]) -> fmt::Result {
@@ -161,10 +172,10 @@ impl fmt::Display for StepExplanation {
 fn fmt_rows<T: fmt::Display>(f: &mut fmt::Formatter<'_>, rows: &[T]) -> fmt::Result {
     let folded = rows.len().saturating_sub(FIRST_ROWS + LAST_ROWS);
     let first = if folded > 1 { FIRST_ROWS } else { rows.len() };
-    rows[..first].iter().try_for_each(|row| write!(f, "\n    {row}"))?;
+    rows[..first].iter().try_for_each(|row| fmt_row(f, "    ", row))?;
     if folded > 1 {
         write!(f, "\n    … {folded} more …")?;
-        rows[rows.len() - LAST_ROWS..].iter().try_for_each(|row| write!(f, "\n    {row}"))?;
+        rows[rows.len() - LAST_ROWS..].iter().try_for_each(|row| fmt_row(f, "    ", row))?;
     }
     Ok(())
 }
@@ -307,10 +318,15 @@ impl fmt::Display for WhyNotProduced {
             }
             Self::NotEvaluated { event } => write!(f, "{event} came, and was not evaluated"),
             Self::Failed { step, executions: 1, error, .. } => write!(f, "`{step}` failed: {error}"),
-            Self::Failed { step, executions, failures, error } => {
+            Self::Failed { step, executions, failures, error, events, only } => {
                 write!(f, "`{step}` ")?;
                 if failures < executions {
-                    write!(f, "ran {} and ", times(*executions))?;
+                    write!(f, "ran {}", times(*executions))?;
+                    match events {
+                        0 => fmt_only(f, only)?,
+                        some => write!(f, " and emitted {some}")?,
+                    }
+                    f.write_str("; it ")?;
                 }
                 write!(f, "failed {}", times(*failures))?;
                 f.write_str(if *failures == 1 { "" } else { ", the last time" })?;

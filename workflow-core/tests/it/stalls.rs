@@ -11,6 +11,7 @@ use crate::fixtures::{Begin, Done, Item, Part, started};
 
 mod arrivals;
 mod branches;
+mod errors;
 
 /// Why a run that starts with this event stalls.
 async fn stall_from<W: Workflow, S: StartEvent>(workflow: W, start: S) -> StallReport {
@@ -311,7 +312,7 @@ async fn one_failure_among_several_that_are_all_needed() {
             `finish` did not run
         - `finish` did not run
             it needs 3 of `Part` and has 2
-                `price` ran 3 times and failed once: 2 has no price"#]],
+                `price` ran 3 times and emitted 2; it failed once: 2 has no price"#]],
     );
 }
 
