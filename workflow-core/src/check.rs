@@ -46,16 +46,14 @@ pub(crate) struct Findings {
     whole: bool,
     /// Whether runs cannot complete.
     end: bool,
-    /// Whether runs can end with more than one event.
-    many_stops: bool,
 }
 
 impl Findings {
     /// Explores the graph of these steps. O(steps and what they take and emit), if nothing is wrong.
-    pub(crate) const fn of(steps: &'static [StepSpec]) -> Self {
-        let mut findings = Self { steps: [0; 8], whole: false, end: false, many_stops: false };
+    pub(crate) const fn of(steps: &'static [StepSpec], output: &'static [EventType]) -> Self {
+        let mut findings = Self { steps: [0; 8], whole: false, end: false };
         let mut space = Space::EMPTY;
-        let mut graph = explored(&mut space, steps);
+        let mut graph = explored(&mut space, steps, output);
         if graph.overflowed() {
             return findings;
         }
@@ -67,9 +65,8 @@ impl Findings {
             }
             step += 1;
         }
-        findings.many_stops = graph.has_many_stops();
         findings.whole = !any && graph.mistake_of_whole().is_some();
-        findings.end = !any && graph.mistake_of_end().is_some();
+        findings.end = graph.mistake_of_output_type().is_some() || !any && graph.mistake_of_end().is_some();
         findings
     }
 
@@ -78,9 +75,13 @@ impl Findings {
     }
 }
 
-const fn explored<'s>(space: &'s mut Space<'static>, steps: &'static [StepSpec]) -> Graph<'s, 'static> {
+const fn explored<'s>(
+    space: &'s mut Space<'static>,
+    steps: &'static [StepSpec],
+    output: &'static [EventType],
+) -> Graph<'s, 'static> {
     let mut graph = space.graph();
-    number::fill(&mut graph, steps);
+    number::fill(&mut graph, steps, output);
     graph.explore();
     graph
 }
@@ -98,14 +99,17 @@ enum Place {
 
 const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
-    let mut graph = explored(&mut space, table.steps);
+    let mut graph = explored(&mut space, table.steps, table.output);
     match place {
         Place::Input(step, input) => graph.mistake_of_input(step, input),
         Place::Step(step) => graph.mistake_of_step(step),
         Place::Precondition(step, input) => graph.mistake_of_precondition(step, input),
         Place::Output(step) => graph.mistake_of_output(step),
         Place::Whole => graph.mistake_of_whole(),
-        Place::End => graph.mistake_of_end(),
+        Place::End => match graph.mistake_of_output_type() {
+            Some(mistake) => Some(mistake),
+            None => graph.mistake_of_end(),
+        },
     }
 }
 
@@ -157,7 +161,8 @@ pub const fn preconditions(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses a fan-out whose branches lead nowhere.
+/// Refuses a stop event that the workflow's output cannot be made of, and a fan-out whose branches lead
+/// nowhere.
 #[track_caller]
 pub const fn output(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
@@ -173,26 +178,13 @@ pub const fn workflow(table: &TableSpec) {
     }
 }
 
-/// Refuses a workflow that says what its runs end with while nothing ends them. Where it does not say so, the
-/// stop event is looked for among the types that its steps return, and the compiler says that there is none.
+/// Refuses a workflow that says what its runs end with while nothing ends them, or that does not end them.
+/// Where it does not say so, the stop event is looked for among the types that its steps return, and the
+/// compiler says that there is none.
 #[track_caller]
 pub const fn end(table: &TableSpec) {
     if table.findings.end {
         report(mistake(table, Place::End).as_ref());
-    }
-}
-
-/// The same in a workflow that does not say what its runs end with; refuses a second stop event besides.
-#[track_caller]
-pub const fn only_output(table: &TableSpec, step: usize) {
-    output(table, step);
-    if !table.findings.many_stops {
-        return;
-    }
-    let mut space = Space::EMPTY;
-    let graph = explored(&mut space, table.steps);
-    if let Some(text) = graph.second_stop_of(step) {
-        say(&text);
     }
 }
 
@@ -203,7 +195,7 @@ pub const fn all(table: &TableSpec) {
     while at < table.steps.len() {
         if table.findings.has(at) {
             let mut space = Space::EMPTY;
-            report(explored(&mut space, table.steps).first_mistake_of(at).as_ref());
+            report(explored(&mut space, table.steps, table.output).first_mistake_of(at).as_ref());
         }
         at += 1;
     }
@@ -218,7 +210,7 @@ pub(crate) const fn taken_from_outside<W: Workflow, E: Event>() {
         return;
     }
     let mut space = Space::EMPTY;
-    let taken = explored(&mut space, W::TABLE.steps).taken_like(E::ROLES);
+    let taken = explored(&mut space, W::TABLE.steps, W::TABLE.output).taken_like(E::ROLES);
     say(&say::not_taken(W::TABLE.name, E::NAME, &taken));
 }
 

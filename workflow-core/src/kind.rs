@@ -25,6 +25,11 @@ impl<T: SetMember> Kind<T> {
     pub const IS_MEMBER: bool = true;
 }
 
+impl<T: FromEvent> Kind<T> {
+    /// The event types that it can be made of.
+    pub const MEMBERS: &'static [EventType] = T::MEMBERS;
+}
+
 /// The answers for a type that cannot stand where it is used.
 #[doc(hidden)]
 pub trait Unusable: Sized {
@@ -35,6 +40,8 @@ pub trait Unusable: Sized {
     const IS_OUTPUT: bool = false;
     /// It cannot be a member of an event set.
     const IS_MEMBER: bool = false;
+    /// Nothing is known of what it is made of.
+    const MEMBERS: &'static [EventType] = &[];
 
     /// It cannot be bound.
     ///

@@ -23,6 +23,7 @@ impl Span {
 
 /// An event type.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the event")]
 pub(crate) struct Event<'n> {
     pub(crate) name: &'n str,
     pub(crate) roles: Roles,
@@ -31,6 +32,8 @@ pub(crate) struct Event<'n> {
     pub(crate) given: bool,
     /// Whether it ends the run.
     pub(crate) stops: bool,
+    /// Whether the workflow's output can be made of it.
+    pub(crate) expected: bool,
     /// The reply to it, and what it is the reply to.
     pub(crate) reply: Option<usize>,
     pub(crate) request: Option<usize>,
@@ -53,6 +56,7 @@ impl<'n> Event<'n> {
             roles,
             given: roles.is_start() || roles.is_external() || name.is_empty(),
             stops: roles.is_stop(),
+            expected: false,
             reply: None,
             request: None,
             gathers: None,
@@ -207,6 +211,8 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) own: Rows<'s, bool>,
     /// The same for what it can see: its own events, and those of the scopes around it.
     pub(crate) seen: Rows<'s, bool>,
+    /// Whether it is known what the workflow's output can be made of.
+    pub(crate) expects: bool,
 }
 
 impl<'n> Graph<'_, 'n> {
@@ -272,6 +278,12 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn pair(&mut self, request: usize, reply: usize) {
         self.events.row(request).reply = Some(reply);
         self.events.row(reply).request = Some(request);
+    }
+
+    /// Notes that the workflow's output can be made of the event.
+    pub(crate) const fn expect(&mut self, event: usize) {
+        self.events.row(event).expected = true;
+        self.expects = true;
     }
 
     /// Lets a parameter of a step be found by an event that it takes.

@@ -61,18 +61,37 @@ impl<'n> Space<'n> {
             pending: Rows::in_memory(&mut self.pending),
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
+            expects: false,
         }
     }
 }
 
-/// Adds the rows of the table to the graph.
-pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec]) {
+/// Adds the rows of the table to the graph, and the members of its output.
+pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], output: &'n [EventType]) {
     let mut numbers = Numbers { slots: [0; SLOTS], hashes: [0; EVENTS] };
     let mut step = 0;
     while step < steps.len() && !graph.overflowed() {
         numbers.step(graph, &steps[step]);
         step += 1;
     }
+    let mut member = 0;
+    while member < output.len() && !graph.overflowed() && !has_nameless(output) {
+        let event = numbers.event(graph, &output[member]);
+        graph.expect(event);
+        member += 1;
+    }
+}
+
+/// Whether the compiler has reported one of the types already.
+const fn has_nameless(events: &[EventType]) -> bool {
+    let mut at = 0;
+    while at < events.len() {
+        if events[at].name.is_empty() {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Finds the number of an event type by the hash of its name.

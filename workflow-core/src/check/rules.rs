@@ -37,7 +37,7 @@ impl<'n> Graph<'_, 'n> {
         let (mut input, mut takes) = (inputs.start, false);
         while input < inputs.end {
             let row = self.inputs.get(input);
-            if row.fault.is_some() {
+            if row.fault.is_some() || self.unexpected_of_emitter(step, input).is_some() {
                 return true;
             }
             takes = takes || row.kind.takes_events();
@@ -45,7 +45,9 @@ impl<'n> Graph<'_, 'n> {
         }
         let mut output = outputs.start;
         while output < outputs.end {
-            if self.outputs.get(output).fan_out.is_some() && self.mistake_of_output(step).is_some() {
+            let row = self.outputs.get(output);
+            let is_suspect = row.fan_out.is_some() || self.is_unexpected(row.event);
+            if is_suspect && self.mistake_of_output(step).is_some() {
                 return true;
             }
             output += 1;
@@ -58,7 +60,7 @@ impl<'n> Graph<'_, 'n> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
         match self.inputs.get(input).fault {
-            None => None,
+            None => self.unexpected_of_emitter(step, input),
             Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
             Some(Fault::Stop(event)) => Some(Mistake::StopTaken { step: step_name, event: self.name(event) }),
             Some(Fault::Own(event)) => {
@@ -182,7 +184,7 @@ impl<'n> Graph<'_, 'n> {
             }
             output += 1;
         }
-        None
+        self.unexpected_return(step)
     }
 
     const fn has_stray_gather(&self) -> bool {

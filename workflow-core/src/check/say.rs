@@ -124,15 +124,22 @@ pub(crate) const fn fan_out_never_ends(step: &str, item: &str) -> Text {
         .and(">`, or a `Gather` of what the branches emit")
 }
 
-/// A second stop event.
-pub(crate) const fn second_stop(step: &str, event: &str, first: &str, by: &str) -> Text {
-    let text = Text::of("step ").name(step).and(" ends the run with ");
-    let text = if same(step, by) {
-        text.name(first).and(" or ").name(event)
-    } else {
-        text.name(event).and(", and step ").name(by).and(" with ").name(first)
-    };
+/// A step ends the run with what the workflow's output has no place for.
+pub(crate) const fn unexpected_stop(step: &str, event: &str, expected: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" ends the run with ").name(event);
+    let text = listed(&text.and(", but the output of the workflow is "), expected, " or ");
+    if expected.count() > 1 {
+        return text.and(": give the enum that `#[workflow(output = …)]` names a variant for it");
+    }
     text.and(": derive `EventSet` on an enum of both and name it, as in `#[workflow(output = TheEnum)]`")
+}
+
+/// A workflow says that its runs end with what does not end them.
+pub(crate) const fn output_ends_nothing(events: &Names<'_>) -> Text {
+    let text = listed(&Text::EMPTY, events, " or ");
+    text.and(" does not end a run")
+        .and(", so it cannot be the output of a workflow: write `#[event(stop)]` on it, or name the event ")
+        .and("that ends the run")
 }
 
 /// Nothing opens a run.

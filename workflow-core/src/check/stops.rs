@@ -1,65 +1,85 @@
 //! What runs can end with, and what can be sent to them.
 
 use super::graph::Graph;
+use super::mistake::Mistake;
 use super::names::Names;
-use super::say;
-use super::text::Text;
 use crate::event::Roles;
+use crate::input::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// Whether steps return more than one stop event.
-    pub(super) const fn has_many_stops(&self) -> bool {
-        let Some((first, from)) = self.first_stop() else { return false };
-        let mut step = from;
-        while step < self.steps.len() {
-            if self.other_stop_of(step, first).is_some() {
+    /// Whether nothing that the workflow's output can be made of ends a run.
+    pub(crate) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
+        if !self.expects || self.expects_stop() {
+            return None;
+        }
+        Some(Mistake::OutputEndsNothing { events: self.expected() })
+    }
+
+    const fn expects_stop(&self) -> bool {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            if row.expected && row.stops {
                 return true;
             }
-            step += 1;
+            event += 1;
         }
         false
     }
 
-    /// What to say of a step that returns another stop event than the first one.
-    pub(super) const fn second_stop_of(&self, step: usize) -> Option<Text> {
-        let Some((first, by)) = self.first_stop() else { return None };
-        let Some(second) = self.other_stop_of(step, first) else { return None };
-        let (second, first) = (self.events.get(second).name, self.events.get(first).name);
-        Some(say::second_stop(self.steps.get(step).name, second, first, self.steps.get(by).name))
+    const fn expected(&self) -> Names<'n> {
+        let (mut names, mut event) = (Names::NONE, 0);
+        while event < self.events.len() {
+            if self.events.get(event).expected {
+                names.push(self.name(event));
+            }
+            event += 1;
+        }
+        names
     }
 
-    const fn other_stop_of(&self, step: usize, first: usize) -> Option<usize> {
+    /// What to say of a step that ends the run with an event that the workflow's output cannot be made of.
+    /// Where it can be made of no stop event at all, that is said instead.
+    pub(super) const fn unexpected(&self, step: usize, event: usize) -> Option<Mistake<'n>> {
+        if !self.is_unexpected(event) || !self.expects_stop() {
+            return None;
+        }
+        let (step, event) = (self.steps.get(step).name, self.name(event));
+        Some(Mistake::UnexpectedStop { step, event, expected: self.expected() })
+    }
+
+    /// Whether the event ends the run and is not among those that the workflow's output can be made of.
+    pub(super) const fn is_unexpected(&self, event: usize) -> bool {
+        let row = self.events.get(event);
+        self.expects && row.stops && !row.expected
+    }
+
+    /// A stop event that the step returns and that the workflow's output cannot be made of.
+    pub(super) const fn unexpected_return(&self, step: usize) -> Option<Mistake<'n>> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {
-            let event = self.outputs.get(output).event;
-            if event != first && self.is_returned_stop(output) {
-                return Some(event);
+            let row = self.outputs.get(output);
+            if row.returned && self.is_unexpected(row.event) {
+                return self.unexpected(step, row.event);
             }
             output += 1;
         }
         None
     }
 
-    const fn first_stop(&self) -> Option<(usize, usize)> {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let outputs = self.steps.get(step).outputs;
-            let mut output = outputs.start;
-            while output < outputs.end {
-                if self.is_returned_stop(output) {
-                    return Some((self.outputs.get(output).event, step));
-                }
-                output += 1;
+    /// The same of an emitter.
+    pub(super) const fn unexpected_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+        let row = self.inputs.get(input);
+        let mut member = row.members.start;
+        while member < row.members.end && matches!(row.kind, InputKind::Emitter) {
+            let event = self.members.get(member).event;
+            if self.is_unexpected(event) {
+                return self.unexpected(step, event);
             }
-            step += 1;
+            member += 1;
         }
         None
-    }
-
-    const fn is_returned_stop(&self, output: usize) -> bool {
-        let row = self.outputs.get(output);
-        row.returned && self.events.get(row.event).stops
     }
 
     /// The events that steps take and that come from outside in the way of these roles.

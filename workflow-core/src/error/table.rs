@@ -258,6 +258,22 @@ pub enum TableProblem {
         /// The item.
         item: String,
     },
+    /// A step ends the run with an event that the workflow's output has no place for.
+    #[error("{}", say::unexpected_stop(.step, .event, &names(.expected)))]
+    UnexpectedStop {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+        /// The events that the output can be made of.
+        expected: Vec<String>,
+    },
+    /// The workflow's output is made of events none of which ends a run.
+    #[error("{}", say::output_ends_nothing(&names(.events)))]
+    OutputEndsNothing {
+        /// The events.
+        events: Vec<String>,
+    },
     /// No step takes a start event (S9).
     #[error("{}", say::no_start())]
     NoStart,
@@ -310,6 +326,10 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::FanOutNeverEnds { step, item } => {
                 Self::FanOutNeverEnds { step: own(step), item: own(item) }
             }
+            Mistake::UnexpectedStop { step, event, expected } => {
+                Self::UnexpectedStop { step: own(step), event: own(event), expected: expected.to_vec() }
+            }
+            Mistake::OutputEndsNothing { events } => Self::OutputEndsNothing { events: events.to_vec() },
             Mistake::NoStart => Self::NoStart,
             Mistake::NoStop => Self::NoStop,
             Mistake::EndlessLoop { steps } => Self::EndlessLoop { steps: steps.to_vec() },

@@ -88,12 +88,18 @@ pub trait EventSet: Pattern + FromEvent {}
     note = "the log keeps every event: derive `Clone`, or take `&{Self}` or `Arc<{Self}>`, which cost no copy"
 )]
 pub trait FromEvent: Sized {
+    /// The event types that it can be made of; empty if that is not known.
+    #[doc(hidden)]
+    const MEMBERS: &'static [EventType] = &[];
+
     /// The value, cloned or shared; `None` if the event is of another type.
     fn from_event(event: &AnyEvent) -> Option<Self>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: ControlEvent + Clone> FromEvent for E {
+    const MEMBERS: &'static [EventType] = &[E::TYPE];
+
     fn from_event(event: &AnyEvent) -> Option<Self> {
         event.downcast_ref::<E>().cloned()
     }

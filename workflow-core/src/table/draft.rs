@@ -21,6 +21,8 @@ pub(super) struct TableDraft {
     pub(super) steps: Vec<StepDraft>,
     /// What was found to be wrong so far.
     pub(super) problems: Vec<TableProblem>,
+    /// What the workflow's output can be made of; empty if that is not known.
+    pub(super) output: &'static [EventType],
 }
 
 #[derive(Debug)]
@@ -43,6 +45,13 @@ impl EventDraft {
     /// The name of its Rust type; empty in a table built at run time.
     pub(super) fn type_name(&self) -> &'static str {
         self.rust.map_or("", |(_, name)| name)
+    }
+}
+
+impl EventDraft {
+    /// Whether it is this type.
+    pub(super) fn is(&self, event: &EventType) -> bool {
+        self.rust.is_some_and(|(id, _)| id == event.type_id)
     }
 }
 
@@ -88,6 +97,8 @@ pub(super) struct OutputDraft {
     pub(super) least: u32,
     pub(super) many: bool,
     pub(super) fan_out: bool,
+    /// Whether the step returns it; an emitter is the other way.
+    pub(super) returned: bool,
 }
 
 #[derive(Debug)]
@@ -98,8 +109,12 @@ pub(super) struct PreconditionDraft {
 
 impl TableDraft {
     pub(super) fn from_spec(spec: &TableSpec) -> Self {
-        let mut draft =
-            Self { name: spec.name.into(), description: spec.description.into(), ..Self::default() };
+        let mut draft = Self {
+            name: spec.name.into(),
+            description: spec.description.into(),
+            output: spec.output,
+            ..Self::default()
+        };
         for step in spec.steps {
             let step = draft.step(step);
             draft.steps.push(step);
@@ -117,6 +132,7 @@ impl TableDraft {
                 least: 0,
                 many: true,
                 fan_out: false,
+                returned: false,
             }));
         }
         StepDraft {
@@ -154,7 +170,7 @@ impl TableDraft {
 
     /// The place of an event type, which is added if it is new.
     fn event(&mut self, event: &EventType) -> usize {
-        let known = self.events.iter().position(|row| row.rust.is_some_and(|(id, _)| id == event.type_id));
+        let known = self.events.iter().position(|row| row.is(event));
         known.unwrap_or_else(|| {
             let rust = Some((event.type_id, event.type_name()));
             self.events.push(EventDraft { rust, ..EventDraft::new(event.name.into(), event.roles) });
@@ -165,7 +181,7 @@ impl TableDraft {
     fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
         let mut push = |draft: &mut Self, event: &EventType, least, fan_out| {
             let event = draft.event(event);
-            into.push(OutputDraft { event, least, many, fan_out });
+            into.push(OutputDraft { event, least, many, fan_out, returned: true });
         };
         match spec {
             OutputSpec::Nothing => {}

@@ -27,6 +27,9 @@ impl TableDraft {
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
         let mut problems: Vec<TableProblem> =
             (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, rigour)).collect();
+        if rigour == Rigour::Everything {
+            problems.extend(graph.mistake_of_output_type().map(TableProblem::from));
+        }
         if problems.is_empty() && rigour == Rigour::Everything && !self.has_unclear() {
             let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
             problems.extend(whole.into_iter().flatten().map(TableProblem::from));
@@ -61,6 +64,17 @@ impl TableDraft {
             }
         }
         self.steps.iter().for_each(|step| fill_step(graph, step, &self.events));
+        self.expect_output(graph);
+    }
+
+    /// What no step takes or emits has no place in the table, but its name may have to be said.
+    fn expect_output<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
+        for member in self.output.iter().filter(|_| self.output.iter().all(|event| !event.name.is_empty())) {
+            let known = self.events.iter().position(|row| row.is(member));
+            let event =
+                known.unwrap_or_else(|| graph.events.push(GraphEvent::new(member.name, member.roles)));
+            graph.expect(event);
+        }
     }
 
     pub(super) fn all_inputs(&self) -> impl Iterator<Item = &InputDraft> {
@@ -105,7 +119,7 @@ fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[Even
             event: output.event,
             always: output.least > 0 && !output.fan_out,
             fan_out: output.fan_out.then_some(0),
-            returned: true,
+            returned: output.returned,
         });
     }
 }
@@ -133,7 +147,7 @@ impl<'n> Space<'n> {
         let fan_outs = draft.all_outputs().filter(|output| output.fan_out).count();
         let gathers = draft.all_inputs().filter(|input| input.kind == InputKind::Gather).count();
         let members: usize = draft.all_inputs().map(|input| input.events.len()).sum();
-        let events = draft.events.len() + fan_outs;
+        let events = draft.events.len() + draft.output.len() + fan_outs;
         Self {
             events: vec![GraphEvent::new("", Roles::NONE); events],
             steps: vec![GraphStep::new(""); draft.steps.len()],
@@ -159,6 +173,7 @@ impl<'n> Space<'n> {
             pending: Rows::in_memory(&mut self.pending),
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
+            expects: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The static table as the macros write it: constant data, with references into the program's image.
 
 use crate::check::Findings;
+use crate::event::EventType;
 use crate::input::InputSpec;
 use crate::output::OutputSpec;
 
@@ -9,15 +10,23 @@ use crate::output::OutputSpec;
 pub struct TableSpec {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
+    /// The event types that the workflow's output can be made of; empty if that is not known.
+    pub(crate) output: &'static [EventType],
     pub(crate) steps: &'static [StepSpec],
     /// What the compiler has to say of the steps, found once for all places that it can stand at.
     pub(crate) findings: Findings,
 }
 
 impl TableSpec {
-    /// A table of these rows. O(rows): their graph is explored.
-    pub const fn new(name: &'static str, description: &'static str, steps: &'static [StepSpec]) -> Self {
-        Self { name, description, steps, findings: Findings::of(steps) }
+    /// A table of these rows, for a workflow whose output is made of one of these events. O(rows): their
+    /// graph is explored.
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        output: &'static [EventType],
+        steps: &'static [StepSpec],
+    ) -> Self {
+        Self { name, description, output, steps, findings: Findings::of(steps, output) }
     }
 
     /// The name of the workflow.

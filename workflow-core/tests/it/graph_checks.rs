@@ -9,6 +9,8 @@ use workflow_core::{
     TableBuilder, TableProblem,
 };
 
+mod typed;
+
 const CONTROL: Roles = Roles::NONE;
 
 /// A question that opens runs, an answer that ends them, and these events.

@@ -59,6 +59,8 @@ fn from_event(definition: &Definition) -> TokenStream {
         }
     });
     quote! {
+        const MEMBERS: &'static [#krate::EventType] = <Self as #krate::Pattern>::EVENTS;
+
         fn from_event(#event: &#krate::AnyEvent) -> #krate::Option<Self> {
             #(#attempts)*
             #krate::None

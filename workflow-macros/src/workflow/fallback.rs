@@ -20,7 +20,7 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
     let (call, check) = (function("call", "StepFuture"), function("check", "Check"));
     let body = quote! {
         #output
-        const TABLE: &'static #krate::TableSpec = &#krate::TableSpec::new(#name, "", &[]);
+        const TABLE: &'static #krate::TableSpec = &#krate::TableSpec::new(#name, "", &[], &[]);
         #call
         #check
     };

@@ -28,9 +28,7 @@ fn step_checks(definition: &Definition, row: usize, step: &Step) -> TokenStream 
     let function = &step.method.function;
     let inputs = each(definition, "input", row, &function.parameters);
     let name = check(definition, Place::of(function.ident()), "step", &[row]);
-    // Every constant costs the compiler: what stands at one place is one check.
-    let rule = if definition.arguments.output.is_some() { "output" } else { "only_output" };
-    let output = check(definition, function.output_place(), rule, &[row]);
+    let output = check(definition, function.output_place(), "output", &[row]);
     let precondition = definition.asked(step).map(|asked| match asked {
         Asked::Method(method) => each(definition, "precondition", row, &method.function.parameters),
         Asked::Free(path) => check(definition, Place::of(path), "preconditions", &[row]),

@@ -1,7 +1,7 @@
 //! The static table: a row per step, in declaration order.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
 
 use super::definition::{Asked, Definition, Step};
@@ -12,8 +12,18 @@ use crate::place::Place;
 pub(crate) fn table(definition: &Definition) -> TokenStream {
     let (krate, name) = (definition.krate(), definition.name());
     let description = docs::text(&definition.item().attrs);
+    let output = members(definition);
     let rows = definition.steps.iter().map(|step| row(definition, step));
-    quote!(&#krate::TableSpec::new(#name, #description, &[#(#rows),*]))
+    quote!(&#krate::TableSpec::new(#name, #description, #output, &[#(#rows),*]))
+}
+
+/// The events that the output can be made of, if the library can tell. Where there is no output, it is missed
+/// at the same place, and so once.
+fn members(definition: &Definition) -> TokenStream {
+    let (krate, named) = (definition.krate(), definition.arguments.output.as_ref());
+    quote_spanned! {Place::of(named.unwrap_or(definition.self_ty())).hidden()=>
+        { use #krate::Unusable as _; #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS }
+    }
 }
 
 fn row(definition: &Definition, step: &Step) -> TokenStream {

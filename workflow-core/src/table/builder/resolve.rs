@@ -81,7 +81,8 @@ impl Resolver<'_> {
         if event >= self.known.len() {
             self.note_meant(&output.event);
         }
-        OutputDraft { event, least: output.least, many: output.many, fan_out: output.fan_out }
+        let OutputDef { least, many, fan_out, .. } = *output;
+        OutputDraft { event, least, many, fan_out, returned: true }
     }
 
     /// What was mistyped in an output may be any event of nearly the same name: none of them is then reported
