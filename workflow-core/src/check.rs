@@ -15,6 +15,7 @@ mod loops;
 mod mistake;
 mod names;
 mod number;
+mod parted;
 mod preconditions;
 mod reach;
 mod rows;
@@ -101,10 +102,10 @@ const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let mut graph = explored(&mut space, table.steps, table.output);
     match place {
-        Place::Input(step, input) => graph.mistake_of_input(step, input),
+        Place::Input(step, input) => graph.unless_it_follows(graph.mistake_of_input(step, input)),
         Place::Step(step) => graph.mistake_of_step(step),
         Place::Precondition(step, input) => graph.mistake_of_precondition(step, input),
-        Place::Output(step) => graph.mistake_of_output(step),
+        Place::Output(step) => graph.unless_it_follows(graph.mistake_of_output(step)),
         Place::Whole => graph.mistake_of_whole(),
         Place::End => match graph.mistake_of_output_type() {
             Some(mistake) => Some(mistake),

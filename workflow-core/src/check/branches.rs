@@ -72,7 +72,7 @@ impl Graph<'_, '_> {
         let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
         let gathered = self.events.push(event);
         self.outputs.row(output).fan_out = Some(index);
-        self.fan_outs.push(FanOut { item, gathered, stops: false });
+        self.fan_outs.push(FanOut { item, gathered, ..FanOut::NONE });
     }
 
     /// The root begins with what is sent from outside, a branch with its item.
@@ -111,7 +111,7 @@ impl Graph<'_, '_> {
 
     /// Whether the step can run in the scope: by an event of the scope's own, and with all it requires in sight.
     /// A gather is taken to be supplied: a step that gathers what it emits itself has to begin somewhere.
-    const fn runs_in(&self, step: usize, scope: usize) -> bool {
+    pub(super) const fn runs_in(&self, step: usize, scope: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let (mut input, mut triggered) = (inputs.start, false);
         while input < inputs.end {
@@ -129,7 +129,7 @@ impl Graph<'_, '_> {
     }
 
     /// Whether an event that the parameter takes is among those of the scope.
-    const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
+    pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
         let (row, base) = (self.inputs.get(input), scope * self.events.len());
         if matches!(row.kind, InputKind::Gather) {
             let mut fan_out = 0;
@@ -161,13 +161,20 @@ impl Graph<'_, '_> {
             grew |= match row.fan_out {
                 Some(fan_out) => {
                     let gathered = self.fan_outs.get(fan_out).gathered;
-                    self.enter(scope, gathered) | self.show(scope, fan_out + 1)
+                    self.open(fan_out, scope) | self.enter(scope, gathered) | self.show(scope, fan_out + 1)
                 }
                 None => self.enter(scope, row.event),
             };
             output += 1;
         }
         grew
+    }
+
+    /// Notes that the fan-out can be opened, if the scope can that it is opened in.
+    const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
+        let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
+        self.fan_outs.row(fan_out).opened |= opens;
+        opens
     }
 
     /// Adds the event, and with a request its reply, to what the scope has.

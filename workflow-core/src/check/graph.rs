@@ -45,6 +45,8 @@ pub(crate) struct Event<'n> {
     pub(crate) last_emitter: Option<usize>,
     /// Whether it can be there in a run.
     pub(crate) arrives: bool,
+    /// The start events that it can follow from, as bits, where there are several.
+    pub(crate) starts: u64,
     /// From which step a walk over the graph came by.
     pub(crate) from: Option<usize>,
 }
@@ -63,6 +65,7 @@ impl<'n> Event<'n> {
             taken: None,
             last_emitter: None,
             arrives: false,
+            starts: 0,
             from: None,
         }
     }
@@ -85,6 +88,8 @@ pub(crate) struct Step<'n> {
     pub(crate) reached: bool,
     /// Why it cannot.
     pub(crate) stuck: Option<Stuck>,
+    /// Why the events that it requires never come together.
+    pub(crate) parted: Option<Parted>,
     /// Whether a walk over the graph came by, and from which step.
     pub(crate) walked: bool,
     pub(crate) from: Option<usize>,
@@ -102,6 +107,7 @@ impl<'n> Step<'n> {
             unclear: false,
             reached: false,
             stuck: None,
+            parted: None,
             walked: false,
             from: None,
         }
@@ -115,6 +121,15 @@ pub(crate) enum Stuck {
     Behind { event: usize, emitter: usize },
     /// Nothing it takes can be there.
     Idle,
+}
+
+/// What keeps the events that a step requires from coming together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Parted {
+    /// They lie in branches that do not see each other.
+    Branches,
+    /// They follow from different start events.
+    Starts,
 }
 
 /// A precondition.
@@ -190,10 +205,12 @@ pub(crate) struct FanOut {
     pub(crate) gathered: usize,
     /// Whether something in its branches can end the run.
     pub(crate) stops: bool,
+    /// Whether a step that opens it can run.
+    pub(crate) opened: bool,
 }
 
 impl FanOut {
-    pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false };
+    pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false, opened: false };
 }
 
 /// A workflow as a graph.
@@ -213,6 +230,8 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) seen: Rows<'s, bool>,
     /// Whether it is known what the workflow's output can be made of.
     pub(crate) expects: bool,
+    /// Whether there are steps that run in no branch, because they require events of several.
+    pub(crate) has_parted: bool,
 }
 
 impl<'n> Graph<'_, 'n> {

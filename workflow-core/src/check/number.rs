@@ -62,6 +62,7 @@ impl<'n> Space<'n> {
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
+            has_parted: false,
         }
     }
 }

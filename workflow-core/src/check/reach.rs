@@ -14,9 +14,11 @@ impl Graph<'_, '_> {
         if self.overflowed() {
             return;
         }
+        self.note_parted_by_branches();
         self.judge();
         self.give_events();
         self.note_stuck();
+        self.note_parted_by_starts();
     }
 
     const fn note_emitters(&mut self) {

@@ -13,7 +13,7 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
         let mut input = 0;
         while input < self.steps.get(step).inputs.len() {
-            if let Some(mistake) = self.mistake_of_input(step, input) {
+            if let Some(mistake) = self.unless_it_follows(self.mistake_of_input(step, input)) {
                 return Some(mistake);
             }
             input += 1;
@@ -27,13 +27,13 @@ impl<'n> Graph<'_, 'n> {
         }
         match self.mistake_of_step(step) {
             Some(mistake) => Some(mistake),
-            None => self.mistake_of_output(step),
+            None => self.unless_it_follows(self.mistake_of_output(step)),
         }
     }
 
     /// Whether anything is wrong with it. To say what takes much more than to know that there is nothing.
     pub(crate) const fn is_faulty(&self, step: usize) -> bool {
-        let Step { inputs, outputs, stuck, .. } = self.steps.get(step);
+        let Step { inputs, outputs, stuck, parted, .. } = self.steps.get(step);
         let (mut input, mut takes) = (inputs.start, false);
         while input < inputs.end {
             let row = self.inputs.get(input);
@@ -52,7 +52,10 @@ impl<'n> Graph<'_, 'n> {
             }
             output += 1;
         }
-        !takes && !self.steps.get(step).unclear || stuck.is_some() || self.has_unfilled(step)
+        !takes && !self.steps.get(step).unclear
+            || stuck.is_some()
+            || parted.is_some()
+            || self.has_unfilled(step)
     }
 
     /// What is wrong with a parameter of a step.
@@ -154,7 +157,7 @@ impl<'n> Graph<'_, 'n> {
                 Some(Mistake::Unreachable { step: name, event, emitter })
             }
             Some(Stuck::Idle) => Some(Mistake::NeverTriggered { step: name }),
-            None => None,
+            None => self.parted(step),
         }
     }
 

@@ -96,6 +96,22 @@ pub(crate) const fn never_triggered(step: &str) -> Text {
         .and("return one of them from a step, or leave the step out")
 }
 
+/// A step requires events of branches that do not see each other.
+pub(crate) const fn parted_by_branches(step: &str, events: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" can never run: no branch has ");
+    listed(&text, events, " and ")
+        .and(" in sight together, because branches do not see each other; let it take a `Gather` of each, ")
+        .and("which is there once all branches are settled")
+}
+
+/// A step requires what follows from different start events.
+pub(crate) const fn parted_by_starts(step: &str, events: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" can never run: no run has ");
+    listed(&text, events, " and ")
+        .and(" together, because a run begins with one start event; let it take an `EventSet` enum of them, ")
+        .and("or write `#[event(external)]` on a start event that is sent in later")
+}
+
 /// A precondition asks for what its step does not take.
 pub(crate) const fn precondition_input(
     step: &str,

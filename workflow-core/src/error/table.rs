@@ -258,6 +258,22 @@ pub enum TableProblem {
         /// The item.
         item: String,
     },
+    /// A step can never run, because it requires events of branches that do not see each other (S45).
+    #[error("{}", say::parted_by_branches(.step, &names(.events)))]
+    PartedByBranches {
+        /// The step.
+        step: String,
+        /// The events.
+        events: Vec<String>,
+    },
+    /// A step can never run, because it requires events that follow from different start events.
+    #[error("{}", say::parted_by_starts(.step, &names(.events)))]
+    PartedByStarts {
+        /// The step.
+        step: String,
+        /// The events.
+        events: Vec<String>,
+    },
     /// A step ends the run with an event that the workflow's output has no place for.
     #[error("{}", say::unexpected_stop(.step, .event, &names(.expected)))]
     UnexpectedStop {
@@ -325,6 +341,12 @@ impl From<Mistake<'_>> for TableProblem {
             }
             Mistake::FanOutNeverEnds { step, item } => {
                 Self::FanOutNeverEnds { step: own(step), item: own(item) }
+            }
+            Mistake::PartedByBranches { step, events } => {
+                Self::PartedByBranches { step: own(step), events: events.to_vec() }
+            }
+            Mistake::PartedByStarts { step, events } => {
+                Self::PartedByStarts { step: own(step), events: events.to_vec() }
             }
             Mistake::UnexpectedStop { step, event, expected } => {
                 Self::UnexpectedStop { step: own(step), event: own(event), expected: expected.to_vec() }

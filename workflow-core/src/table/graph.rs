@@ -44,9 +44,12 @@ impl TableDraft {
         let preconditions = asked.map(|(input, _)| graph.mistake_of_precondition(step, input));
         let others = [graph.mistake_of_step(step), graph.mistake_of_output(step)];
         let mistakes = inputs.chain(preconditions).chain(others).flatten();
-        let mistakes = mistakes.filter(|mistake| rigour == Rigour::Everything || mistake.is_of_scheduler());
         let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
-        mistakes.map(TableProblem::from).collect()
+        let said = mistakes.filter_map(|mistake| match rigour {
+            Rigour::Scheduler => mistake.is_of_scheduler().then_some(mistake),
+            Rigour::Everything => graph.unless_it_follows(Some(mistake)),
+        });
+        said.map(TableProblem::from).collect()
     }
 
     /// Whether it is open what some event is.
@@ -174,6 +177,7 @@ impl<'n> Space<'n> {
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
+            has_parted: false,
         }
     }
 }

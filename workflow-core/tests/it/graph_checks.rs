@@ -201,8 +201,109 @@ fn a_gather_of_what_needs_two_branches_that_do_not_see_each_other_is_refused() {
             .step(answers(&[InputDef::gather("Pair")])),
         &expect![[r#"
             workflow `research` has 1 mistake:
-              - step `answer` gathers `Pair`, which is neither the item of a fan-out nor emitted in a branch of one: return `FanOut<Pair>` from a step, or emit `Pair` in a step that follows from `Part` or `Page`"#]],
+              - step `pair` can never run: no branch has `Part` and `Page` in sight together, because branches do not see each other; let it take a `Gather` of each, which is there once all branches are settled"#]],
     );
+}
+
+/// A step of two fan-outs, which are gathered elsewhere.
+fn pairs(pair: &[InputDef]) -> TableBuilder {
+    table(&[("Part", CONTROL), ("Page", CONTROL), ("Facts", CONTROL)])
+        .step(step("parts", &[one("Question")], &[OutputDef::fan_out("Part")]))
+        .step(step("pages", &[one("Question")], &[OutputDef::fan_out("Page")]))
+        .step(step("pair", pair, &[emits("Answer")]))
+        .step(step("done", &[InputDef::gather("Part"), InputDef::gather("Page")], &[emits("Facts")]))
+}
+
+#[test]
+fn a_step_that_joins_branches_that_do_not_see_each_other_is_refused() {
+    // S45
+    refuses_like_the_compiler(
+        pairs(&[one("Part"), one("Page")]),
+        include_str!("../ui/step_joins_branches_apart.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `pair` can never run: no branch has `Part` and `Page` in sight together, because branches do not see each other; let it take a `Gather` of each, which is there once all branches are settled"#]],
+    );
+    for works in [
+        vec![InputDef::gather("Part"), InputDef::gather("Page")],
+        vec![one("Part"), one("Question")],
+        vec![one("Part"), one("Page").optional()],
+        vec![InputDef::one_of(["Part", "Page"])],
+        vec![one("Facts"), InputDef::gather("Part")],
+    ] {
+        assert!(pairs(&works).build().is_ok());
+    }
+}
+
+#[test]
+fn of_steps_behind_one_that_joins_branches_apart_nothing_is_said() {
+    // S45
+    refuses(
+        table(&[("Part", CONTROL), ("Line", CONTROL), ("Page", CONTROL), ("Pair", CONTROL)])
+            .step(step("parts", &[one("Question")], &[OutputDef::fan_out("Part")]))
+            .step(step("pages", &[one("Question")], &[OutputDef::fan_out("Page")]))
+            .step(step("pair", &[one("Part"), one("Page")], &[OutputDef::fan_out("Pair")]))
+            .step(step("line", &[one("Pair"), one("Question")], &[emits("Line")]))
+            .step(step("more", &[one("Line"), one("Page")], &[]))
+            .step(step("done", &[InputDef::gather("Part"), InputDef::gather("Page")], &[]))
+            .step(answers(&[InputDef::gather("Line")])),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `pair` can never run: no branch has `Part` and `Page` in sight together, because branches do not see each other; let it take a `Gather` of each, which is there once all branches are settled"#]],
+    );
+}
+
+#[test]
+fn branches_see_what_lies_around_them() {
+    // S45
+    let nested = table(&[("Page", CONTROL), ("Line", CONTROL), ("Word", CONTROL), ("Lines", CONTROL)])
+        .step(step("pages", &[one("Question")], &[OutputDef::fan_out("Page")]))
+        .step(step("lines", &[one("Page"), one("Question")], &[OutputDef::fan_out("Line")]))
+        .step(step("word", &[one("Question"), one("Page"), one("Line")], &[emits("Word")]))
+        .step(step("close", &[one("Page"), InputDef::gather("Word")], &[emits("Lines")]))
+        .step(answers(&[InputDef::gather("Lines"), one("Question")]));
+    assert!(nested.build().is_ok());
+}
+
+/// Prices and questions, of which a run has only one to begin with.
+fn shop(order: Roles, bill: &[InputDef]) -> TableBuilder {
+    table(&[("Order", order), ("Price", CONTROL), ("Invoice", CONTROL)])
+        .step(step("price", &[one("Order")], &[emits("Price")]))
+        .step(step("bill", bill, &[emits("Invoice")]))
+        .step(answers(&[one("Invoice")]))
+}
+
+#[test]
+fn a_step_that_joins_what_follows_from_different_start_events_is_refused() {
+    refuses_like_the_compiler(
+        shop(CONTROL.start(), &[one("Question"), one("Price")]),
+        include_str!("../ui/step_joins_start_events.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `bill` can never run: no run has `Question` and `Price` together, because a run begins with one start event; let it take an `EventSet` enum of them, or write `#[event(external)]` on a start event that is sent in later"#]],
+    );
+    let works = [
+        shop(CONTROL.start(), &[one("Order"), one("Price")]),
+        shop(CONTROL.start(), &[InputDef::one_of(["Question", "Order"])]),
+        shop(CONTROL.start(), &[InputDef::one_of(["Question", "Order"]), one("Price")]),
+        shop(CONTROL.start(), &[one("Question"), one("Price").optional()]),
+        shop(CONTROL.start().external(), &[one("Question"), one("Price")]),
+        shop(CONTROL.start(), &[one("Question"), one("Price")]).step(step(
+            "again",
+            &[one("Question")],
+            &[emits("Order")],
+        )),
+    ];
+    for table in works {
+        assert!(table.build().is_ok());
+    }
+}
+
+#[test]
+fn a_step_that_no_one_start_event_leads_to_is_forecast_never_to_run() {
+    let table = shop(CONTROL.start(), &[one("Question"), one("Price")]).build_unchecked().unwrap();
+    let forecast = |step: &str| table.forecast(table.step_named(step).unwrap()).to_string();
+    assert_eq!(["price", "bill", "answer"].map(forecast), ["0-1", "0", "0"]);
 }
 
 #[test]

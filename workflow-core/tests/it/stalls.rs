@@ -889,8 +889,8 @@ struct TwoStarts;
 #[workflow]
 impl TwoStarts {
     #[step]
-    async fn begin(&self, begin: &Begin) -> Item {
-        Item(begin.0)
+    async fn begin(&self, begin: &Begin) -> (Item, Option<Part>) {
+        (Item(begin.0), None)
     }
 
     #[step]
@@ -910,15 +910,16 @@ async fn a_step_that_waits_for_another_start_event() {
     check(
         &stall(TwoStarts).await,
         expect![[r#"
-        the run of `TwoStarts` stalled: nothing runs and nothing can arrive
-        - no `Done` ended the run
-            `join` did not run
-        - `join` did not run
-            it needs `Part`
-                `resume` did not run
-        - `resume` did not run
-            it needs `Resume`
-                `Resume` starts runs, and this one was started with `Begin`"#]],
+            the run of `TwoStarts` stalled: nothing runs and nothing can arrive
+            - no `Done` ended the run
+                `join` did not run
+            - `join` did not run
+                it needs `Part`
+                    `begin` ran once and emitted only `Item`
+                    `resume` did not run
+            - `resume` did not run
+                it needs `Resume`
+                    `Resume` starts runs, and this one was started with `Begin`"#]],
     );
     check(
         &stall_from(TwoStarts, Resume).await,

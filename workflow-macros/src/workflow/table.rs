@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
 
 use super::definition::{Asked, Definition, Step};
 use crate::docs;
@@ -21,8 +22,12 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
 /// at the same place, and so once.
 fn members(definition: &Definition) -> TokenStream {
     let (krate, named) = (definition.krate(), definition.arguments.output.as_ref());
-    quote_spanned! {Place::of(named.unwrap_or(definition.self_ty())).hidden()=>
-        { use #krate::Unusable as _; #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS }
+    quote_spanned! {named.unwrap_or(definition.self_ty()).span()=>
+        {
+            #[allow(unused_imports)]
+            use #krate::Unusable as _;
+            #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS
+        }
     }
 }
 

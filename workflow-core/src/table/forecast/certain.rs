@@ -12,12 +12,28 @@ impl DependencyTable {
 
     /// Whether a stop event can be there if this step never runs and this event is never there.
     fn can_stop(&self, without: Option<StepIndex>, lacking: Option<EventIndex>) -> bool {
+        self.starts().any(|start| {
+            let there = self.there(start, without, lacking);
+            self.events.iter().zip(there).any(|(event, is_there)| is_there && event.roles.is_stop())
+        })
+    }
+
+    /// The events that open runs.
+    pub(super) fn starts(&self) -> impl Iterator<Item = EventIndex> + '_ {
+        (0..self.events.len()).map(EventIndex::at).filter(|event| self.event(*event).roles.is_start())
+    }
+
+    /// For each event, whether any scope of a run that begins with this one can have it, if this step never
+    /// runs and that event is never there.
+    pub(super) fn there(
+        &self,
+        start: EventIndex,
+        without: Option<StepIndex>,
+        lacking: Option<EventIndex>,
+    ) -> Vec<bool> {
         let mut there = vec![false; self.events.len()];
         let mut ran = vec![false; self.steps.len()];
-        let given = |event: &EventIndex| {
-            let roles = self.event(*event).roles;
-            roles.is_start() || roles.is_external()
-        };
+        let given = |event: &EventIndex| *event == start || self.event(*event).roles.is_external();
         let mut new: Vec<EventIndex> = (0..self.events.len()).map(EventIndex::at).filter(given).collect();
         while let Some(event) = new.pop() {
             if lacking == Some(event) || std::mem::replace(&mut there[event.get()], true) {
@@ -31,10 +47,11 @@ impl DependencyTable {
                 }
             }
         }
-        self.events.iter().zip(there).any(|(event, is_there)| is_there && event.roles.is_stop())
+        there
     }
 
-    fn is_ready(&self, step: StepIndex, there: &[bool]) -> bool {
+    /// Whether everything that the step requires is there.
+    pub(super) fn is_ready(&self, step: StepIndex, there: &[bool]) -> bool {
         let mut required = taken(self.step(step)).filter(|input| !input.optional);
         required.all(|input| input.events.iter().any(|event| there[event.get()]))
     }

@@ -19,6 +19,8 @@ pub(super) struct Counts<'a> {
     table: &'a DependencyTable,
     /// The events that the root scope can have.
     root: Vec<bool>,
+    /// For each start event, the events that the scopes of its runs can have.
+    there: Vec<Vec<bool>>,
     /// What is known of a step in a place. While it is being found out, only the limit that the step sets
     /// itself.
     known: HashMap<(Place, StepIndex), Most>,
@@ -26,7 +28,9 @@ pub(super) struct Counts<'a> {
 
 impl<'a> Counts<'a> {
     pub(super) fn of(table: &'a DependencyTable) -> Self {
-        let mut counts = Self { table, root: vec![false; table.events.len()], known: HashMap::new() };
+        let there = table.starts().map(|start| table.there(start, None, None)).collect();
+        let root = vec![false; table.events.len()];
+        let mut counts = Self { table, root, there, known: HashMap::new() };
         let given = |event: &EventIndex| {
             let roles = table.event(*event).roles;
             roles.is_start() || roles.is_external()
@@ -68,7 +72,8 @@ impl<'a> Counts<'a> {
         let row = self.table.step(step);
         let limit = row.policy.max_executions.map(u64::from);
         self.known.insert((place, step), limit);
-        let most = if self.can_run(place, row) { self.triggers(place, row) } else { Some(0) };
+        let can_run = self.there.iter().any(|there| self.table.is_ready(step, there));
+        let most = if can_run && self.can_run(place, row) { self.triggers(place, row) } else { Some(0) };
         let most = lower(most, limit);
         self.known.insert((place, step), most);
         most
