@@ -43,7 +43,7 @@ use text::Text;
 pub(crate) struct Findings {
     /// A bit per step.
     steps: [u64; 8],
-    /// Whether runs cannot begin, or loop without a way out.
+    /// Whether runs cannot begin.
     whole: bool,
     /// Whether runs cannot complete.
     end: bool,
@@ -54,7 +54,7 @@ impl Findings {
     pub(crate) const fn of(steps: &'static [StepSpec], output: &'static [EventType]) -> Self {
         let mut findings = Self { steps: [0; 8], whole: false, end: false };
         let mut space = Space::EMPTY;
-        let mut graph = explored(&mut space, steps, output);
+        let graph = explored(&mut space, steps, output);
         if graph.overflowed() {
             return findings;
         }
@@ -100,7 +100,7 @@ enum Place {
 
 const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
-    let mut graph = explored(&mut space, table.steps, table.output);
+    let graph = explored(&mut space, table.steps, table.output);
     match place {
         Place::Input(step, input) => graph.unless_it_follows(graph.mistake_of_input(step, input)),
         Place::Step(step) => graph.mistake_of_step(step),
@@ -134,7 +134,7 @@ pub const fn input(table: &TableSpec, step: usize, input: usize) {
     }
 }
 
-/// Refuses a step that nothing can run.
+/// Refuses a step that nothing can run, and the first one of a loop without a way out.
 #[track_caller]
 pub const fn step(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
@@ -171,7 +171,7 @@ pub const fn output(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses a workflow whose runs cannot begin, or have a loop without a way out.
+/// Refuses a workflow whose runs cannot begin.
 #[track_caller]
 pub const fn workflow(table: &TableSpec) {
     if table.findings.whole {

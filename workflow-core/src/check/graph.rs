@@ -90,9 +90,12 @@ pub(crate) struct Step<'n> {
     pub(crate) stuck: Option<Stuck>,
     /// Why the events that it requires never come together.
     pub(crate) parted: Option<Parted>,
-    /// Whether a walk over the graph came by, and from which step.
+    /// Whether a walk over the graph came by.
     pub(crate) walked: bool,
-    pub(crate) from: Option<usize>,
+    /// Whether each of its executions leads to another one of a step like it.
+    pub(crate) endless: bool,
+    /// Whether it is the first step of a loop with no way out.
+    pub(crate) begins_loop: bool,
 }
 
 impl<'n> Step<'n> {
@@ -109,7 +112,8 @@ impl<'n> Step<'n> {
             stuck: None,
             parted: None,
             walked: false,
-            from: None,
+            endless: false,
+            begins_loop: false,
         }
     }
 }
@@ -188,13 +192,16 @@ pub(crate) struct Output {
     pub(crate) event: usize,
     /// Whether every execution emits it.
     pub(crate) always: bool,
+    /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
+    pub(crate) choices: usize,
     pub(crate) fan_out: Option<usize>,
     /// Whether the step returns it; an emitter is the other way.
     pub(crate) returned: bool,
 }
 
 impl Output {
-    pub(crate) const NONE: Self = Self { event: 0, always: false, fan_out: None, returned: false };
+    pub(crate) const NONE: Self =
+        Self { event: 0, always: false, choices: 0, fan_out: None, returned: false };
 }
 
 /// A place where branches open.

@@ -1,31 +1,38 @@
 //! Loops of steps that always trigger each other, and from which nothing leads to the end of the run.
 
-use super::graph::{Graph, Step};
+use super::graph::Graph;
 use super::names::Names;
 use crate::input::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// The steps of the first loop with no way out. One that says that it is meant to loop can leave it to
-    /// others to end the run.
-    pub(super) const fn endless_loop(&mut self) -> Option<Names<'n>> {
+    /// Notes the first step of each loop with no way out. A step that says that it is meant to loop can leave it
+    /// to others to end the run, and is part of none.
+    pub(super) const fn note_loops(&mut self) {
+        self.assume_endless();
+        while self.drop_ending() {}
         let mut step = 0;
         while step < self.steps.len() {
-            if self.is_triggered_from_behind(step)
-                && let Some(last) = self.returns_to(step)
-            {
-                let steps = self.path_to(last);
-                let is_meant = self.is_meant(last);
-                if !is_meant && !self.leads_to_stop(step) {
-                    return Some(steps);
-                }
+            if self.steps.get(step).endless && !self.leads_to_stop(step) {
+                let first = self.first_of_loop(step);
+                self.steps.row(first).begins_loop = true;
             }
             step += 1;
         }
-        None
     }
 
-    /// Whether a step from this one on in the order of declaration always triggers it, as one of every loop
-    /// does: most steps need no further look.
+    /// Whether a step is triggered by one from it on in the order of declaration, as one of every loop is: most
+    /// workflows need no further look.
+    pub(super) const fn may_loop(&self) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.is_triggered_from_behind(step) {
+                return true;
+            }
+            step += 1;
+        }
+        false
+    }
+
     const fn is_triggered_from_behind(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -46,34 +53,71 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// The last step of a loop that begins with this one and in which each step always triggers the next, if
-    /// there is one. A loop is found at the first of its steps.
-    const fn returns_to(&mut self, step: usize) -> Option<usize> {
-        self.forget_walk();
-        self.pend_always(step);
-        while let Some(event) = self.pending.pop() {
-            let from = self.events.get(event).from;
-            let mut taken = self.events.get(event).taken;
-            while let Some(member) = taken {
-                let member = self.members.get(member);
-                taken = member.next;
-                if self.always_runs(member.step, member.input) {
-                    if member.step == step {
-                        self.pending.clear();
-                        return from;
-                    }
-                    self.walk_to(member.step, from, step);
-                }
+    const fn assume_endless(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            self.steps.row(step).endless = !self.steps.get(step).loops;
+            step += 1;
+        }
+    }
+
+    /// Of a step is known that it ends once none of those is left that it always triggers. Says whether there
+    /// was one.
+    const fn drop_ending(&mut self) -> bool {
+        let (mut step, mut dropped) = (self.steps.len(), false);
+        while step > 0 {
+            step -= 1;
+            if self.steps.get(step).endless && self.next(step).is_none() {
+                self.steps.row(step).endless = false;
+                dropped = true;
             }
+        }
+        dropped
+    }
+
+    /// A step without an end that every execution of this one triggers; where it chooses among events, one that
+    /// the first of these triggers.
+    const fn next(&self, step: usize) -> Option<usize> {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let row = self.outputs.get(output);
+            let choices = if row.always && row.fan_out.is_none() { 1 } else { row.choices };
+            if choices > 0 && self.all_go_on(output, choices) {
+                return self.goes_on(row.event);
+            }
+            output += 1;
         }
         None
     }
 
-    const fn walk_to(&mut self, step: usize, from: Option<usize>, start: usize) {
-        if step > start && !self.steps.get(step).walked {
-            self.steps.row(step).from = from;
-            self.pend_always(step);
+    const fn all_go_on(&self, first: usize, choices: usize) -> bool {
+        let mut output = first;
+        while output < first + choices {
+            if self.goes_on(self.outputs.get(output).event).is_none() {
+                return false;
+            }
+            output += 1;
         }
+        true
+    }
+
+    /// The first step without an end that runs at every event of the type.
+    const fn goes_on(&self, event: usize) -> Option<usize> {
+        let (mut taken, mut first) = (self.events.get(event).taken, None);
+        while let Some(member) = taken {
+            let member = self.members.get(member);
+            let is_first = match first {
+                Some(first) => member.step < first,
+                None => true,
+            };
+            if is_first && self.steps.get(member.step).endless && self.always_runs(member.step, member.input)
+            {
+                first = Some(member.step);
+            }
+            taken = member.next;
+        }
+        first
     }
 
     /// Whether the step runs at every event that arrives for this parameter.
@@ -85,16 +129,33 @@ impl<'n> Graph<'_, 'n> {
         retriggers && row.precondition.is_none() && !row.limited && !row.unclear
     }
 
-    const fn pend_always(&mut self, step: usize) {
-        self.steps.row(step).walked = true;
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            if row.always && row.fan_out.is_none() {
-                self.pend(row.event, step);
+    /// The first step, in the order of declaration, of the loop that the step leads to.
+    const fn first_of_loop(&self, step: usize) -> usize {
+        let (mut at, mut walked) = (step, 0);
+        while let (Some(next), true) = (self.next(at), walked < self.steps.len()) {
+            at = next;
+            walked += 1;
+        }
+        let (start, mut first) = (at, at);
+        while let Some(next) = self.next(at) {
+            at = next;
+            first = if at < first { at } else { first };
+            if at == start {
+                break;
             }
-            output += 1;
+        }
+        first
+    }
+
+    /// The names of the steps of the loop that begins with this one.
+    pub(super) const fn loop_from(&self, step: usize) -> Names<'n> {
+        let (mut names, mut at) = (Names::NONE, step);
+        loop {
+            names.push(self.steps.get(at).name);
+            match self.next(at) {
+                Some(next) if next != step && names.count() < self.steps.len() => at = next,
+                _ => return names,
+            }
         }
     }
 
@@ -109,50 +170,12 @@ impl<'n> Graph<'_, 'n> {
         let mut step = 0;
         while step < self.steps.len() {
             self.steps.row(step).walked = false;
-            self.steps.row(step).from = None;
             step += 1;
         }
         let mut event = 0;
         while event < self.events.len() {
             self.events.row(event).from = None;
             event += 1;
-        }
-    }
-
-    /// The names of the steps that the walk came by.
-    const fn path_to(&self, last: usize) -> Names<'n> {
-        let (mut names, mut left) = (Names::NONE, self.steps_before(last) + 1);
-        while left > 0 {
-            left -= 1;
-            let (mut at, mut back) = (last, left);
-            while let (Some(from), true) = (self.steps.get(at).from, back > 0) {
-                at = from;
-                back -= 1;
-            }
-            names.push(self.steps.get(at).name);
-        }
-        names
-    }
-
-    const fn steps_before(&self, last: usize) -> usize {
-        let (mut at, mut count) = (last, 0);
-        while let Some(from) = self.steps.get(at).from {
-            at = from;
-            count += 1;
-        }
-        count
-    }
-
-    /// Whether a step that the walk came by says that it is meant to loop.
-    const fn is_meant(&self, last: usize) -> bool {
-        let mut at = last;
-        loop {
-            let Step { loops, from, .. } = self.steps.get(at);
-            match from {
-                _ if *loops => return true,
-                Some(from) => at = *from,
-                None => return false,
-            }
         }
     }
 

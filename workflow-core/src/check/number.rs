@@ -147,16 +147,17 @@ impl Numbers {
     const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, always: bool) {
         match spec {
             OutputSpec::Nothing => {}
-            OutputSpec::Event(event) => self.emitted(graph, event, always, true),
+            OutputSpec::Event(event) => self.emitted(graph, event, always, 0, true),
             OutputSpec::FanOut(event) => {
                 let event = self.event(graph, event);
                 // Which fan-out it is, is known once all events have their numbers.
-                graph.push_output(Output { event, always: false, fan_out: Some(0), returned: true });
+                graph.push_output(Output { event, fan_out: Some(0), returned: true, ..Output::NONE });
             }
             OutputSpec::OneOf(events) => {
                 let mut member = 0;
                 while member < events.len() {
-                    self.emitted(graph, &events[member], always && events.len() == 1, true);
+                    let choices = if always && member == 0 { events.len() } else { 0 };
+                    self.emitted(graph, &events[member], choices == 1, choices, true);
                     member += 1;
                 }
             }
@@ -177,7 +178,7 @@ impl Numbers {
             let InputSpec { kind, events, .. } = specs[input];
             let mut member = 0;
             while member < events.len() && matches!(kind, InputKind::Emitter) {
-                self.emitted(graph, &events[member], false, false);
+                self.emitted(graph, &events[member], false, 0, false);
                 member += 1;
             }
             input += 1;
@@ -189,10 +190,11 @@ impl Numbers {
         graph: &mut Graph<'_, 'n>,
         event: &'n EventType,
         always: bool,
+        choices: usize,
         returned: bool,
     ) {
         let event = self.event(graph, event);
-        graph.push_output(Output { event, always, fan_out: None, returned });
+        graph.push_output(Output { event, always, choices, fan_out: None, returned });
     }
 
     /// The number of an event type, which is added if it is new.

@@ -27,10 +27,6 @@ impl<'s, T: Copy> Rows<'s, T> {
         &mut self.memory[at]
     }
 
-    pub(crate) const fn clear(&mut self) {
-        self.len = 0;
-    }
-
     /// Adds a row and says where.
     pub(crate) const fn push(&mut self, row: T) -> usize {
         if self.len == self.memory.len() {

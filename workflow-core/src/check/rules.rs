@@ -31,9 +31,21 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Whether anything is wrong with any step.
+    pub(super) const fn has_faulty(&self) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.is_faulty(step) {
+                return true;
+            }
+            step += 1;
+        }
+        false
+    }
+
     /// Whether anything is wrong with it. To say what takes much more than to know that there is nothing.
     pub(crate) const fn is_faulty(&self, step: usize) -> bool {
-        let Step { inputs, outputs, stuck, parted, .. } = self.steps.get(step);
+        let Step { inputs, outputs, stuck, parted, begins_loop, .. } = self.steps.get(step);
         let (mut input, mut takes) = (inputs.start, false);
         while input < inputs.end {
             let row = self.inputs.get(input);
@@ -52,7 +64,8 @@ impl<'n> Graph<'_, 'n> {
             }
             output += 1;
         }
-        !takes && !self.steps.get(step).unclear
+        *begins_loop
+            || !takes && !self.steps.get(step).unclear
             || stuck.is_some()
             || parted.is_some()
             || self.has_unfilled(step)
@@ -157,6 +170,9 @@ impl<'n> Graph<'_, 'n> {
                 Some(Mistake::Unreachable { step: name, event, emitter })
             }
             Some(Stuck::Idle) => Some(Mistake::NeverTriggered { step: name }),
+            None if self.steps.get(step).begins_loop => {
+                Some(Mistake::EndlessLoop { steps: self.loop_from(step) })
+            }
             None => self.parted(step),
         }
     }

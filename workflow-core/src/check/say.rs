@@ -174,7 +174,7 @@ pub(crate) const fn no_stop() -> Text {
 pub(crate) const fn endless_loop(steps: &Names<'_>) -> Text {
     listed(&Text::of("steps "), steps, " and ")
         .and(" trigger each other for ever: each always emits what the next one takes, and nothing that ")
-        .and("follows ends the run; return `Option<…>` or an `EventSet` enum from one, or give it a ")
+        .and("follows ends the run; return `Option<…>` from one, or an `EventSet` enum with a way out, or give it a ")
         .and("precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`")
 }
 

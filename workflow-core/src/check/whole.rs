@@ -1,23 +1,12 @@
-//! The rules that no one place of a graph breaks: that runs begin, that they end, and that no loop lacks a
-//! way out.
+//! The rules that no one place of a graph breaks: that runs begin, and that they end.
 
 use super::graph::Graph;
 use super::mistake::Mistake;
 
 impl<'n> Graph<'_, 'n> {
-    /// Whether no run can begin, or a loop has no way out, in a workflow in which nothing is wrong at any one
-    /// place. Where nothing ends a run, loops need not be mentioned.
-    pub(crate) const fn mistake_of_whole(&mut self) -> Option<Mistake<'n>> {
-        if !self.has_taken_start() {
-            return Some(Mistake::NoStart);
-        }
-        if !self.has_stop() {
-            return None;
-        }
-        match self.endless_loop() {
-            Some(steps) => Some(Mistake::EndlessLoop { steps }),
-            None => None,
-        }
+    /// Whether no run can begin, in a workflow in which nothing is wrong at any one place.
+    pub(crate) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
+        if self.has_taken_start() { None } else { Some(Mistake::NoStart) }
     }
 
     /// Whether no run can complete.
@@ -25,7 +14,7 @@ impl<'n> Graph<'_, 'n> {
         if self.has_stop() { None } else { Some(Mistake::NoStop) }
     }
 
-    const fn has_taken_start(&self) -> bool {
+    pub(super) const fn has_taken_start(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);
@@ -49,7 +38,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    const fn has_stop(&self) -> bool {
+    pub(super) const fn has_stop(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);

@@ -97,6 +97,8 @@ pub(super) struct OutputDraft {
     pub(super) least: u32,
     pub(super) many: bool,
     pub(super) fan_out: bool,
+    /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
+    pub(super) choices: usize,
     /// Whether the step returns it; an emitter is the other way.
     pub(super) returned: bool,
 }
@@ -132,6 +134,7 @@ impl TableDraft {
                 least: 0,
                 many: true,
                 fan_out: false,
+                choices: 0,
                 returned: false,
             }));
         }
@@ -179,16 +182,22 @@ impl TableDraft {
     }
 
     fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
+        let first = into.len();
         let mut push = |draft: &mut Self, event: &EventType, least, fan_out| {
             let event = draft.event(event);
-            into.push(OutputDraft { event, least, many, fan_out, returned: true });
+            into.push(OutputDraft { event, least, many, fan_out, choices: 0, returned: true });
         };
         match spec {
             OutputSpec::Nothing => {}
             OutputSpec::Event(event) => push(self, event, least, false),
             OutputSpec::FanOut(event) => push(self, event, least, true),
             OutputSpec::OneOf([only]) => push(self, only, least, false),
-            OutputSpec::OneOf(events) => events.iter().for_each(|event| push(self, event, 0, false)),
+            OutputSpec::OneOf(events) => {
+                events.iter().for_each(|event| push(self, event, 0, false));
+                if let Some(output) = into.get_mut(first).filter(|_| least > 0) {
+                    output.choices = events.len();
+                }
+            }
             OutputSpec::Optional(inner) => self.outputs(inner, 0, many, into),
             OutputSpec::Many(inner) => self.outputs(inner, 0, true, into),
             OutputSpec::All(each) => each.iter().for_each(|inner| self.outputs(inner, least, many, into)),

@@ -121,6 +121,7 @@ fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[Even
         graph.push_output(GraphOutput {
             event: output.event,
             always: output.least > 0 && !output.fan_out,
+            choices: output.choices,
             fan_out: output.fan_out.then_some(0),
             returned: output.returned,
         });

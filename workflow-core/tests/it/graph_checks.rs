@@ -479,8 +479,37 @@ fn a_loop_without_a_way_out_is_refused() {
         include_str!("../ui/workflow_endless_loop.stderr"),
         &expect![[r#"
             workflow `research` has 1 mistake:
-              - steps `write` and `review` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` or an `EventSet` enum from one, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`"#]],
+              - steps `write` and `review` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` from one, or an `EventSet` enum with a way out, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`"#]],
     );
+}
+
+#[test]
+fn every_loop_is_refused_that_has_no_step_that_is_meant_to_loop() {
+    let looping = |rewrite: StepPolicy, ping: StepPolicy| {
+        table(&[
+            ("Draft", CONTROL),
+            ("Review", CONTROL),
+            ("Note", CONTROL),
+            ("Ping", CONTROL),
+            ("Pong", CONTROL),
+        ])
+        .step(step("begin", &[one("Question")], &[emits("Draft"), emits("Ping")]))
+        .step(step("review", &[one("Draft")], &[emits("Review"), emits("Note")]))
+        .step(step("rewrite", &[one("Review")], &[emits("Draft")]).policy(rewrite))
+        .step(step("amend", &[one("Note")], &[emits("Draft")]).policy(StepPolicy::DEFAULT.loops()))
+        .step(step("ping", &[one("Ping")], &[emits("Pong")]).policy(ping))
+        .step(step("pong", &[one("Pong")], &[emits("Ping")]))
+        .step(answers(&[one("Question")]))
+    };
+    refuses_like_the_compiler(
+        looping(StepPolicy::DEFAULT, StepPolicy::DEFAULT),
+        include_str!("../ui/steps_loop_beside_one_that_is_meant.stderr"),
+        &expect![[r#"
+            workflow `research` has 2 mistakes:
+              - steps `review` and `rewrite` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` from one, or an `EventSet` enum with a way out, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`
+              - steps `ping` and `pong` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` from one, or an `EventSet` enum with a way out, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`"#]],
+    );
+    assert!(looping(StepPolicy::DEFAULT.loops(), StepPolicy::DEFAULT.max_executions(2)).build().is_ok());
 }
 
 #[test]

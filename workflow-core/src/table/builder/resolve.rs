@@ -82,7 +82,7 @@ impl Resolver<'_> {
             self.note_meant(&output.event);
         }
         let OutputDef { least, many, fan_out, .. } = *output;
-        OutputDraft { event, least, many, fan_out, returned: true }
+        OutputDraft { event, least, many, fan_out, choices: 0, returned: true }
     }
 
     /// What was mistyped in an output may be any event of nearly the same name: none of them is then reported

@@ -32,6 +32,18 @@ enum Outcome {
     Refusal(Refusal),
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Note;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Review;
+
+#[derive(EventSet)]
+enum DraftOrReview {
+    Draft(Draft),
+    Review(Review),
+}
+
 /// The table is refused, and the compiler says the same.
 #[track_caller]
 fn refuses<W: Workflow>(said: &str, expected: &Expect) {
@@ -110,4 +122,66 @@ fn a_stop_event_that_the_output_has_no_place_for_is_refused() {
         workflow `Hurries` has 1 mistake:
           - step `leave` ends the run with `Bye`, but the output of the workflow is `Answer`: derive `EventSet` on an enum of both and name it, as in `#[workflow(output = TheEnum)]`"#]],
     );
+}
+
+struct Chooses<T>(PhantomData<T>);
+
+#[workflow]
+impl<T: Send + Sync + 'static> Chooses<T> {
+    #[step]
+    async fn begin(&self, _question: &Question) -> Note {
+        Note
+    }
+
+    #[step]
+    async fn write(&self, _note: &Note) -> DraftOrReview {
+        DraftOrReview::Draft(Draft)
+    }
+
+    #[step]
+    async fn read(&self, _either: &DraftOrReview) -> Note {
+        Note
+    }
+
+    #[step]
+    async fn answer(&self, _question: &Question) -> Answer {
+        Answer
+    }
+}
+
+struct ChoosesAWayOut<T>(PhantomData<T>);
+
+#[workflow]
+impl<T: Send + Sync + 'static> ChoosesAWayOut<T> {
+    #[step]
+    async fn begin(&self, _question: &Question) -> Note {
+        Note
+    }
+
+    #[step]
+    async fn write(&self, _note: &Note) -> DraftOrReview {
+        DraftOrReview::Draft(Draft)
+    }
+
+    #[step]
+    async fn read(&self, _draft: &Draft) -> Note {
+        Note
+    }
+
+    #[step]
+    async fn answer(&self, _question: &Question) -> Answer {
+        Answer
+    }
+}
+
+#[test]
+fn a_loop_whose_steps_choose_among_events_that_all_go_on_is_refused() {
+    let said = include_str!("../../ui/steps_loop_by_choice.stderr");
+    refuses::<Chooses<()>>(
+        said,
+        &expect![[r#"
+        workflow `Chooses` has 1 mistake:
+          - steps `write` and `read` trigger each other for ever: each always emits what the next one takes, and nothing that follows ends the run; return `Option<…>` from one, or an `EventSet` enum with a way out, or give it a precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`"#]],
+    );
+    assert!(DependencyTable::from_spec(ChoosesAWayOut::<()>::TABLE).is_ok());
 }
