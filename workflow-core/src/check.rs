@@ -43,6 +43,8 @@ use text::Text;
 pub(crate) struct Findings {
     /// A bit per step.
     steps: [u64; 8],
+    /// Whether the graph is small enough to be explored by the compiler.
+    pub(crate) complete: bool,
     /// Whether runs cannot begin.
     whole: bool,
     /// Whether runs cannot complete.
@@ -52,10 +54,11 @@ pub(crate) struct Findings {
 impl Findings {
     /// Explores the graph of these steps. O(steps and what they take and emit), if nothing is wrong.
     pub(crate) const fn of(steps: &'static [StepSpec], output: &'static [EventType]) -> Self {
-        let mut findings = Self { steps: [0; 8], whole: false, end: false };
+        let mut findings = Self { steps: [0; 8], complete: true, whole: false, end: false };
         let mut space = Space::EMPTY;
         let graph = explored(&mut space, steps, output);
         if graph.overflowed() {
+            findings.complete = false;
             return findings;
         }
         let (mut step, mut any) = (0, false);

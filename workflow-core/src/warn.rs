@@ -1,5 +1,5 @@
-//! Compile-time warnings (S10): deprecated functions that exist for some kinds of parameter only. Generated
-//! code calls one for each parameter of a step that has neither a precondition nor `reruns`.
+//! Compile-time warnings: deprecated functions that exist for some types only. Generated code calls one for
+//! each parameter of a step that has neither a precondition nor `reruns` (S10), and one for the workflow.
 
 use std::marker::PhantomData;
 
@@ -44,3 +44,17 @@ pub trait Quiet {
 }
 
 impl<P> Quiet for Rerun<P> {}
+
+/// A workflow, by whether the compiler has checked its graph.
+#[derive(Debug)]
+pub struct Size<const CHECKED: bool>;
+
+impl Size<false> {
+    /// Warns.
+    #[deprecated(
+        note = "the workflow has more than 512 steps, 1,024 parameters or outputs, or 128 fan-outs, so the compiler does not check its graph: it is checked when an engine is built; make several workflows of it to have it checked here"
+    )]
+    pub const fn check() {}
+}
+
+impl<const CHECKED: bool> Quiet for Size<CHECKED> {}

@@ -77,6 +77,11 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// | `name = "…"` | the stable name; by default the type's own |
 /// | `crate = path` | where the library is, if not at `::workflow_core` |
 ///
+/// The compiler checks the graph of the steps: that runs can begin, that every step can run, that nothing loops
+/// for ever, and that runs end with the output. It does so for up to 512 steps, 1,024 parameters, as many
+/// outputs, and 128 fan-outs, and warns where a workflow is larger; such a one, like any other, is checked when
+/// an engine is built or a run begins.
+///
 /// ```
 /// use workflow_core::prelude::*;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -111,7 +116,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
 /// | `spawn` | every execution is a task of its own |
 /// | `reruns` | is meant to run again for later arrivals |
-/// | `loops` | may emit what it takes |
+/// | `loops` | may emit what it takes, and be part of a loop that only other steps end |
 /// | `name = "…"` | the stable name; by default the method's own |
 ///
 /// ```

@@ -9,14 +9,16 @@ use crate::input::{InputKind, InputSpec};
 use crate::output::OutputSpec;
 use crate::table::StepSpec;
 
-// What is larger than this is not checked by the compiler; it is when an engine is built.
+// Of what is larger than this the compiler warns that it does not check it; it is checked when an engine is
+// built. The bounds are far beyond what anyone writes, and such that the compiler takes no notable time.
 const STEPS: usize = 512;
-const EVENTS: usize = 512;
+/// Those that say that a fan-out is gathered included.
+const EVENTS: usize = 640;
 const INPUTS: usize = 1024;
-const MEMBERS: usize = 2048;
+const MEMBERS: usize = 4096;
 const OUTPUTS: usize = 1024;
-const FAN_OUTS: usize = 32;
-/// Twice the events, so that numbers are found at once; a power of two.
+const FAN_OUTS: usize = 128;
+/// More than the events, so that numbers are found at once; a power of two.
 const SLOTS: usize = 1024;
 
 /// The memory of a graph.
@@ -198,7 +200,7 @@ impl Numbers {
     }
 
     /// The number of an event type, which is added if it is new.
-    #[expect(clippy::cast_possible_truncation, reason = "numbers are below 512")]
+    #[expect(clippy::cast_possible_truncation, reason = "numbers are below the bound on events")]
     const fn event<'n>(&mut self, graph: &mut Graph<'_, 'n>, event: &'n EventType) -> usize {
         let hash = hash(event.name);
         let mut slot = hash % SLOTS;

@@ -39,6 +39,12 @@ impl TableSpec {
         self.description
     }
 
+    /// Whether the compiler has checked the graph: it is not larger than 512 steps, 1,024 parameters, as many
+    /// outputs, and 128 fan-outs. A larger one is checked when an engine is built.
+    pub const fn is_checked(&self) -> bool {
+        self.findings.complete
+    }
+
     /// A row per step, in declaration order.
     pub const fn steps(&self) -> &'static [StepSpec] {
         self.steps

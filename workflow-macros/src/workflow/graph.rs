@@ -48,15 +48,24 @@ fn check(definition: &Definition, place: Place, rule: &str, indexes: &[usize]) -
     quote!(const _: () = #call;)
 }
 
-/// A deprecated call for each parameter that may run its step more often than meant; which those are, the
-/// library tells by their type. Nothing of it is ever called.
+/// A deprecated call for each parameter that may run its step more often than meant, and for a workflow that is
+/// too large to be checked; which those are, the library tells by type. Nothing of it is ever called.
 pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
     let krate = definition.krate();
     let watched = |step: &&Step| !step.attribute.reruns && step.attribute.precondition.is_none();
     let watched = definition.steps.iter().filter(watched).flat_map(|step| &step.method.function.parameters);
-    let calls: Vec<_> = watched.map(|ty| warning(definition, ty)).collect();
+    let calls: Vec<_> = watched.map(|ty| warning(definition, ty)).chain(size(definition)).collect();
     let body = quote!({ use #krate::warn::Quiet as _; #(#calls;)* });
     (!calls.is_empty()).then(|| quote!(let _ = || #body;))
+}
+
+/// The same for a workflow that the compiler cannot check.
+fn size(definition: &Definition) -> Option<TokenStream> {
+    let (krate, self_ty) = (definition.krate(), definition.self_ty());
+    let is_checked = quote!({ <#self_ty as #krate::Workflow>::TABLE.is_checked() });
+    let place = Place::of(self_ty);
+    let check = place.generic(quote!(#krate::warn::Size), is_checked, "check");
+    (!usable::is_generic(&definition.item().generics)).then(|| place.call(check, TokenStream::new()))
 }
 
 fn warning(definition: &Definition, ty: &Type) -> TokenStream {
