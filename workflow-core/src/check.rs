@@ -10,6 +10,7 @@ use crate::table::{StepSpec, TableSpec};
 use crate::workflow::Workflow;
 
 mod branches;
+mod full;
 mod graph;
 mod loops;
 mod mistake;

@@ -47,6 +47,8 @@ pub(crate) struct Event<'n> {
     pub(crate) arrives: bool,
     /// The start events that it can follow from, as bits, where there are several.
     pub(crate) starts: u64,
+    /// The most that a run can have of it.
+    pub(crate) most: u64,
     /// From which step a walk over the graph came by.
     pub(crate) from: Option<usize>,
 }
@@ -66,6 +68,7 @@ impl<'n> Event<'n> {
             last_emitter: None,
             arrives: false,
             starts: 0,
+            most: 0,
             from: None,
         }
     }
@@ -79,8 +82,10 @@ pub(crate) struct Step<'n> {
     pub(crate) inputs: Span,
     pub(crate) outputs: Span,
     pub(crate) precondition: Option<Asked<'n>>,
-    /// Whether its executions are limited.
-    pub(crate) limited: bool,
+    /// The most executions it may have in a scope.
+    pub(crate) limit: Option<u32>,
+    /// The most that it can have in a run.
+    pub(crate) most: u64,
     pub(crate) loops: bool,
     /// Whether the compiler has reported a parameter already, so that nothing is known of it.
     pub(crate) unclear: bool,
@@ -105,7 +110,8 @@ impl<'n> Step<'n> {
             inputs: Span::NONE,
             outputs: Span::NONE,
             precondition: None,
-            limited: false,
+            limit: None,
+            most: 0,
             loops: false,
             unclear: false,
             reached: false,
@@ -163,6 +169,8 @@ pub(crate) enum Fault {
     Stop(usize),
     /// It takes what its step emits.
     Own(usize),
+    /// It is a fixed list of more events than a run can have, which is so many.
+    Short(u64),
     /// Nothing brings any of its events about, or it gathers what no branch has.
     Unproduced,
 }
@@ -194,6 +202,8 @@ pub(crate) struct Output {
     pub(crate) always: bool,
     /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
     pub(crate) choices: usize,
+    /// Whether an execution may emit more than one.
+    pub(crate) many: bool,
     pub(crate) fan_out: Option<usize>,
     /// Whether the step returns it; an emitter is the other way.
     pub(crate) returned: bool,
@@ -201,7 +211,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) const NONE: Self =
-        Self { event: 0, always: false, choices: 0, fan_out: None, returned: false };
+        Self { event: 0, always: false, choices: 0, many: false, fan_out: None, returned: false };
 }
 
 /// A place where branches open.

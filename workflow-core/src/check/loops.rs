@@ -126,7 +126,7 @@ impl<'n> Graph<'_, 'n> {
         // A fixed list fires once; a reply is the outside's to give, and a gather waits for branches to
         // settle.
         let retriggers = matches!(self.inputs.get(input).kind, InputKind::One | InputKind::List);
-        retriggers && row.precondition.is_none() && !row.limited && !row.unclear
+        retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
     }
 
     /// The first step, in the order of declaration, of the loop that the step leads to.

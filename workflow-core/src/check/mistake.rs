@@ -19,6 +19,7 @@ pub(crate) enum Mistake<'n> {
     NeverTriggered { step: &'n str },
     PreconditionInput { step: &'n str, precondition: &'n str, parameter: Text, instead: Text },
     FanOutNeverEnds { step: &'n str, item: &'n str },
+    ListNeverFull { step: &'n str, events: Names<'n>, count: u32, most: u64 },
     PartedByBranches { step: &'n str, events: Names<'n> },
     PartedByStarts { step: &'n str, events: Names<'n> },
     UnexpectedStop { step: &'n str, event: &'n str, expected: Names<'n> },
@@ -57,6 +58,9 @@ impl Mistake<'_> {
                 say::precondition_input(step, precondition, parameter.as_str(), instead.as_str())
             }
             Self::FanOutNeverEnds { step, item } => say::fan_out_never_ends(step, item),
+            Self::ListNeverFull { step, events, count, most } => {
+                say::list_never_full(step, events, *count, *most)
+            }
             Self::PartedByBranches { step, events } => say::parted_by_branches(step, events),
             Self::PartedByStarts { step, events } => say::parted_by_starts(step, events),
             Self::UnexpectedStop { step, event, expected } => say::unexpected_stop(step, event, expected),

@@ -97,6 +97,24 @@ const fn has_nameless(events: &[EventType]) -> bool {
     false
 }
 
+/// How often one execution emits something.
+#[derive(Clone, Copy)]
+enum Times {
+    Once,
+    AtMostOnce,
+    AnyNumber,
+}
+
+impl Times {
+    const fn is_once(self) -> bool {
+        matches!(self, Self::Once)
+    }
+
+    const fn at_most(self) -> Self {
+        if self.is_once() { Self::AtMostOnce } else { self }
+    }
+}
+
 /// Finds the number of an event type by the hash of its name.
 struct Numbers {
     /// One more than the number of an event, or 0.
@@ -108,7 +126,7 @@ impl Numbers {
     const fn step<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n StepSpec) {
         let policy = spec.policy;
         let step = Step {
-            limited: policy.max_executions.is_some(),
+            limit: policy.max_executions,
             loops: policy.loops,
             unclear: has_unclear(spec.inputs),
             ..Step::new(spec.name)
@@ -120,7 +138,7 @@ impl Numbers {
             self.inputs(graph, precondition.inputs);
             graph.close_precondition(precondition.name);
         }
-        self.output(graph, &spec.output, true);
+        self.output(graph, &spec.output, Times::Once);
         self.emitters(graph, spec.inputs);
     }
 
@@ -146,10 +164,10 @@ impl Numbers {
         }
     }
 
-    const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, always: bool) {
+    const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
-            OutputSpec::Event(event) => self.emitted(graph, event, always, 0, true),
+            OutputSpec::Event(event) => self.emitted(graph, event, times, 0, true),
             OutputSpec::FanOut(event) => {
                 let event = self.event(graph, event);
                 // Which fan-out it is, is known once all events have their numbers.
@@ -158,16 +176,19 @@ impl Numbers {
             OutputSpec::OneOf(events) => {
                 let mut member = 0;
                 while member < events.len() {
-                    let choices = if always && member == 0 { events.len() } else { 0 };
-                    self.emitted(graph, &events[member], choices == 1, choices, true);
+                    let is_only = events.len() == 1;
+                    let choices = if times.is_once() && member == 0 && !is_only { events.len() } else { 0 };
+                    let times = if is_only { times } else { times.at_most() };
+                    self.emitted(graph, &events[member], times, choices, true);
                     member += 1;
                 }
             }
-            OutputSpec::Optional(inner) | OutputSpec::Many(inner) => self.output(graph, inner, false),
+            OutputSpec::Optional(inner) => self.output(graph, inner, times.at_most()),
+            OutputSpec::Many(inner) => self.output(graph, inner, Times::AnyNumber),
             OutputSpec::All(each) => {
                 let mut inner = 0;
                 while inner < each.len() {
-                    self.output(graph, &each[inner], always);
+                    self.output(graph, &each[inner], times);
                     inner += 1;
                 }
             }
@@ -180,7 +201,7 @@ impl Numbers {
             let InputSpec { kind, events, .. } = specs[input];
             let mut member = 0;
             while member < events.len() && matches!(kind, InputKind::Emitter) {
-                self.emitted(graph, &events[member], false, 0, false);
+                self.emitted(graph, &events[member], Times::AnyNumber, 0, false);
                 member += 1;
             }
             input += 1;
@@ -191,12 +212,13 @@ impl Numbers {
         &mut self,
         graph: &mut Graph<'_, 'n>,
         event: &'n EventType,
-        always: bool,
+        times: Times,
         choices: usize,
         returned: bool,
     ) {
         let event = self.event(graph, event);
-        graph.push_output(Output { event, always, choices, fan_out: None, returned });
+        let (always, many) = (times.is_once(), matches!(times, Times::AnyNumber));
+        graph.push_output(Output { event, always, choices, many, fan_out: None, returned });
     }
 
     /// The number of an event type, which is added if it is new.

@@ -19,6 +19,7 @@ impl Graph<'_, '_> {
         self.give_events();
         self.note_stuck();
         self.note_parted_by_starts();
+        self.note_short_lists();
         // Of a workflow with other mistakes, or whose runs cannot end in any case, loops are not mentioned.
         if self.may_loop() && !self.has_faulty() && self.has_taken_start() && self.has_stop() {
             self.note_loops();

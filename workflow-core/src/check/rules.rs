@@ -82,12 +82,19 @@ impl<'n> Graph<'_, 'n> {
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
             }
+            Some(Fault::Short(most)) => self.short(step_name, input, most),
             Some(Fault::Unproduced) => self.unproduced(step_name, input),
         }
     }
 
     pub(super) const fn name(&self, event: usize) -> &'n str {
         self.events.get(event).name
+    }
+
+    const fn short(&self, step: &'n str, input: usize, most: u64) -> Option<Mistake<'n>> {
+        let row = self.inputs.get(input);
+        let InputKind::Fixed(count) = row.kind else { return None };
+        Some(Mistake::ListNeverFull { step, events: self.names_of(row), count, most })
     }
 
     const fn unproduced(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {

@@ -17,6 +17,16 @@ pub(crate) const fn empty_fixed_list(step: &str) -> Text {
     Text::of("step ").name(step).and(" takes a fixed list of 0 events, which waits for nothing: leave it out")
 }
 
+/// A step waits for a fixed list that no run fills.
+#[expect(clippy::cast_possible_truncation, reason = "it is less than the count, which fits")]
+pub(crate) const fn list_never_full(step: &str, events: &Names<'_>, count: u32, most: u64) -> Text {
+    let text = Text::of("step ").name(step).and(" waits for ").number(count).and(" of ");
+    listed(&text, events, " or ")
+        .and(", of which a run has at most ")
+        .number(most as u32)
+        .and(": wait for fewer, take a `List`, or emit more")
+}
+
 /// A step takes what it emits.
 pub(crate) const fn takes_its_own(step: &str, event: &str) -> Text {
     Text::of("step ")

@@ -258,6 +258,18 @@ pub enum TableProblem {
         /// The item.
         item: String,
     },
+    /// A step waits for a fixed list of more events than a run can have.
+    #[error("{}", say::list_never_full(.step, &names(.events), *.count, *.most))]
+    ListNeverFull {
+        /// The step.
+        step: String,
+        /// The event, or several of which it takes any.
+        events: Vec<String>,
+        /// How many it waits for.
+        count: u32,
+        /// How many a run can have.
+        most: u64,
+    },
     /// A step can never run, because it requires events of branches that do not see each other (S45).
     #[error("{}", say::parted_by_branches(.step, &names(.events)))]
     PartedByBranches {
@@ -341,6 +353,9 @@ impl From<Mistake<'_>> for TableProblem {
             }
             Mistake::FanOutNeverEnds { step, item } => {
                 Self::FanOutNeverEnds { step: own(step), item: own(item) }
+            }
+            Mistake::ListNeverFull { step, events, count, most } => {
+                Self::ListNeverFull { step: own(step), events: events.to_vec(), count, most }
             }
             Mistake::PartedByBranches { step, events } => {
                 Self::PartedByBranches { step: own(step), events: events.to_vec() }

@@ -105,7 +105,7 @@ fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
 
 fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[EventDraft]) {
     let step = GraphStep {
-        limited: draft.policy.max_executions.is_some(),
+        limit: draft.policy.max_executions,
         loops: draft.policy.loops,
         unclear: draft.inputs.iter().any(|input| input.is_unclear(events)),
         ..GraphStep::new(&draft.name)
@@ -122,6 +122,7 @@ fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[Even
             event: output.event,
             always: output.least > 0 && !output.fan_out,
             choices: output.choices,
+            many: output.many,
             fan_out: output.fan_out.then_some(0),
             returned: output.returned,
         });

@@ -160,6 +160,71 @@ fn a_fixed_list_of_nothing_is_refused() {
     );
 }
 
+/// Drafts, so many of which are compared.
+fn compares(drafts: InputDef, write: StepDef) -> TableBuilder {
+    table(&[("Draft", CONTROL), ("Facts", CONTROL), ("Review", CONTROL), ("Hint", CONTROL.external())])
+        .step(write)
+        .step(step("compare", &[drafts], &[emits("Facts")]))
+        .step(answers(&[one("Question"), InputDef::fixed(1, ["Facts"])]))
+}
+
+#[test]
+fn a_fixed_list_that_no_run_can_fill_is_refused() {
+    // S17
+    let write = || step("write", &[one("Question")], &[emits("Draft")]);
+    let three = || InputDef::fixed(3, ["Draft"]);
+    refuses_like_the_compiler(
+        compares(three(), write()),
+        include_str!("../ui/input_fixed_list_never_full.stderr"),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `compare` waits for 3 of `Draft`, of which a run has at most 1: wait for fewer, take a `List`, or emit more"#]],
+    );
+    let limited = StepPolicy::DEFAULT.max_executions(2).loops();
+    refuses(
+        compares(three(), step("write", &[one("Hint")], &[emits("Draft")]).policy(limited)),
+        &expect![[r#"
+            workflow `research` has 1 mistake:
+              - step `compare` waits for 3 of `Draft`, of which a run has at most 2: wait for fewer, take a `List`, or emit more"#]],
+    );
+    let works = [
+        compares(InputDef::fixed(1, ["Draft"]), write()),
+        compares(three(), step("write", &[one("Question")], &[OutputDef::many("Draft")])),
+        compares(three(), write()).step(step("again", &[one("Question")], &[emits("Draft"), emits("Draft")])),
+        compares(three(), step("write", &[one("Hint")], &[emits("Draft")])),
+        compares(InputDef::fixed(3, ["Draft", "Hint"]), write()),
+        compares(three().optional(), write()),
+        compares(three(), write()).step(step("review", &[one("Draft")], &[emits("Review")])).step(step(
+            "rewrite",
+            &[one("Review")],
+            &[OutputDef::optional("Draft")],
+        )),
+    ];
+    for table in works {
+        assert!(table.build().is_ok());
+    }
+}
+
+#[test]
+fn a_fixed_list_of_items_is_filled_by_what_their_branches_emit() {
+    // S17, S45
+    let gathered = table(&[("Part", CONTROL), ("Score", CONTROL)])
+        .step(step("parts", &[one("Question")], &[OutputDef::fan_out("Part")]))
+        .step(step("score", &[one("Part")], &[emits("Score")]).policy(StepPolicy::DEFAULT.max_executions(1)))
+        .step(step("again", &[one("Part")], &[emits("Score")]).policy(StepPolicy::DEFAULT.max_executions(1)))
+        .step(step("both", &[InputDef::fixed(2, ["Score"])], &[]))
+        .step(answers(&[InputDef::gather("Score")]));
+    assert!(gathered.build().is_ok());
+}
+
+#[test]
+fn a_step_whose_fixed_list_is_never_full_is_forecast_never_to_run() {
+    let write = step("write", &[one("Question")], &[emits("Draft")]);
+    let table = compares(InputDef::fixed(3, ["Draft"]), write).build_unchecked().unwrap();
+    let forecast = |step: &str| table.forecast(table.step_named(step).unwrap()).to_string();
+    assert_eq!(["write", "compare", "answer"].map(forecast), ["1", "0", "0"]);
+}
+
 #[test]
 fn a_gather_without_a_fan_out_is_refused() {
     // S48

@@ -111,6 +111,9 @@ impl<'a> Counts<'a> {
     /// How many evaluations can lead to an execution: one per event, one per fixed list, and of the first
     /// ones none before every required input is there.
     fn triggers(&mut self, place: Place, step: &StepRow) -> Most {
+        if place.is_none() && self.waits_for_ever(step) {
+            return Some(0);
+        }
         let scopes = self.seen_from(place);
         let mut triggers = Some(fixed(step));
         for event in retriggering(step) {
@@ -119,6 +122,16 @@ impl<'a> Counts<'a> {
             }
         }
         triggers.map(|triggers| triggers.saturating_sub(unready(step)))
+    }
+
+    /// Whether the step requires a fixed list of more events than the root scope can have. Of branches that is
+    /// not asked: one can lie in others like it, and sees the events of them all.
+    fn waits_for_ever(&mut self, step: &StepRow) -> bool {
+        taken(step).filter(|input| !input.optional).any(|input| {
+            let InputKind::Fixed(least) = input.kind else { return false };
+            let counts = input.events.iter().map(|event| self.count(None, *event));
+            counts.fold(Some(0), sum).is_some_and(|most| most < u64::from(least))
+        })
     }
 
     /// How many events of the type the place itself can have.
