@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use workflow_core::{
     DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
+    TableBuilder, TableProblem,
 };
 
 use super::gathers;
@@ -97,6 +98,15 @@ impl Plan {
     /// # Panics
     /// If the table has problems, which a plan must not have.
     pub(crate) fn table(&self) -> DependencyTable {
+        self.builder().build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
+    }
+
+    /// What the rules for whole graphs say against it.
+    pub(crate) fn problems(&self) -> Vec<TableProblem> {
+        self.builder().build().err().map_or_else(Vec::new, |error| error.problems)
+    }
+
+    fn builder(&self) -> TableBuilder {
         let mut builder = DependencyTable::builder("planned");
         for event in 0..self.events.len() {
             builder = builder.event(self.event_def(event));
@@ -104,7 +114,7 @@ impl Plan {
         for (number, step) in self.steps.iter().enumerate() {
             builder = builder.step(self.step_def(number, step));
         }
-        builder.build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
+        builder
     }
 
     fn event_def(&self, event: usize) -> EventDef {

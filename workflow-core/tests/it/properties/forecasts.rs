@@ -1,7 +1,7 @@
-//! No random run breaks what the table forecast of it.
+//! No random run breaks what the table forecast of it, nor has a step that the rules say can never run.
 
-use workflow_core::Forecast;
 use workflow_core::scheduler::{End, Fact};
+use workflow_core::{Forecast, TableProblem};
 
 use super::play::{Moment, Play};
 use crate::transcript::Line;
@@ -21,6 +21,24 @@ impl Play<'_> {
             let too_few = self.completed_cleanly() && runs < forecast.least * per;
             if too_many || too_few {
                 return Err(format!("s{step} ran {runs} times, forecast was {forecast}\n{}", self.plan));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no step ran of which the rules say that it never can.
+    pub(super) fn check_rules(&self) -> Result<(), String> {
+        use TableProblem::{ListNeverFull, NeverTriggered, PartedByBranches, PartedByStarts, Unreachable};
+        let problems = if self.was_sent_what_can_be_sent() { self.plan.problems() } else { Vec::new() };
+        for problem in problems {
+            if let ListNeverFull { step, .. }
+            | NeverTriggered { step }
+            | PartedByBranches { step, .. }
+            | PartedByStarts { step, .. }
+            | Unreachable { step, .. } = &problem
+                && (0..self.plan.steps.len()).any(|row| *step == format!("s{row}") && self.starts(row) > 0)
+            {
+                return Err(format!("{problem}, but it ran\n{}", self.plan));
             }
         }
         Ok(())

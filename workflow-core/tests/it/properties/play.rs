@@ -96,6 +96,7 @@ impl Play<'_> {
         }
         self.compare_totals()?;
         self.check_stall()?;
+        self.check_rules()?;
         self.check_forecasts()
     }
 
