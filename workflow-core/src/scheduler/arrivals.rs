@@ -102,8 +102,9 @@ impl<'a> Arrivals<'a> {
 
     fn make_run_in_new_branch(&self, step: StepIndex, item: EventIndex, opener: ScopeId) -> bool {
         let inputs = &self.scheduler.table.step(step).inputs;
+        // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
         inputs.iter().all(|input| self.supply(input, item, opener))
-            && inputs.iter().any(|input| self.is_handed(input, item, opener))
+            && inputs.iter().any(|input| input.topic.is_some() && input.events.contains(&item))
     }
 
     fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {

@@ -87,8 +87,10 @@ impl Model {
 
     /// Whether the step would be handed what it was not handed before (S20), some of it the scope's own (S46).
     fn has_new_combination(&self, step: usize, arrival: Arrival, scope: u32) -> bool {
+        // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
+        let is_new = self.scope_state(scope) == ScopeState::Unopened;
         let is_full = |input: &PlannedInput, events| {
-            matches!(input.take, Take::Fixed(_)) && self.is_satisfied(input, events, scope)
+            matches!(input.take, Take::Fixed(_)) && !is_new && self.is_satisfied(input, events, scope)
         };
         let takes = |events: Events| events.contains(arrival.event);
         if self.slots(step).any(|(input, events)| takes(events) && !is_full(input, events)) {
