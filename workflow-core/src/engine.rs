@@ -103,23 +103,28 @@ impl Engine {
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`].
-    pub async fn start<W: Workflow>(&self, event: impl StartEvent) -> Result<RunHandle<W>, StartError> {
-        self.start_with(event, RunOptions::new()).await
+    pub fn start<W: Workflow>(
+        &self,
+        event: impl StartEvent,
+    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
+        self.start_with(event, RunOptions::new())
     }
 
     /// Starts a run with an id, a thread, configuration or metadata of its own.
     ///
     /// # Errors
     /// As [`start`](Self::start), and [`StartError::DuplicateRun`] or [`StartError::Config`].
-    pub async fn start_with<W: Workflow>(
+    pub fn start_with<W: Workflow>(
         &self,
         event: impl StartEvent,
         options: RunOptions,
-    ) -> Result<RunHandle<W>, StartError> {
+    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
         Self::assert_taken::<W, _>(&event);
-        let start = Start::of::<W, _>(event);
-        let (shared, mailbox) = self.spawn(start, options).await?;
-        Ok(RunHandle::new(shared, mailbox))
+        let started = self.spawn(Start::of::<W, _>(event), options);
+        Box::pin(async move {
+            let (shared, mailbox) = started.await?;
+            Ok(RunHandle::new(shared, mailbox))
+        })
     }
 
     /// The ids of the runs that have not ended, in no order.

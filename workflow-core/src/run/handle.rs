@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::past::Kept;
@@ -189,11 +190,15 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// # Errors
     /// [`SendError::Ended`] if the run has ended (S33).
-    pub async fn send<E: ExternalEvent>(&self, event: E) -> Result<(), SendError> {
+    pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::check::taken_from_outside::<W, E>() };
-        let index = self.index_of(&E::TYPE)?;
+        Box::pin(self.send_any(AnyEvent::new(event)))
+    }
+
+    async fn send_any(&self, event: AnyEvent) -> Result<(), SendError> {
+        let index = self.index_of(&event.event_type())?;
         let (done, answer) = oneshot::channel();
-        self.ask(Command::Send { event: AnyEvent::new(event), index, done }, answer).await?
+        self.ask(Command::Send { event, index, done }, answer).await?
     }
 
     /// Replies to an open request, which [`requests`](Self::requests) lists. The reply's type is the
