@@ -20,5 +20,7 @@ pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputS
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
-pub use crate::kind::{AsMember, AsOutput, Declared, Ending, Fill, Kind, Returned, Unclear, Unusable};
+pub use crate::kind::{
+    AsMember, AsOutput, Declared, Ending, Fill, Kind, UNCLEAR, UNCLEAR_OUTPUT, Unclear, Unusable, never, rows,
+};
 pub use crate::{check, warn};

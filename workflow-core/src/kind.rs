@@ -1,13 +1,15 @@
 //! Lets generated code ask whether a type can stand where it is used, so that a type that cannot is reported
-//! once, where the table names it, and nowhere else.
+//! once, where a call needs it, and nowhere else: the table is there all the same, and so is what the compiler
+//! has to say of the rest of it.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
-use crate::input::{Slot, StepCall, StepInput};
-use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
+use crate::input::{InputSpec, Slot, StepInput};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::table::StepSpec;
 
 /// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
 /// by those of [`Unusable`], which must be in scope, if it does not.
@@ -43,25 +45,19 @@ pub trait Unusable: Sized {
     /// Nothing is known of what it is made of.
     const MEMBERS: &'static [EventType] = &[];
 
-    /// It cannot be bound.
-    ///
-    /// # Errors
-    /// None.
-    fn bind(_: Slot<'_>) -> Result<(), StepError> {
-        Ok(())
-    }
+    /// Nothing is known of the parameter.
+    const INPUT: InputSpec = UNCLEAR;
+    /// Nothing is known of what is returned.
+    const OUTPUT: OutputSpec = UNCLEAR_OUTPUT;
 
     /// It is never called for.
-    fn item((): &mut ()) -> Self::Type {
+    fn bind(_: Slot<'_>) -> Result<(), StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
-    /// It cannot be committed.
-    ///
-    /// # Errors
-    /// None.
-    fn commit(self, _: &mut StepCall) -> Result<Emitted, StepError> {
-        Ok(Emitted::default())
+    /// It is never called for.
+    fn item<Held>(_: &mut Held) -> Self::Type {
+        unreachable!("a workflow with an unusable parameter does not compile")
     }
 }
 
@@ -69,12 +65,15 @@ impl<T> Unusable for Kind<T> {
     type Type = T;
 }
 
-/// Fills a parameter of type `P`. If it is no input, [`Unusable`] gives a stand-in that is never asked for.
+/// What a parameter of type `P` declares and is given. If it is no input, [`Unusable`] gives stand-ins.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Fill<P>(PhantomData<P>);
 
 impl<P: StepInput> Fill<P> {
+    /// What it declares.
+    pub const INPUT: InputSpec = P::SPEC;
+
     /// Binds it.
     pub fn bind(slot: Slot<'_>) -> Result<P::Held, StepError> {
         P::bind(slot)
@@ -90,20 +89,56 @@ impl<P> Unusable for Fill<P> {
     type Type = P;
 }
 
-/// What a step returned. If it is no output, [`Unusable`] commits nothing.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Returned<T>(pub T);
-
-impl<T: StepOutput> Returned<T> {
-    /// Ends the call with it.
-    pub fn commit(self, call: &mut StepCall) -> Result<Emitted, StepError> {
-        call.commit(self.0)
-    }
+impl<T: StepOutput> Kind<T> {
+    /// What it declares.
+    pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
-impl<T> Unusable for Returned<T> {
-    type Type = T;
+/// A parameter that nothing is known of: an injectable without a name.
+#[doc(hidden)]
+pub const UNCLEAR: InputSpec = InputSpec::injected("");
+
+/// What a step returns that nothing is known of: a tuple of nothing, which no type declares.
+#[doc(hidden)]
+pub const UNCLEAR_OUTPUT: OutputSpec = OutputSpec::All(&[]);
+
+/// The rows of a table. What a step returns that nothing is known of may be whatever another step waits for,
+/// so where there is one, nothing is said of what steps wait for.
+#[doc(hidden)]
+pub const fn rows<const N: usize>(mut rows: [StepSpec; N]) -> [StepSpec; N] {
+    let (mut step, mut clear) = (0, true);
+    while step < N {
+        clear = clear && !matches!(rows[step].output, OutputSpec::All([]));
+        step += 1;
+    }
+    while step > 0 && !clear {
+        step -= 1;
+        if takes_events(rows[step].inputs) {
+            rows[step].inputs = &[UNCLEAR];
+            rows[step].precondition = None;
+        }
+    }
+    rows
+}
+
+const fn takes_events(inputs: &[InputSpec]) -> bool {
+    let mut input = 0;
+    while input < inputs.len() {
+        if inputs[input].kind.takes_events() {
+            return true;
+        }
+        input += 1;
+    }
+    false
+}
+
+/// Stands for the call of a step that cannot be called.
+///
+/// # Errors
+/// None: it is never called itself.
+#[doc(hidden)]
+pub fn never() -> Result<Emitted, StepError> {
+    unreachable!("a workflow with a mistake does not compile")
 }
 
 /// The events of a return type `T`; a stand-in where `T` is no output.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
+use crate::input::StepCall;
 use crate::scheduler::Emission;
 use crate::table::OutputRow;
 
@@ -50,6 +51,15 @@ pub trait StepOutput: Sized {
     /// # Errors
     /// The error of a `Result` that is `Err`; the execution then fails with it.
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError>;
+
+    /// Ends a call with it; generated code does.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    #[doc(hidden)]
+    fn commit(self, call: &mut StepCall) -> Result<Emitted, StepError> {
+        call.commit(self)
+    }
 }
 
 /// What a return type may emit, as constant data.

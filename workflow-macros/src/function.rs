@@ -8,6 +8,7 @@ use crate::krate::Krate;
 use crate::lifetimes;
 use crate::place::Place;
 use crate::usable::{self, Use};
+use signature::{is_callable, is_nameable};
 
 pub(crate) mod signature;
 
@@ -18,8 +19,31 @@ pub(crate) struct Function<'a> {
     pub(crate) parameters: Vec<Type>,
     /// The return type, without lifetimes of the function's own.
     pub(crate) output: Type,
+    /// What a mistake in the signature, which has been reported, leaves of it.
+    pub(crate) clear: Clear,
     /// Whether the types may depend on a parameter of the impl block.
     generic: bool,
+}
+
+/// What generated code can make of a signature.
+#[derive(Clone, Copy)]
+pub(crate) struct Clear {
+    /// Whether its parameters' types can be named.
+    pub(crate) inputs: bool,
+    /// Whether its return type can be named.
+    pub(crate) output: bool,
+    /// Whether it can be called.
+    pub(crate) call: bool,
+}
+
+impl Clear {
+    fn of(signature: &Signature) -> Self {
+        Self {
+            inputs: is_nameable(signature, &signature.inputs),
+            output: is_nameable(signature, &signature.output),
+            call: is_callable(signature),
+        }
+    }
 }
 
 impl<'a> Function<'a> {
@@ -28,7 +52,8 @@ impl<'a> Function<'a> {
         let own = &signature.generics;
         let parameters = parameters(signature).map(|ty| lifetimes::elided(ty, own)).collect();
         let output = lifetimes::elided(&declared_output(signature), own);
-        Self { signature, parameters, output, generic: usable::is_generic(generics) }
+        let clear = Clear::of(signature);
+        Self { signature, parameters, output, clear, generic: usable::is_generic(generics) }
     }
 
     /// The function's name.
@@ -58,15 +83,19 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// What each parameter declares, as a constant slice.
+    /// What each parameter declares, as a constant slice; `Unusable` must be in scope.
     pub(crate) fn inputs(&self, krate: &Krate) -> TokenStream {
+        if !self.clear.inputs {
+            return quote!(&[#krate::UNCLEAR]);
+        }
         let specs =
-            self.parameters.iter().map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+            self.parameters.iter().map(|ty| Place::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT"));
         quote!(&[#(#specs),*])
     }
 
-    /// Binds every parameter to its slot of `call`.
+    /// Binds every parameter to its slot of `call`; `Unusable` must be in scope, here and below.
     pub(crate) fn bindings(&self, krate: &Krate, call: &Ident) -> TokenStream {
+        let asserted = self.asserted(krate);
         let bindings = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, held) = (Place::of(ty), held(index, ty));
             let bind = place.generic(quote!(#krate::Fill), ty, "bind");
@@ -78,7 +107,14 @@ impl<'a> Function<'a> {
                 };
             }
         });
-        quote!(#[allow(unused_imports)] use #krate::Unusable as _; #(#bindings)*)
+        quote!(#asserted #(#bindings)*)
+    }
+
+    /// Names each parameter as an input: here, and nowhere else, one that is none is reported.
+    pub(crate) fn asserted(&self, krate: &Krate) -> TokenStream {
+        let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
+        let specs = parameters.map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+        quote!(#(let _ = #specs;)*)
     }
 
     /// The call itself, with what was bound; `path` names the function.
@@ -103,6 +139,10 @@ impl<'a> Function<'a> {
 
     /// A precondition's answer: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
+        if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {
+            let asserted = self.asserted(krate);
+            return quote!({ #asserted #krate::Check::Answered(#krate::Ok(false)) });
+        }
         let bindings = self.bindings(krate, call);
         let verdict = self.output_place().associated(&self.output, quote!(#krate::Verdict), "verdict");
         let answer = self.output_place().call(verdict, self.called(krate, path, this));

@@ -29,6 +29,11 @@ impl Mistakes {
         result.map_err(|mistake| self.push(mistake)).ok()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().flatten().count()
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()

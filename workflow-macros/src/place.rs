@@ -26,17 +26,18 @@ impl Place {
         quote_spanned!(self.end=> #path::#name)
     }
 
-    /// `value.name`, reported here.
-    pub(crate) fn method(self, value: impl ToTokens, name: &str) -> TokenStream {
-        let name = Ident::new(name, self.hidden());
-        quote_spanned!(self.hidden()=> #value.#name)
-    }
-
     /// `path::<ty>::name`, reported at the beginning of this place. The type stays where it is.
     pub(crate) fn generic(self, path: impl ToTokens, ty: impl ToTokens, name: &str) -> TokenStream {
         let path = respan(path, self.start);
         let name = Ident::new(name, self.start);
         quote_spanned!(self.start=> #path::<#ty>::#name)
+    }
+
+    /// `<wrapper<ty>>::name`, reported here.
+    pub(crate) fn inherent(self, wrapper: impl ToTokens, ty: impl ToTokens, name: &str) -> TokenStream {
+        let open = quote_spanned!(self.start=> <);
+        let name = Ident::new(name, self.end);
+        quote_spanned!(self.end=> #open #wrapper<#ty>>::#name)
     }
 
     /// `<ty as bound>::name`, reported here.

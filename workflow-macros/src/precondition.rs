@@ -48,6 +48,7 @@ fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
     let ident = function.ident();
     let call = Ident::new("call", Span::mixed_site());
     let check = function.check(krate, &quote!(#ident), &call, &call);
+    let check = quote!(#[allow(unused_imports)] use #krate::Unusable as _; #check);
     shadow(krate, item, &function.inputs(krate), &call, &check)
 }
 
@@ -82,7 +83,11 @@ fn shadow(
         #[automatically_derived]
         impl #krate::Precondition for #ident {
             const NAME: &'static str = #name;
-            const INPUTS: &'static [#krate::InputSpec] = #inputs;
+            const INPUTS: &'static [#krate::InputSpec] = {
+                #[allow(unused_imports)]
+                use #krate::Unusable as _;
+                #inputs
+            };
 
             fn check(#call: #krate::StepCall) -> #krate::Check {
                 #check

@@ -12,7 +12,6 @@ mod attribute;
 mod block;
 mod call;
 mod definition;
-mod fallback;
 mod generate;
 mod graph;
 mod output;
@@ -22,8 +21,8 @@ mod validate;
 const STRAY_WORKFLOW: &str = "`#[workflow]` works on an impl block: write it above `impl TheWorkflow { … }`";
 const STRAY_STEP: &str = "`#[step]` works only on methods of an impl block that carries `#[workflow]`";
 
-/// Parse, validate, generate. With mistakes the block is emitted without our attributes, and stays a
-/// workflow as far as the rest of the program can tell.
+/// Parse, validate, generate. A block with mistakes stays a workflow as far as the rest of the program can
+/// tell, and what is right of it is checked with what the compiler knows.
 pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let block = match syn::parse2(item.clone()) {
         Ok(Item::Impl(block)) => block,
@@ -36,8 +35,7 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
     let definition = definition::parse(&block, &arguments, &mut mistakes);
     validate::validate(&definition, &mut mistakes);
     let (item, names) = (&block.item, block.attribute_names());
-    let implementation =
-        if mistakes.is_empty() { generate::workflow(&definition) } else { fallback::workflow(&definition) };
+    let implementation = generate::workflow(&definition);
     quote!(#item #names #implementation #mistakes)
 }
 

@@ -1,7 +1,7 @@
 //! The rules a signature must keep, as far as syntax can tell.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::ToTokens as _;
+use quote::ToTokens;
 use syn::visit_mut::VisitMut;
 use syn::{FnArg, GenericParam, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type, TypeImplTrait};
 
@@ -109,12 +109,22 @@ fn reject_impl_trait(ty: &Type, message: &str, mistakes: &mut Mistakes) {
     Reject(message, mistakes).visit_type_mut(&mut ty.clone());
 }
 
-/// Whether generated code can name the return type.
-pub(crate) fn is_output_nameable(signature: &Signature) -> bool {
-    let types = signature.generics.type_params().map(|own| &own.ident);
+/// Whether generated code can call the function as it stands.
+pub(crate) fn is_callable(signature: &Signature) -> bool {
+    let receiver = signature.receiver().map(|receiver| &receiver.kind);
+    let shared = matches!(receiver, None | Some(ReceiverKind::Reference(_, _, None)));
+    let plain = matches!(signature.safety, Safety::Default) && signature.variadic.is_none();
+    let own = signature.generics.params.iter().any(|own| !matches!(own, GenericParam::Lifetime(_)));
+    let named = is_nameable(signature, &signature.inputs) && is_nameable(signature, &signature.output);
+    shared && plain && !own && named
+}
+
+/// Whether generated code can name the types in these tokens.
+pub(crate) fn is_nameable(signature: &Signature, types: &impl ToTokens) -> bool {
+    let own = signature.generics.type_params().map(|own| &own.ident);
     let consts = signature.generics.const_params().map(|own| &own.ident);
-    let own: Vec<_> = types.chain(consts).collect();
-    !mentions(signature.output.to_token_stream(), &|word| word == "impl" || own.contains(&word))
+    let own: Vec<_> = own.chain(consts).collect();
+    !mentions(types.to_token_stream(), &|word| word == "impl" || own.contains(&word))
 }
 
 fn mentions(tokens: TokenStream, unnameable: &dyn Fn(&Ident) -> bool) -> bool {

@@ -14,12 +14,15 @@ pub(crate) struct Arguments {
     pub(crate) output: Option<Type>,
     pub(crate) name: Option<LitStr>,
     pub(crate) krate: Krate,
+    /// Whether anything could not be read.
+    pub(crate) unclear: bool,
 }
 
 /// Reads them.
 pub(crate) fn parse(tokens: TokenStream, mistakes: &mut Mistakes) -> Arguments {
     let mut arguments = Arguments::default();
     Keys::new(&["output", "name", "crate"]).read(tokens, mistakes, |key, input| arguments.set(key, input));
+    arguments.unclear = !mistakes.is_empty();
     arguments
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct StepAttribute {
     pub(crate) precondition: Option<Path>,
     /// Whether a precondition is given whose path could not be read.
     pub(crate) precondition_unclear: bool,
+    /// Whether anything in it could not be read.
+    pub(crate) unclear: bool,
     pub(crate) reruns: bool,
     /// The calls that turn the default policy into the step's.
     pub(crate) policy: Vec<TokenStream>,
@@ -25,8 +27,9 @@ pub(crate) struct StepAttribute {
 
 /// Reads them.
 pub(crate) fn parse(attribute: &Attribute, mistakes: &mut Mistakes) -> StepAttribute {
-    let mut values = StepAttribute::default();
+    let (mut values, earlier) = (StepAttribute::default(), mistakes.count());
     Keys::new(KEYS).read_attribute(attribute, mistakes, |key, input| values.set(key, input));
+    values.unclear = mistakes.count() > earlier;
     values
 }
 

@@ -18,20 +18,29 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
         quote!(#row => #body)
     });
     let (step, absent) = (&shim.step, absent(krate));
-    let body = quote!(match #step { #(#arms)* _ => #absent });
+    let body = quote! {
+        #[allow(unused_imports)]
+        use #krate::Unusable as _;
+        match #step { #(#arms)* _ => #absent }
+    };
     shim.function(definition, "call", "StepFuture", &body)
 }
 
 /// The future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
+    if !function.clear.call {
+        let asserted = function.asserted(krate);
+        return quote!({ #asserted #krate::Box::pin(async move { #krate::never() }) });
+    }
     let bindings = function.bindings(krate, call);
     let ident = function.ident();
     let called = function.called(krate, &quote!(Self::#ident), this);
     let output = function.output_place().local("output");
     let clone = cloned(krate, shim, function);
-    let committed = function.output_place().method(quote!(#krate::Returned(#output)), "commit");
-    let body = quote!(let mut #call = #call; #bindings let #output = #called; #committed(&mut #call));
+    // Here a type that is no output is reported.
+    let commit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "commit");
+    let body = quote!(let mut #call = #call; #bindings let #output = #called; #commit(#output, &mut #call));
     let future = function.boxed(krate, &body);
     quote!({ #clone #future })
 }
@@ -58,6 +67,8 @@ pub(crate) fn check(definition: &Definition) -> TokenStream {
     });
     let (step, warnings) = (&shim.step, graph::warnings(definition));
     let body = quote! {
+        #[allow(unused_imports)]
+        use #krate::Unusable as _;
         #warnings
         match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
     };
@@ -71,6 +82,7 @@ fn asked(definition: &Definition, shim: &Shim, step: &Step) -> Option<TokenStrea
             let check = Place::of(path).associated(path, quote!(#krate::Precondition), "check");
             quote!({ #check(#call) })
         }
+        Asked::Nothing => quote!(#krate::Check::Answered(#krate::Ok(false)),),
         Asked::Method(method) => {
             let function = &method.function;
             let ident = function.ident();

@@ -1,5 +1,6 @@
 //! What the impl block declares: its steps and preconditions, in order.
 
+use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Generics, ImplItemFn, ItemImpl, Path, Type};
 
@@ -7,7 +8,7 @@ use super::arguments::Arguments;
 use super::attribute::{self, StepAttribute};
 use super::block::{Block, Marked};
 use crate::docs;
-use crate::function::Function;
+use crate::function::{Clear, Function};
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
@@ -37,6 +38,8 @@ pub(crate) enum Asked<'a> {
     Method(&'a Method<'a>),
     /// A free function, found by its path.
     Free(&'a Path),
+    /// Nobody: that there is no such precondition has been reported.
+    Nothing,
 }
 
 /// Reads the block.
@@ -110,13 +113,23 @@ impl<'a> Definition<'a> {
     /// Who is asked before the step runs, if anyone.
     pub(crate) fn asked(&self, step: &'a Step) -> Option<Asked<'_>> {
         let path = step.attribute.precondition.as_ref()?;
-        let of_block = |name| self.preconditions.iter().find(|method| method.function.ident() == name);
-        Some(associated(path).and_then(of_block).map_or(Asked::Free(path), Asked::Method))
+        let Some(name) = associated(path) else { return Some(Asked::Free(path)) };
+        if let Some(method) = self.preconditions.iter().find(|method| method.function.ident() == name) {
+            return Some(Asked::Method(method));
+        }
+        let free = path.segments.len() == 1 && !self.block.has_method(name);
+        Some(if free { Asked::Free(path) } else { Asked::Nothing })
+    }
+
+    /// Whether a step names this precondition of the block.
+    pub(crate) fn names(&self, precondition: &Ident) -> bool {
+        let paths = self.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());
+        paths.filter_map(associated).any(|name| name == precondition)
     }
 }
 
 /// The name of a function of the block, if the path can mean one: `ready` or `Self::ready`.
-pub(crate) fn associated(path: &Path) -> Option<&syn::Ident> {
+pub(crate) fn associated(path: &Path) -> Option<&Ident> {
     let segments: Vec<_> = path.segments.iter().collect();
     match &segments[..] {
         [only] => Some(&only.ident),
@@ -127,7 +140,17 @@ pub(crate) fn associated(path: &Path) -> Option<&syn::Ident> {
 
 impl<'a> Method<'a> {
     fn of(method: &'a ImplItemFn, generics: &Generics) -> Self {
-        Self { attributes: &method.attrs, function: Function::of(&method.sig, generics) }
+        let mut function = Function::of(&method.sig, generics);
+        if method.attrs.iter().any(is_cfg) {
+            // It has been reported, and may not be there.
+            function.clear = Clear { inputs: false, call: false, ..function.clear };
+        }
+        Self { attributes: &method.attrs, function }
+    }
+
+    /// What makes it conditional.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &'a Attribute> {
+        self.attributes.iter().filter(|attribute| is_cfg(attribute))
     }
 }
 
@@ -142,4 +165,8 @@ impl Step<'_> {
     pub(crate) fn description(&self) -> String {
         docs::text(self.method.attributes)
     }
+}
+
+fn is_cfg(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
 }

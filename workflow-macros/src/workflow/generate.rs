@@ -7,8 +7,12 @@ use syn::Attribute;
 use super::definition::Definition;
 use super::{call, graph, output, table};
 
-/// Table, shim and checks.
+/// Table, shim and checks; nothing where the block cannot be made a workflow at all.
 pub(crate) fn workflow(definition: &Definition) -> TokenStream {
+    let item = definition.item();
+    if item.trait_.is_some() || item.generics.lifetimes().next().is_some() {
+        return TokenStream::new();
+    }
     let krate = definition.krate();
     let table = table::table(definition);
     let (call, check) = (call::call(definition), call::check(definition));
@@ -20,12 +24,13 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
         #check
     };
     let implementation = implement(definition, &body);
-    let checks = graph::checks(definition);
+    // That there are no steps has been reported.
+    let checks = (!definition.steps.is_empty()).then(|| graph::checks(definition));
     quote!(#implementation #checks)
 }
 
 /// `impl Workflow` with this body. Lint levels that the user set for the block hold for it too.
-pub(crate) fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
+fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
     let (impl_generics, _, where_clause) = definition.item().generics.split_for_impl();
     let levels = definition.item().attrs.iter().filter_map(level);

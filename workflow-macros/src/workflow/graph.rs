@@ -5,6 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Type;
 
+use super::attribute::StepAttribute;
 use super::definition::{Asked, Definition, Step};
 use crate::place::Place;
 use crate::usable;
@@ -30,6 +31,7 @@ fn step_checks(definition: &Definition, row: usize, step: &Step) -> TokenStream 
     let name = check(definition, Place::of(function.ident()), "step", &[row]);
     let output = check(definition, function.output_place(), "output", &[row]);
     let precondition = definition.asked(step).map(|asked| match asked {
+        Asked::Nothing => TokenStream::new(),
         Asked::Method(method) => each(definition, "precondition", row, &method.function.parameters),
         Asked::Free(path) => check(definition, Place::of(path), "preconditions", &[row]),
     });
@@ -52,7 +54,9 @@ fn check(definition: &Definition, place: Place, rule: &str, indexes: &[usize]) -
 /// too large to be checked; which those are, the library tells by type. Nothing of it is ever called.
 pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
     let krate = definition.krate();
-    let watched = |step: &&Step| !step.attribute.reruns && step.attribute.precondition.is_none();
+    let meant =
+        |attribute: &StepAttribute| attribute.reruns || attribute.precondition.is_some() || attribute.unclear;
+    let watched = |step: &&Step| step.method.function.clear.inputs && !meant(&step.attribute);
     let watched = definition.steps.iter().filter(watched).flat_map(|step| &step.method.function.parameters);
     let calls: Vec<_> = watched.map(|ty| warning(definition, ty)).chain(size(definition)).collect();
     let body = quote!({ use #krate::warn::Quiet as _; #(#calls;)* });

@@ -6,7 +6,6 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
 use super::definition::{Definition, Step};
-use crate::function::signature::is_output_nameable;
 use crate::krate::Krate;
 use crate::place::Place;
 
@@ -30,7 +29,7 @@ fn found(definition: &Definition) -> TokenStream {
 
 fn events(krate: &Krate, step: &Step) -> TokenStream {
     let function = &step.method.function;
-    if !is_output_nameable(function.signature) {
+    if !function.clear.output {
         return quote!(#krate::Unclear);
     }
     let (output, bound) = function.ending(krate);

@@ -7,6 +7,8 @@ use syn::spanned::Spanned as _;
 
 use super::definition::{Asked, Definition, Step};
 use crate::docs;
+use crate::function::Function;
+use crate::krate::Krate;
 use crate::place::Place;
 
 /// The table as a constant.
@@ -15,32 +17,51 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
     let description = docs::text(&definition.item().attrs);
     let output = members(definition);
     let rows = definition.steps.iter().map(|step| row(definition, step));
-    quote!(&#krate::TableSpec::new(#name, #description, #output, &[#(#rows),*]))
+    quote! {{
+        #[allow(unused_imports)]
+        use #krate::Unusable as _;
+        &#krate::TableSpec::new(#name, #description, #output, &#krate::rows([#(#rows),*]))
+    }}
 }
 
 /// The events that the output can be made of, if the library can tell. Where there is no output, it is missed
 /// at the same place, and so once.
 fn members(definition: &Definition) -> TokenStream {
+    if definition.arguments.unclear {
+        return quote!(&[]);
+    }
     let (krate, named) = (definition.krate(), definition.arguments.output.as_ref());
     quote_spanned! {named.unwrap_or(definition.self_ty()).span()=>
-        {
-            #[allow(unused_imports)]
-            use #krate::Unusable as _;
-            #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS
-        }
+        #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS
     }
 }
 
 fn row(definition: &Definition, step: &Step) -> TokenStream {
     let (krate, name, function) = (definition.krate(), step.name(), &step.method.function);
-    let inputs = function.inputs(krate);
-    let output = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "SPEC");
+    // That it takes nothing has been reported.
+    let inputs = if function.parameters.is_empty() { unclear(krate) } else { function.inputs(krate) };
+    let output = output(krate, function);
     let description = Some(step.description()).filter(|text| !text.is_empty());
     let description = description.map(|text| quote!(.description(#text)));
     let precondition = definition.asked(step).map(|asked| precondition(definition, &asked));
-    let policy = &step.attribute.policy;
+    let mut policy = step.attribute.policy.clone();
+    if step.attribute.unclear {
+        // What could not be read may have been meant to allow what the step does.
+        policy.push(quote!(.loops().max_executions(1)));
+    }
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
     quote!(#krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy)
+}
+
+fn unclear(krate: &Krate) -> TokenStream {
+    quote!(&[#krate::UNCLEAR])
+}
+
+fn output(krate: &Krate, function: &Function) -> TokenStream {
+    if !function.clear.output {
+        return quote!(#krate::UNCLEAR_OUTPUT);
+    }
+    function.output_place().inherent(quote!(#krate::Kind), &function.output, "OUTPUT")
 }
 
 fn precondition(definition: &Definition, asked: &Asked) -> TokenStream {
@@ -50,6 +71,7 @@ fn precondition(definition: &Definition, asked: &Asked) -> TokenStream {
             let name = method.function.ident().unraw().to_string();
             (quote!(#name), method.function.inputs(krate))
         }
+        Asked::Nothing => (quote!(""), quote!(&[])),
         Asked::Free(path) => {
             let associated = |name| Place::of(path).associated(path, quote!(#krate::Precondition), name);
             (associated("NAME"), associated("INPUTS"))

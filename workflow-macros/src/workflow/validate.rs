@@ -39,7 +39,7 @@ fn validate_block(definition: &Definition, mistakes: &mut Mistakes) {
 }
 
 fn reject_cfg(method: &Method, mistakes: &mut Mistakes) {
-    for cfg in method.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")) {
+    for cfg in method.conditions() {
         let message =
             "a row of the table cannot be conditional: move `#[cfg(…)]` to an impl block per configuration";
         mistakes.at(cfg, message);
@@ -47,11 +47,12 @@ fn reject_cfg(method: &Method, mistakes: &mut Mistakes) {
 }
 
 fn validate_precondition_path(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
-    let Some(Asked::Free(path)) = definition.asked(step) else { return };
+    let Some(Asked::Nothing) = definition.asked(step) else { return };
+    let Some(path) = &step.attribute.precondition else { return };
     let Some(name) = associated(path) else { return };
     if definition.block.has_method(name) {
         mistakes.at(path, format!("`{name}` is not a precondition: write `#[precondition]` above it"));
-    } else if path.segments.len() == 2 {
+    } else {
         mistakes.at(
             path,
             format!("no precondition `{name}` in this impl block: add it, or name a free function"),
@@ -83,13 +84,9 @@ fn reject_unused(definition: &Definition, mistakes: &mut Mistakes) {
     if definition.steps.iter().any(|step| step.attribute.precondition_unclear) {
         return;
     }
-    let named = |name: &Ident| {
-        let paths = definition.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());
-        paths.filter_map(associated).any(|path| path == name)
-    };
     for precondition in &definition.preconditions {
         let name = precondition.function.ident();
-        if !named(name) {
+        if !definition.names(name) {
             let message =
                 format!("precondition `{name}` is used by no step: write `#[step(precondition = {name})]`");
             mistakes.at(name, message);
