@@ -13,6 +13,7 @@ mod keys;
 mod krate;
 mod lifetimes;
 mod mistakes;
+mod near;
 mod place;
 mod precondition;
 mod usable;

@@ -11,6 +11,7 @@ use crate::docs;
 use crate::function::{Clear, Function};
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
+use crate::near::near;
 
 /// A workflow as its author wrote it.
 pub(crate) struct Definition<'a> {
@@ -117,8 +118,14 @@ impl<'a> Definition<'a> {
         if let Some(method) = self.preconditions.iter().find(|method| method.function.ident() == name) {
             return Some(Asked::Method(method));
         }
-        let free = path.segments.len() == 1 && !self.block.has_method(name);
+        let free = path.segments.len() == 1 && !self.block.has_method(name) && self.meant(name).is_none();
         Some(if free { Asked::Free(path) } else { Asked::Nothing })
+    }
+
+    /// The precondition of the block that a mistyped name seems to mean: one that is used by no step.
+    pub(crate) fn meant(&self, mistyped: &Ident) -> Option<&'a Ident> {
+        let mut unused = self.preconditions.iter().map(|method| method.function.ident());
+        unused.find(|name| !self.names(name) && near(&name.to_string(), &mistyped.to_string()))
     }
 
     /// Whether a step names this precondition of the block.

@@ -52,6 +52,8 @@ fn validate_precondition_path(definition: &Definition, step: &Step, mistakes: &m
     let Some(name) = associated(path) else { return };
     if definition.block.has_method(name) {
         mistakes.at(path, format!("`{name}` is not a precondition: write `#[precondition]` above it"));
+    } else if let Some(meant) = definition.meant(name) {
+        mistakes.at(path, format!("no precondition `{name}` in this impl block: did you mean `{meant}`?"));
     } else {
         mistakes.at(
             path,
@@ -86,10 +88,19 @@ fn reject_unused(definition: &Definition, mistakes: &mut Mistakes) {
     }
     for precondition in &definition.preconditions {
         let name = precondition.function.ident();
-        if !definition.names(name) {
+        if !definition.names(name) && !is_mistyped(definition, name) {
             let message =
                 format!("precondition `{name}` is used by no step: write `#[step(precondition = {name})]`");
             mistakes.at(name, message);
         }
     }
+}
+
+/// Whether a step seems to mean this precondition, which has been reported where it is mistyped.
+fn is_mistyped(definition: &Definition, precondition: &Ident) -> bool {
+    let paths = definition.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());
+    paths.filter_map(associated).any(|name| {
+        let known = definition.block.has_method(name);
+        !known && definition.meant(name).is_some_and(|meant| meant == precondition)
+    })
 }
