@@ -21,6 +21,7 @@ pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::kind::{
-    AsMember, AsOutput, Declared, Ending, Fill, Kind, UNCLEAR, UNCLEAR_OUTPUT, Unclear, Unusable, never, rows,
+    AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, UNCLEAR, UNCLEAR_OUTPUT, Unclear, Unusable,
+    never, rows,
 };
 pub use crate::{check, warn};

@@ -3,13 +3,16 @@
 //! has to say of the rest of it.
 
 use std::any::TypeId;
+use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
 use crate::input::{InputSpec, Slot, StepInput};
 use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
-use crate::table::StepSpec;
+use crate::table::{StepSpec, TableSpec};
+use crate::workflow::Workflow;
 
 /// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
 /// by those of [`Unusable`], which must be in scope, if it does not.
@@ -30,6 +33,11 @@ impl<T: SetMember> Kind<T> {
 impl<T: FromEvent> Kind<T> {
     /// The event types that it can be made of.
     pub const MEMBERS: &'static [EventType] = T::MEMBERS;
+}
+
+impl<W: Workflow> Kind<W> {
+    /// Its table.
+    pub const TABLE: &'static TableSpec = W::TABLE;
 }
 
 /// The answers for a type that cannot stand where it is used.
@@ -53,6 +61,11 @@ pub trait Unusable: Sized {
     /// It is never called for.
     fn bind(_: Slot<'_>) -> Result<(), StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
+    }
+
+    /// It is never called for.
+    fn pin<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
+        unreachable!("a workflow that cannot be shared does not compile")
     }
 
     /// It is never called for.
@@ -130,6 +143,23 @@ const fn takes_events(inputs: &[InputSpec]) -> bool {
         input += 1;
     }
     false
+}
+
+/// Boxes what a workflow `W` does. If `W` cannot be shared between threads, which is reported where it is made
+/// a workflow, [`Unusable`] takes futures that cannot either.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Launch<W>(PhantomData<W>);
+
+impl<W: Send + Sync> Launch<W> {
+    /// Boxes it.
+    pub fn pin<F>(future: F) -> Pin<Box<F>> {
+        Box::pin(future)
+    }
+}
+
+impl<W> Unusable for Launch<W> {
+    type Type = W;
 }
 
 /// Stands for the call of a step that cannot be called.

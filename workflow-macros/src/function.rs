@@ -23,6 +23,8 @@ pub(crate) struct Function<'a> {
     pub(crate) clear: Clear,
     /// Whether the types may depend on a parameter of the impl block.
     generic: bool,
+    /// Whether it is no method of a workflow.
+    free: bool,
 }
 
 /// What generated code can make of a signature.
@@ -53,7 +55,12 @@ impl<'a> Function<'a> {
         let parameters = parameters(signature).map(|ty| lifetimes::elided(ty, own)).collect();
         let output = lifetimes::elided(&declared_output(signature), own);
         let clear = Clear::of(signature);
-        Self { signature, parameters, output, clear, generic: usable::is_generic(generics) }
+        Self { signature, parameters, output, clear, generic: usable::is_generic(generics), free: false }
+    }
+
+    /// Reads the signature of a function that is no method of a workflow.
+    pub(crate) fn free(signature: &'a Signature) -> Self {
+        Self { free: true, ..Self::of(signature, &signature.generics) }
     }
 
     /// The function's name.
@@ -133,7 +140,8 @@ impl<'a> Function<'a> {
     /// says that it is not `Send`.
     pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
         let place = Place::of(self.ident());
-        let pin = place.path(quote!(#krate::Box), "pin");
+        let launch = if self.free { quote!(#krate::Box) } else { quote!(#krate::Launch::<Self>) };
+        let pin = place.path(launch, "pin");
         place.call(pin, quote_spanned!(place.hidden()=> async move { #body }))
     }
 

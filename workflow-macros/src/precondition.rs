@@ -44,7 +44,7 @@ fn krate(arguments: TokenStream, mistakes: &mut Mistakes) -> Krate {
 }
 
 fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
-    let function = Function::of(&item.sig, &item.sig.generics);
+    let function = Function::free(&item.sig);
     let ident = function.ident();
     let call = Ident::new("call", Span::mixed_site());
     let check = function.check(krate, &quote!(#ident), &call, &call);

@@ -46,7 +46,7 @@ fn each(definition: &Definition, rule: &str, row: usize, parameters: &[Type]) ->
 fn check(definition: &Definition, place: Place, rule: &str, indexes: &[usize]) -> TokenStream {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
     let rule = place.path(quote!(#krate::check), rule);
-    let call = place.call(rule, quote!(<#self_ty as #krate::Workflow>::TABLE #(, #indexes)*));
+    let call = place.call(rule, quote!(#krate::Kind::<#self_ty>::TABLE #(, #indexes)*));
     quote!(const _: () = #call;)
 }
 
