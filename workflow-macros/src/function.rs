@@ -8,7 +8,7 @@ use crate::krate::Krate;
 use crate::lifetimes;
 use crate::place::Place;
 use crate::usable::{self, Use};
-use signature::{is_callable, is_nameable};
+use signature::{is_callable, is_nameable, shared};
 
 pub(crate) mod signature;
 
@@ -52,7 +52,8 @@ impl<'a> Function<'a> {
     /// Reads the signature of a function in an item with these generics.
     pub(crate) fn of(signature: &'a Signature, generics: &Generics) -> Self {
         let own = &signature.generics;
-        let parameters = parameters(signature).map(|ty| lifetimes::elided(ty, own)).collect();
+        let types = parameters(signature).map(|ty| shared(ty).unwrap_or_else(|| ty.clone()));
+        let parameters = types.map(|ty| lifetimes::elided(&ty, own)).collect();
         let output = lifetimes::elided(&declared_output(signature), own);
         let clear = Clear::of(signature);
         Self { signature, parameters, output, clear, generic: usable::is_generic(generics), free: false }

@@ -3,7 +3,10 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::VisitMut;
-use syn::{FnArg, GenericParam, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type, TypeImplTrait};
+use syn::{
+    FnArg, GenericArgument, GenericParam, PathArguments, Receiver, ReceiverKind, ReturnType, Safety,
+    Signature, Type, TypeImplTrait, TypeReference, parse_quote_spanned,
+};
 
 use crate::mistakes::Mistakes;
 
@@ -89,12 +92,58 @@ fn validate_types(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
             let message =
                 format!("a {what}'s parameters are found by their type: name it instead of `impl …`");
             reject_impl_trait(&parameter.ty, &message, mistakes);
+            reject_unshared(&parameter.ty, mistakes);
         }
     }
     if let ReturnType::Type(_, ty) = &signature.output {
         let message = format!("what a {what} returns is found by its type: name it instead of `impl …`");
         reject_impl_trait(ty, &message, mistakes);
     }
+}
+
+fn reject_unshared(ty: &Type, mistakes: &mut Mistakes) {
+    let Some(shared) = shared(ty) else { return };
+    let shared = written(&shared);
+    let why = match ty {
+        Type::Reference(reference) if reference.mutability.is_some() => {
+            "what a parameter borrows is shared, and never changed"
+        }
+        _ => "an optional event is not borrowed as a whole",
+    };
+    mistakes.at(ty, format!("{why}: write `{shared}`"));
+}
+
+/// How a parameter is written that borrows in a way in which nothing can be lent: `&mut E`, `&Option<E>`.
+pub(crate) fn shared(ty: &Type) -> Option<Type> {
+    let Type::Reference(reference) = ty else { return None };
+    if reference.mutability.is_some() {
+        let shared = Type::Reference(TypeReference { mutability: None, ..reference.clone() });
+        return Some(self::shared(&shared).unwrap_or(shared));
+    }
+    let Type::Path(path) = &*reference.elem else { return None };
+    let option = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &option.arguments else { return None };
+    let Some(GenericArgument::Type(inner)) = arguments.args.first() else { return None };
+    if matches!(inner, Type::Reference(_)) || is_arc(inner) {
+        return Some(parse_quote_spanned!(option.ident.span()=> Option<#inner>));
+    }
+    let inner = TypeReference { elem: Box::new(inner.clone()), ..reference.clone() };
+    Some(parse_quote_spanned!(option.ident.span()=> Option<#inner>))
+}
+
+fn is_arc(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Arc"))
+}
+
+/// The type as its author would write it.
+fn written(ty: &Type) -> String {
+    let mut text = ty.to_token_stream().to_string();
+    for (loose, tight) in
+        [(" < ", "<"), (" >", ">"), ("< ", "<"), (" <", "<"), (" :: ", "::"), ("& ", "&"), (" ,", ",")]
+    {
+        text = text.replace(loose, tight);
+    }
+    text
 }
 
 fn reject_impl_trait(ty: &Type, message: &str, mistakes: &mut Mistakes) {
@@ -116,7 +165,11 @@ pub(crate) fn is_callable(signature: &Signature) -> bool {
     let plain = matches!(signature.safety, Safety::Default) && signature.variadic.is_none();
     let own = signature.generics.params.iter().any(|own| !matches!(own, GenericParam::Lifetime(_)));
     let named = is_nameable(signature, &signature.inputs) && is_nameable(signature, &signature.output);
-    shared && plain && !own && named
+    shared && plain && !own && named && signature.inputs.iter().all(is_lent)
+}
+
+fn is_lent(input: &FnArg) -> bool {
+    !matches!(input, FnArg::Typed(parameter) if shared(&parameter.ty).is_some())
 }
 
 /// Whether generated code can name the types in these tokens.
