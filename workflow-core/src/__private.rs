@@ -10,18 +10,16 @@ pub use std::sync::Arc;
 pub use crate::error::StepError;
 
 pub use crate::event::{
-    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, IsStop,
-    NotStop, Pattern, Request, Roles, SetMember, StartEvent, StopEvent,
+    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Gives,
+    IsStop, Log, NotStop, Pattern, Request, Roles, SetMember, StartEvent, StopEvent,
 };
-pub use crate::input::{
-    EventInput, InputSpec, Slot, StepCall, StepInput, bind_owned, held_set, input_of, taken,
-};
+pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, held_set, input_of, taken};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::kind::{
-    AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, UNCLEAR, UNCLEAR_OUTPUT, Unclear, Unusable,
-    never, rows,
+    AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
+    Unusable, never, rows,
 };
 pub use crate::{check, warn};

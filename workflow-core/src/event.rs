@@ -12,7 +12,7 @@ mod role;
 mod set;
 
 pub use role::Roles;
-pub use set::{EventSet, FromEvent, Pattern, SetMember};
+pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
 
 /// An immutable value that drives steps, or is shown to people (S1).
 ///

@@ -19,7 +19,7 @@ pub use gather::{Branch, BranchFailure, Gather};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
 pub use reply::Reply;
-pub use single::{bind_owned, held_set, input_of, taken};
+pub use single::{held_set, input_of, taken};
 pub use spec::{InputKind, InputSpec};
 
 pub(crate) use call::{CallContext, SlotValue};

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use crate::error::StepError;
-use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
+use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
 use crate::input::{InputSpec, Slot, StepInput};
 use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 use crate::table::{StepSpec, TableSpec};
@@ -60,6 +60,11 @@ pub trait Unusable: Sized {
 
     /// It is never called for.
     fn bind(_: Slot<'_>) -> Result<(), StepError> {
+        unreachable!("a workflow with an unusable parameter does not compile")
+    }
+
+    /// It is never called for.
+    fn owned(_: Slot<'_>) -> Result<Option<Self::Type>, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
@@ -143,6 +148,24 @@ const fn takes_events(inputs: &[InputSpec]) -> bool {
         input += 1;
     }
     false
+}
+
+/// Fills a parameter of type `P` that is taken by value. If the log cannot give it by value, [`Unusable`] gives
+/// a stand-in.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Owned<P>(PhantomData<P>);
+
+impl<P: Pattern + FromEvent> Owned<P> {
+    /// Binds it.
+    pub fn owned(slot: Slot<'_>) -> Result<Option<P>, StepError> {
+        let event = slot.event()?;
+        P::from_event(event).map(Some).ok_or_else(|| slot.mismatch())
+    }
+}
+
+impl<P> Unusable for Owned<P> {
+    type Type = P;
 }
 
 /// Boxes what a workflow `W` does. If `W` cannot be shared between threads, which is reported where it is made

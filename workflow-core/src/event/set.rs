@@ -96,6 +96,31 @@ pub trait FromEvent: Sized {
     fn from_event(event: &AnyEvent) -> Option<Self>;
 }
 
+/// What the log gives by value: what the parameter `E` needs. It is asked of the log, so that the compiler
+/// speaks of this and not of the parameter.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{E}` cannot be taken out of the log by value",
+    label = "`{E}` is not `Clone`",
+    note = "the log keeps every event: derive `Clone`, or take `&{E}` or `Arc<{E}>`, which cost no copy"
+)]
+pub trait Gives<E> {
+    /// The value, cloned or shared; `None` if the event is of another type.
+    fn value(event: &AnyEvent) -> Option<E>;
+}
+
+/// The log of a run, on the level of types.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Log;
+
+#[diagnostic::do_not_recommend]
+impl<E: FromEvent> Gives<E> for Log {
+    fn value(event: &AnyEvent) -> Option<E> {
+        E::from_event(event)
+    }
+}
+
 #[diagnostic::do_not_recommend]
 impl<E: ControlEvent + Clone> FromEvent for E {
     const MEMBERS: &'static [EventType] = &[E::TYPE];

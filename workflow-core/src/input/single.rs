@@ -48,13 +48,6 @@ pub const fn input_of<P: Pattern>() -> InputSpec {
     InputSpec::one::<P>()
 }
 
-/// How the derives fill a parameter taken by value.
-#[doc(hidden)]
-pub fn bind_owned<P: Pattern + FromEvent>(slot: Slot<'_>) -> Result<Option<P>, StepError> {
-    let event = slot.event()?;
-    P::from_event(event).map(Some).ok_or_else(|| slot.mismatch())
-}
-
 /// How the derives take hold of an event set.
 #[doc(hidden)]
 pub fn held_set<P: FromEvent>(slot: Slot<'_>) -> Result<P, StepError> {

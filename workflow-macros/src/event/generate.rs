@@ -58,7 +58,11 @@ fn by_value(definition: &Definition) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
     let mut generics = definition.generics.clone();
     let (_, ty, _) = definition.generics.split_for_impl();
-    let bound = parse_quote!(for<'__a> #ident #ty: #krate::Clone);
+    let bound = if definition.generics.params.is_empty() {
+        parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>)
+    } else {
+        parse_quote!(#ident #ty: #krate::Clone)
+    };
     generics.make_where_clause().predicates.push(bound);
     let ty = quote!(#ident #ty);
     input(krate, &ty, &generics)
@@ -75,7 +79,9 @@ pub(crate) fn input(krate: impl quote::ToTokens, ty: &TokenStream, generics: &Ge
             type Item<'__a> = Self;
 
             fn bind(slot: #krate::Slot<'_>) -> #krate::Result<Self::Held, #krate::StepError> {
-                #krate::bind_owned(slot)
+                #[allow(unused_imports)]
+                use #krate::Unusable as _;
+                #krate::Owned::<Self>::owned(slot)
             }
 
             fn item(held: &mut Self::Held) -> Self {
