@@ -78,9 +78,9 @@ pub(crate) use reply::Answered;
 /// parameter is bound.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
-    label = "neither an event input nor an injectable",
+    label = "not something that a step can be given",
     note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>` or `Gather<E>`, where `E` derives `Event` (and is not display only) or `EventSet`",
-    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Config<C>`, `&Display`, `&RunInfo`, `&Emitter<E>`, or your own type that implements `StepInput`"
+    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {
     /// What the parameter needs, as the table shows it.

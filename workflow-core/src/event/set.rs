@@ -12,9 +12,9 @@ use crate::input::Slot;
 /// Implemented for every [`ControlEvent`] and by `#[derive(EventSet)]`; there is nothing to implement by
 /// hand.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is neither an event nor an event set",
-    label = "no step can take or wait for this",
-    note = "derive `Event` on a struct, or `EventSet` on an enum of events"
+    message = "`{Self}` is nothing that a step can wait for",
+    label = "neither an event that drives steps nor a set of such events",
+    note = "name a type that derives `Event` (and is not display only) or `EventSet`, itself and not a reference to it: `List<E>`, not `List<&E>`"
 )]
 pub trait Pattern: Send + Sync + Sized + 'static {
     /// The event types that match, in the order in which they were declared.

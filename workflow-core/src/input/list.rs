@@ -76,12 +76,12 @@ impl<'a> Iterator for Entries<'a> {
 ///     scores.iter().map(|score| score.points).sum()
 /// }
 /// ```
-pub struct List<P: Pattern> {
+pub struct List<P> {
     prefix: Prefix,
     pattern: PhantomData<fn() -> P>,
 }
 
-impl<P: Pattern> List<P> {
+impl<P> List<P> {
     fn of(prefix: &Prefix) -> Self {
         Self { prefix: prefix.clone(), pattern: PhantomData }
     }
@@ -95,7 +95,9 @@ impl<P: Pattern> List<P> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
 
+impl<P: Pattern> List<P> {
     /// The events in the log's order.
     pub fn iter(&self) -> ListIter<'_, P> {
         ListIter { entries: self.prefix.entries(), left: self.len(), pattern: PhantomData }
@@ -117,13 +119,13 @@ impl<P: Pattern> List<P> {
     }
 }
 
-impl<P: Pattern> Clone for List<P> {
+impl<P> Clone for List<P> {
     fn clone(&self) -> Self {
         Self::of(&self.prefix)
     }
 }
 
-impl<P: Pattern> fmt::Debug for List<P> {
+impl<P> fmt::Debug for List<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "List({} events)", self.len())
     }
@@ -180,7 +182,7 @@ impl<P: Pattern> ExactSizeIterator for ListIter<'_, P> {}
 ///     scores.to_array().map(|score| score.points).into_iter().max().unwrap_or(0)
 /// }
 /// ```
-pub struct FixedList<P: Pattern, const N: usize> {
+pub struct FixedList<P, const N: usize> {
     list: List<P>,
 }
 
@@ -215,13 +217,13 @@ impl<P: Pattern, const N: usize> FixedList<P, N> {
     }
 }
 
-impl<P: Pattern, const N: usize> Clone for FixedList<P, N> {
+impl<P, const N: usize> Clone for FixedList<P, N> {
     fn clone(&self) -> Self {
         Self { list: self.list.clone() }
     }
 }
 
-impl<P: Pattern, const N: usize> fmt::Debug for FixedList<P, N> {
+impl<P, const N: usize> fmt::Debug for FixedList<P, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FixedList({N} events)")
     }
