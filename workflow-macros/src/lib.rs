@@ -16,6 +16,7 @@ mod mistakes;
 mod near;
 mod place;
 mod precondition;
+mod renamed;
 mod usable;
 mod workflow;
 

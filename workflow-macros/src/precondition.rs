@@ -12,6 +12,7 @@ use crate::function::signature::validate_precondition;
 use crate::keys::Keys;
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
+use crate::renamed;
 
 const STRAY: &str =
     "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
@@ -25,7 +26,8 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
         return quote!(#item #mistakes);
     };
     if function.sig.receiver().is_some() {
-        mistakes.push(Error::new(Span::call_site(), STRAY));
+        let message = renamed::instead_of("precondition").unwrap_or_else(|| STRAY.to_owned());
+        mistakes.push(Error::new(Span::call_site(), message));
     } else {
         validate_precondition(&function.sig, &mut mistakes);
     }

@@ -6,6 +6,7 @@ use quote::quote;
 use syn::{Error, Item};
 
 use crate::mistakes::Mistakes;
+use crate::renamed;
 
 mod arguments;
 mod attribute;
@@ -41,7 +42,8 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
 
 /// `#[step]` where no `#[workflow]` has read it.
 pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
-    unchanged(item, &Error::new(Span::call_site(), STRAY_STEP))
+    let message = renamed::instead_of("step").unwrap_or_else(|| STRAY_STEP.to_owned());
+    unchanged(item, &Error::new(Span::call_site(), message))
 }
 
 fn unchanged(item: &TokenStream, error: &Error) -> TokenStream {
