@@ -84,6 +84,10 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// outputs, and 128 fan-outs, and warns where a workflow is larger; such a one, like any other, is checked when
 /// an engine is built or a run begins.
 ///
+/// Each mistake is reported by `cargo check`, at its parameter, attribute or step. What a generic workflow
+/// (`impl<T> Greeter<T>`) takes and emits is known only where its parameters are: `cargo build` checks it there,
+/// where it is run or added to an engine, and reports the first mistake.
+///
 /// ```
 /// use workflow_core::prelude::*;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
