@@ -57,7 +57,9 @@ impl Play<'_> {
     /// A duplicate of an earlier fact.
     fn told_before(&self, pick: usize) -> Fact {
         let told = self.history.iter().filter_map(|moment| match moment {
-            Moment::Told(Fact::EventReceived { .. } | Fact::Appended) | Moment::Said(_) => None,
+            Moment::Told(Fact::EventReceived { .. } | Fact::Appended) | Moment::Said(_) | Moment::Quiet => {
+                None
+            }
             Moment::Told(fact) => Some(fact.clone()),
         });
         chosen(&told.collect::<Vec<Fact>>(), pick).unwrap_or(Fact::Appended)

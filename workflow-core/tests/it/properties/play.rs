@@ -17,7 +17,7 @@ use crate::transcript::{Line, Reader};
 const MOST_EVENTS: usize = 80;
 
 /// So is one that says a lot.
-const MOST_MOMENTS: usize = 240;
+const MOST_MOMENTS: usize = 320;
 
 /// Both sides, and what was told and said so far.
 pub(super) struct Play<'a> {
@@ -46,6 +46,8 @@ pub(super) struct Running {
 pub(super) enum Moment {
     Told(Fact),
     Said(Line),
+    /// Both sides were asked and had nothing to say; asking makes them evaluate.
+    Quiet,
 }
 
 /// Plays a random run, and says what it came by.
@@ -124,7 +126,10 @@ impl Play<'_> {
             if said != expected {
                 return Err(self.difference(said, expected));
             }
-            let Some(line) = said else { break };
+            let Some(line) = said else {
+                self.history.push(Moment::Quiet);
+                break;
+            };
             self.history.push(Moment::Said(line.clone()));
             self.react(&line);
         }
@@ -164,7 +169,7 @@ impl Play<'_> {
     pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.history.iter().filter_map(|moment| match moment {
             Moment::Said(line) => Some(line),
-            Moment::Told(_) => None,
+            Moment::Told(_) | Moment::Quiet => None,
         })
     }
 }

@@ -45,7 +45,7 @@ impl Play<'_> {
             match moment {
                 Moment::Told(fact) => model.apply(fact),
                 Moment::Said(Line::Ends(_)) => break,
-                Moment::Said(_) => drop(model.next()),
+                Moment::Said(_) | Moment::Quiet => drop(model.next()),
             }
         }
         model
