@@ -30,14 +30,11 @@ impl<T: SetMember> Kind<T> {
     pub const IS_MEMBER: bool = true;
 }
 
-impl<T: FromEvent> Kind<T> {
-    /// The event types that it can be made of.
-    pub const MEMBERS: &'static [EventType] = T::MEMBERS;
-}
-
 impl<W: Workflow> Kind<W> {
     /// Its table.
     pub const TABLE: &'static TableSpec = W::TABLE;
+    /// The event types that its output can be made of.
+    pub const OUTPUT_EVENTS: &'static [EventType] = <W::Output as FromEvent>::MEMBERS;
 }
 
 /// The answers for a type that cannot stand where it is used.
@@ -50,8 +47,8 @@ pub trait Unusable: Sized {
     const IS_OUTPUT: bool = false;
     /// It cannot be a member of an event set.
     const IS_MEMBER: bool = false;
-    /// Nothing is known of what it is made of.
-    const MEMBERS: &'static [EventType] = &[];
+    /// Nothing is known of what its output is made of.
+    const OUTPUT_EVENTS: &'static [EventType] = &[];
 
     /// Nothing is known of the parameter.
     const INPUT: InputSpec = UNCLEAR;

@@ -32,7 +32,7 @@ fn members(definition: &Definition) -> TokenStream {
     }
     let (krate, named) = (definition.krate(), definition.arguments.output.as_ref());
     quote_spanned! {named.unwrap_or(definition.self_ty()).span()=>
-        #krate::Kind::<<Self as #krate::Workflow>::Output>::MEMBERS
+        #krate::Kind::<Self>::OUTPUT_EVENTS
     }
 }
 
