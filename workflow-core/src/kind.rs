@@ -23,6 +23,8 @@ pub struct Kind<T>(PhantomData<T>);
 impl<T: StepOutput> Kind<T> {
     /// It can be a return type.
     pub const IS_OUTPUT: bool = true;
+    /// What it declares.
+    pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
 impl<T: SetMember> Kind<T> {
@@ -102,11 +104,6 @@ impl<P: StepInput> Fill<P> {
 
 impl<P> Unusable for Fill<P> {
     type Type = P;
-}
-
-impl<T: StepOutput> Kind<T> {
-    /// What it declares.
-    pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
 /// A parameter that nothing is known of: an injectable without a name.

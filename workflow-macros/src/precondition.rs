@@ -13,6 +13,7 @@ use crate::keys::Keys;
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 use crate::renamed;
+use crate::usable;
 
 const STRAY: &str =
     "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
@@ -50,8 +51,8 @@ fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
     let ident = function.ident();
     let call = Ident::new("call", Span::mixed_site());
     let check = function.check(krate, &quote!(#ident), &call, &call);
-    let check = quote!(#[allow(unused_imports)] use #krate::Unusable as _; #check);
-    shadow(krate, item, &function.inputs(krate), &call, &check)
+    let (inputs, stand_ins) = (function.inputs(krate), usable::stand_ins(krate));
+    shadow(krate, item, &quote!({ #stand_ins #inputs }), &call, &quote!(#stand_ins #check))
 }
 
 /// Answers no, so that the steps which name the precondition are not reported as well.
@@ -85,11 +86,7 @@ fn shadow(
         #[automatically_derived]
         impl #krate::Precondition for #ident {
             const NAME: &'static str = #name;
-            const INPUTS: &'static [#krate::InputSpec] = {
-                #[allow(unused_imports)]
-                use #krate::Unusable as _;
-                #inputs
-            };
+            const INPUTS: &'static [#krate::InputSpec] = #inputs;
 
             fn check(#call: #krate::StepCall) -> #krate::Check {
                 #check

@@ -1,5 +1,5 @@
 //! Types that stand in for themselves only if they can. A type that cannot stand where it is used is reported
-//! where the table names it; everywhere else generated code goes through one of these, which makes something
+//! once, where a call needs it; everywhere else generated code goes through one of these, which makes something
 //! harmless of it. Which is which, the compiler finds out.
 
 use proc_macro2::TokenStream;
@@ -24,6 +24,12 @@ impl Use {
         };
         quote!(#krate::#wrapper::<#ty, { use #krate::Unusable as _; #krate::Kind::<#ty>::#answer }>)
     }
+}
+
+/// Brings into scope what answers for types that cannot stand where they are used. Whether any does is not known
+/// here, so that nobody uses it can neither be warned of nor expected.
+pub(crate) fn stand_ins(krate: &Krate) -> TokenStream {
+    quote!(#[allow(unused_imports)] use #krate::Unusable as _;)
 }
 
 /// Whether constants can ask what a type is: not where it may depend on a parameter.

@@ -21,7 +21,7 @@ struct Large;
 impl Large {
     #[step]
     async fn parts(&self, _question: &Question) -> Eight<Eight<Eight<FanOut<Part>>>> {
-        unimplemented!()
+        unreachable!("only the type counts")
     }
 
     #[step]
@@ -36,7 +36,7 @@ struct Fits;
 impl Fits {
     #[step]
     async fn parts(&self, _question: &Question) -> Eight<Eight<FanOut<Part>>> {
-        unimplemented!()
+        unreachable!("only the type counts")
     }
 
     #[step]

@@ -5,6 +5,8 @@ use quote::{quote, quote_spanned};
 use syn::{Generics, Type, parse_quote};
 
 use super::definition::Definition;
+use crate::krate::Krate;
+use crate::usable;
 
 /// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost
 /// the event a role, it gets every marker.
@@ -69,8 +71,9 @@ fn by_value(definition: &Definition) -> TokenStream {
 }
 
 /// `StepInput` and `EventInput` for a type that is taken out of the log by value.
-pub(crate) fn input(krate: impl quote::ToTokens, ty: &TokenStream, generics: &Generics) -> TokenStream {
+pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> TokenStream {
     let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let stand_ins = usable::stand_ins(krate);
     quote_spanned! {Span::mixed_site()=>
         #[automatically_derived]
         impl #impl_generics #krate::StepInput for #ty #where_clause {
@@ -79,8 +82,7 @@ pub(crate) fn input(krate: impl quote::ToTokens, ty: &TokenStream, generics: &Ge
             type Item<'__a> = Self;
 
             fn bind(slot: #krate::Slot<'_>) -> #krate::Result<Self::Held, #krate::StepError> {
-                #[allow(unused_imports)]
-                use #krate::Unusable as _;
+                #stand_ins
                 #krate::Owned::<Self>::owned(slot)
             }
 

@@ -9,6 +9,7 @@ use super::graph;
 use crate::function::Function;
 use crate::krate::Krate;
 use crate::place::Place;
+use crate::usable;
 
 /// `Workflow::call`.
 pub(crate) fn call(definition: &Definition) -> TokenStream {
@@ -17,10 +18,9 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
         let body = started(krate, &shim, &step.method.function);
         quote!(#row => #body)
     });
-    let (step, absent) = (&shim.step, absent(krate));
+    let (step, absent, stand_ins) = (&shim.step, absent(krate), usable::stand_ins(krate));
     let body = quote! {
-        #[allow(unused_imports)]
-        use #krate::Unusable as _;
+        #stand_ins
         match #step { #(#arms)* _ => #absent }
     };
     shim.function(definition, "call", "StepFuture", &body)
@@ -65,10 +65,9 @@ pub(crate) fn check(definition: &Definition) -> TokenStream {
         let asked = asked(definition, &shim, step)?;
         Some(quote!(#row => #asked))
     });
-    let (step, warnings) = (&shim.step, graph::warnings(definition));
+    let (step, warnings, stand_ins) = (&shim.step, graph::warnings(definition), usable::stand_ins(krate));
     let body = quote! {
-        #[allow(unused_imports)]
-        use #krate::Unusable as _;
+        #stand_ins
         #warnings
         match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
     };

@@ -66,7 +66,7 @@ pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
 /// The same for a workflow that the compiler cannot check.
 fn size(definition: &Definition) -> Option<TokenStream> {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
-    let is_checked = quote!({ use #krate::Unusable as _; #krate::Kind::<#self_ty>::TABLE.is_checked() });
+    let is_checked = quote!({ #krate::Kind::<#self_ty>::TABLE.is_checked() });
     let place = Place::of(self_ty);
     let check = place.generic(quote!(#krate::warn::Size), is_checked, "check");
     (!usable::is_generic(&definition.item().generics)).then(|| place.call(check, TokenStream::new()))

@@ -10,6 +10,7 @@ use crate::docs;
 use crate::function::Function;
 use crate::krate::Krate;
 use crate::place::Place;
+use crate::usable;
 
 /// The table as a constant.
 pub(crate) fn table(definition: &Definition) -> TokenStream {
@@ -17,9 +18,9 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
     let description = docs::text(&definition.item().attrs);
     let output = members(definition);
     let rows = definition.steps.iter().map(|step| row(definition, step));
+    let stand_ins = usable::stand_ins(krate);
     quote! {{
-        #[allow(unused_imports)]
-        use #krate::Unusable as _;
+        #stand_ins
         &#krate::TableSpec::new(#name, #description, #output, &#krate::rows([#(#rows),*]))
     }}
 }
