@@ -21,7 +21,7 @@ use crate::error::{RunError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
-use crate::run::{Command, Host, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus};
+use crate::run::{Command, Host, Hosted, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus};
 use crate::scheduler::SchedulerLimits;
 use crate::workflow::Workflow;
 
@@ -61,7 +61,7 @@ pub struct Engine {
 }
 
 struct Inner {
-    hosts: HashMap<TypeId, Arc<dyn Host>>,
+    hosts: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
     contexts: Arc<dyn ContextStore>,
     observers: Observers,
@@ -167,11 +167,11 @@ impl Engine {
 
     /// Runs one workflow to its end in the caller's own task. Boxed for the same reason.
     pub(crate) fn run_alone(
-        builder: EngineBuilder,
+        workflow: Hosted,
         start: Start,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         Box::pin(async move {
-            let engine = builder.build()?;
+            let engine = Self::builder().host(workflow).build()?;
             let (run, (shared, _sender)) = engine.prepare(start, RunOptions::new()).await?;
             run.await;
             shared.outcome().await
@@ -187,7 +187,7 @@ impl Engine {
         let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
         let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
         let event_type = start.event.event_type().type_id();
-        let index = *host.table().by_type.get(&event_type).ok_or_else(unknown)?;
+        let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
         let shared = Arc::new(self.shared(&host, options)?);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let registered = self.register(&shared.id, &sender)?;
@@ -207,17 +207,17 @@ impl Engine {
         Some((Arc::clone(slots), slot))
     }
 
-    fn shared(&self, host: &Arc<dyn Host>, options: RunOptions) -> Result<RunShared, StartError> {
+    fn shared(&self, host: &Arc<Host>, options: RunOptions) -> Result<RunShared, StartError> {
         let private_thread = options.thread.is_none();
         let configs = self.inner.resolve_configs(host, &options)?;
         let id = options.id.unwrap_or_else(RunId::generate);
         Ok(RunShared {
             configs,
-            display: self.display(&id, &host.table().name),
+            display: self.display(&id, &host.table.name),
             id,
             thread: options.thread.unwrap_or_else(ThreadId::generate),
             private_thread,
-            table: Arc::clone(host.table()),
+            table: Arc::clone(&host.table),
             contexts: Arc::new(RunContexts::new(Arc::clone(&self.inner.contexts))),
             context_used: AtomicBool::new(false),
             observers: self.inner.observers.clone(),
@@ -264,10 +264,10 @@ impl Inner {
     /// Every configuration that the workflow's parameters declare, checked into its type.
     fn resolve_configs(
         &self,
-        host: &Arc<dyn Host>,
+        host: &Arc<Host>,
         options: &RunOptions,
     ) -> Result<HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>, StartError> {
-        let configs = host.table().configs();
+        let configs = host.table.configs();
         let resolved = configs.map(|config| {
             let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
             let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
@@ -292,7 +292,7 @@ impl Drop for Registered {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workflows: Vec<&str> = self.inner.hosts.values().map(|host| host.table().name()).collect();
+        let workflows: Vec<&str> = self.inner.hosts.values().map(|host| host.table.name()).collect();
         f.debug_struct("Engine")
             .field("workflows", &workflows)
             .field("running", &self.inner.running.len())

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
 use crate::input::{InputSpec, Slot, StepInput};
-use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 use crate::table::{StepSpec, TableSpec};
 use crate::workflow::Workflow;
 
@@ -184,7 +184,7 @@ impl<W> Unusable for Launch<W> {
 /// # Errors
 /// None: it is never called itself.
 #[doc(hidden)]
-pub fn never() -> Result<Emitted, StepError> {
+pub fn never() -> Result<(), StepError> {
     unreachable!("a workflow with a mistake does not compile")
 }
 

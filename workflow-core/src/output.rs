@@ -57,8 +57,8 @@ pub trait StepOutput: Sized {
     /// # Errors
     /// As [`emit`](Self::emit).
     #[doc(hidden)]
-    fn commit(self, call: &mut StepCall) -> Result<Emitted, StepError> {
-        call.commit(self)
+    fn commit(self, call: &mut StepCall) -> Result<(), StepError> {
+        self.emit(call.batch())
     }
 }
 

@@ -8,14 +8,13 @@ use crate::draw::Graph;
 use crate::error::{RunError, StepError};
 use crate::event::{FromEvent, StartEvent};
 use crate::input::{InputSpec, StepCall};
-use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 
 mod run;
 
-/// A running step.
+/// A running step, which borrows its workflow and its call.
 #[doc(hidden)]
-pub type StepFuture = Pin<Box<dyn Future<Output = Result<Emitted, StepError>> + Send>>;
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + Send + 'a>>;
 
 /// A set of steps with a static dependency table. Write `#[workflow]` on an impl block and it is
 /// implemented; see the [crate's front page](crate).
@@ -83,9 +82,9 @@ pub trait Workflow: Sized + Send + Sync + 'static {
         DependencyTable::for_drawing(Self::TABLE).graph()
     }
 
-    /// Calls the step of this row.
+    /// Calls the step of this row, which leaves in its call what it emits.
     #[doc(hidden)]
-    fn call(this: &Arc<Self>, step: usize, call: StepCall) -> StepFuture;
+    fn call<'a>(this: &'a Self, step: usize, call: &'a mut StepCall) -> StepFuture<'a>;
 
     /// Asks the precondition of the step of this row.
     #[doc(hidden)]

@@ -24,7 +24,7 @@ use crate::workflow::Workflow;
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
 pub struct EngineBuilder {
-    hosts: Vec<(TypeId, Arc<dyn Host>)>,
+    hosts: Vec<Arc<Host>>,
     configs: ConfigSet,
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
@@ -54,15 +54,15 @@ impl EngineBuilder {
     pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
         // Of a generic workflow the table is known only here.
         const { crate::check::all(W::TABLE) };
-        self.host(workflow)
+        self.host(Hosted::new(workflow))
     }
 
     /// The same for a workflow that has been checked.
-    pub(crate) fn host<W: Workflow>(mut self, workflow: W) -> Self {
+    pub(crate) fn host(mut self, hosted: Hosted) -> Self {
         // Whatever is wrong with its table, the rest is checked too.
-        let (hosted, error) = Hosted::new(workflow);
+        let (host, error) = Host::new(hosted);
         self.problems.extend(error.map(BuildProblem::Table));
-        self.hosts.push((TypeId::of::<W>(), Arc::new(hosted)));
+        self.hosts.push(Arc::new(host));
         self
     }
 
@@ -130,7 +130,7 @@ impl EngineBuilder {
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         Ok(Engine {
             inner: Arc::new(Inner {
-                hosts: self.hosts.into_iter().collect(),
+                hosts: self.hosts.into_iter().map(|host| (host.id, host)).collect(),
                 configs: self.configs,
                 contexts,
                 observers: Observers::start(self.observers),
@@ -144,7 +144,7 @@ impl EngineBuilder {
     }
 
     fn tables(&self) -> impl Iterator<Item = &DependencyTable> {
-        self.hosts.iter().map(|(_, host)| &**host.table())
+        self.hosts.iter().map(|host| &*host.table)
     }
 
     fn check_names(&mut self) {

@@ -13,7 +13,7 @@ use crate::display::Display;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::output::{Emitted, StepOutput};
+use crate::output::Emitted;
 use crate::run::RunShared;
 
 /// What stands in one slot, in the order of the parameters.
@@ -44,6 +44,7 @@ pub struct StepCall {
     pub(crate) context: CallContext,
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
+    batch: Emitted,
 }
 
 impl Drop for StepCall {
@@ -60,7 +61,7 @@ impl Drop for StepCall {
 
 impl StepCall {
     pub(crate) fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
-        Self { slots, context, emitted: OnceLock::new(), display: OnceLock::new() }
+        Self { slots, context, emitted: OnceLock::new(), display: OnceLock::new(), batch: Emitted::default() }
     }
 
     /// The slot of the parameter at `index`.
@@ -69,28 +70,18 @@ impl StepCall {
         Slot { call: self, index }
     }
 
-    /// Ends an execution: what its emitters hold, then what it returned, in that order (S7, S23).
-    #[doc(hidden)]
-    #[inline(never)]
-    pub fn commit<T: StepOutput>(&mut self, output: T) -> Result<Emitted, StepError> {
-        let mut emitted = self.emitted();
-        let returned = output.emit(&mut emitted);
-        self.ended(returned, emitted)
-    }
-
-    fn emitted(&self) -> Emitted {
-        let mut emitted = Emitted::default();
+    /// Where what the step returned is put: behind what its emitters hold (S7, S23).
+    pub(crate) fn batch(&mut self) -> &mut Emitted {
         if let Some(buffer) = self.emitted.get() {
-            buffer.close_into(&mut emitted);
+            buffer.close_into(&mut self.batch);
         }
-        emitted
+        &mut self.batch
     }
 
-    fn ended(&mut self, returned: Result<(), StepError>, emitted: Emitted) -> Result<Emitted, StepError> {
-        returned?;
-        // What it showed stays.
+    /// Ends an execution that succeeded: what it showed stays, and this is what it leaves in the log.
+    pub(crate) fn committed(mut self) -> Emitted {
         self.display.take();
-        Ok(emitted)
+        std::mem::take(self.batch())
     }
 }
 

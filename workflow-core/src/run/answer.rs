@@ -46,7 +46,7 @@ impl Run {
     /// An execution's batch is accepted.
     pub(super) fn note_success(&mut self, execution: ExecutionId) {
         let Some(step) = self.trace.succeeded(execution) else { return };
-        let name = &self.host.table().step(step).name;
+        let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionSucceeded {
             execution,
             step: name.clone(),
@@ -56,7 +56,7 @@ impl Run {
 
     fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         self.trace.failed(execution, self.clock.now, &error);
-        let name = &self.host.table().step(step).name;
+        let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionFailed {
             execution,
             step: name.clone(),
@@ -64,7 +64,7 @@ impl Run {
             error: error.to_string(),
             took: self.trace.took(execution),
         });
-        if !self.host.table().step(step).policy.continue_on_error {
+        if !self.host.table.step(step).policy.continue_on_error {
             self.failures.insert(execution, error);
         }
         self.scheduler.apply(Fact::ExecutionFailed { execution });

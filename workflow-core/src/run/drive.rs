@@ -34,7 +34,7 @@ const SLICE: usize = 256;
 /// One run.
 pub(crate) struct Run {
     pub(super) shared: Arc<RunShared>,
-    pub(super) host: Arc<dyn Host>,
+    pub(super) host: Arc<Host>,
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
     pub(super) trace: Trace,
@@ -113,14 +113,14 @@ impl RunClock {
 impl Run {
     pub(crate) fn new(
         shared: Arc<RunShared>,
-        host: Arc<dyn Host>,
+        host: Arc<Host>,
         limits: SchedulerLimits,
         mailbox: mpsc::Receiver<Command>,
         slots: Option<(Arc<Semaphore>, OwnedSemaphorePermit)>,
     ) -> Self {
         let (slots, slot) = slots.unzip();
         Self {
-            scheduler: Scheduler::with_limits(Arc::clone(host.table()), limits),
+            scheduler: Scheduler::with_limits(Arc::clone(&host.table), limits),
             span: run_span(&shared),
             shared,
             host,

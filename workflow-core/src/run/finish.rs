@@ -114,7 +114,7 @@ impl Run {
     fn precondition_error(&mut self, candidate: CandidateId) -> RunError {
         let failure = self.precondition_failures.remove(&candidate);
         let Some((step, error)) = failure else { return RunError::Abandoned };
-        let precondition = &self.host.table().step(step).precondition;
+        let precondition = &self.host.table.step(step).precondition;
         let name = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
         RunError::PreconditionFailed {
             step: self.step_name(step),
@@ -124,12 +124,12 @@ impl Run {
     }
 
     fn step_name(&self, step: StepIndex) -> Arc<str> {
-        Arc::clone(&self.host.table().step(step).name)
+        Arc::clone(&self.host.table.step(step).name)
     }
 
     /// What reports and explanations are made of, if anybody asks.
     fn keep(&mut self, status: RunStatus) -> Kept {
-        let empty = Scheduler::new(Arc::clone(self.host.table()));
+        let empty = Scheduler::new(Arc::clone(&self.host.table));
         Kept::new(Past {
             id: self.shared.id.clone(),
             thread: self.shared.thread.clone(),

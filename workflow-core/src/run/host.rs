@@ -7,23 +7,25 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::error::TableError;
+use crate::error::{StepError, TableError};
 use crate::input::StepCall;
+use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
 
-/// A hosted workflow: its table, its steps, and what was learned of them.
-pub(crate) trait Host: Send + Sync {
-    fn table(&self) -> &Arc<DependencyTable>;
-    fn call(&self, step: usize, call: StepCall) -> StepFuture;
-    fn check(&self, step: usize, call: StepCall) -> Check;
-    /// How heavy the step's polls proved to be.
-    fn weight(&self, step: usize) -> &Weight;
+/// A workflow without its type. This is all that is compiled for each workflow.
+pub(crate) trait Steps: Send + Sync {
+    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> StepFuture<'a>;
+    fn check(self: Arc<Self>, step: usize, call: StepCall) -> Check;
 }
 
-impl std::fmt::Debug for dyn Host {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Host({})", self.table().name)
+impl<W: Workflow> Steps for W {
+    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> StepFuture<'a> {
+        W::call(self, step, call)
+    }
+
+    fn check(self: Arc<Self>, step: usize, call: StepCall) -> Check {
+        W::check(&self, step, call)
     }
 }
 
@@ -52,19 +54,56 @@ impl Weight {
     }
 }
 
-pub(crate) struct Hosted<W> {
-    workflow: Arc<W>,
-    table: Arc<DependencyTable>,
+/// A workflow to be hosted.
+pub(crate) struct Hosted {
+    steps: Arc<dyn Steps>,
+    id: TypeId,
+    spec: &'static TableSpec,
+}
+
+impl Hosted {
+    pub(crate) fn new<W: Workflow>(workflow: W) -> Self {
+        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE }
+    }
+}
+
+/// A hosted workflow: its steps, its table, and what was learned of them.
+pub(crate) struct Host {
+    steps: Arc<dyn Steps>,
+    pub(crate) id: TypeId,
+    pub(crate) table: Arc<DependencyTable>,
     weights: Box<[Weight]>,
 }
 
-impl<W: Workflow> Hosted<W> {
+impl Host {
     /// The workflow, and what is wrong with its table. With a mistake it must not run; it is made all the same,
     /// so that its other mistakes are found too.
-    pub(crate) fn new(workflow: W) -> (Self, Option<TableError>) {
-        let (table, error) = table_of(TypeId::of::<W>(), W::TABLE);
+    pub(crate) fn new(hosted: Hosted) -> (Self, Option<TableError>) {
+        let Hosted { steps, id, spec } = hosted;
+        let (table, error) = table_of(id, spec);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
-        (Self { workflow: Arc::new(workflow), table, weights }, error)
+        (Self { steps, id, table, weights }, error)
+    }
+
+    /// One execution of a step, from its bindings to its batch.
+    pub(crate) async fn call(self: Arc<Self>, step: usize, mut call: StepCall) -> Result<Emitted, StepError> {
+        self.steps.call(step, &mut call).await?;
+        Ok(call.committed())
+    }
+
+    pub(crate) fn check(&self, step: usize, call: StepCall) -> Check {
+        Arc::clone(&self.steps).check(step, call)
+    }
+
+    /// How heavy the step's polls proved to be.
+    pub(crate) fn weight(&self, step: usize) -> &Weight {
+        &self.weights[step]
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Host({})", self.table.name)
     }
 }
 
@@ -80,22 +119,4 @@ fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>
         TABLES.insert(workflow, Arc::clone(&table));
     }
     (table, error)
-}
-
-impl<W: Workflow> Host for Hosted<W> {
-    fn table(&self) -> &Arc<DependencyTable> {
-        &self.table
-    }
-
-    fn call(&self, step: usize, call: StepCall) -> StepFuture {
-        W::call(&self.workflow, step, call)
-    }
-
-    fn check(&self, step: usize, call: StepCall) -> Check {
-        W::check(&self.workflow, step, call)
-    }
-
-    fn weight(&self, step: usize) -> &Weight {
-        &self.weights[step]
-    }
 }

@@ -105,13 +105,13 @@ impl<T> Drop for Guarded<T> {
 pub(super) struct GuardedStep {
     future: Guarded<Emitted>,
     span: Span,
-    host: Arc<dyn Host>,
+    host: Arc<Host>,
     step: usize,
 }
 
 impl GuardedStep {
-    pub(super) fn new(host: &Arc<dyn Host>, step: usize, call: StepCall, span: Span) -> Self {
-        Self { future: Guarded::new(host.call(step, call)), span, host: Arc::clone(host), step }
+    pub(super) fn new(host: &Arc<Host>, step: usize, call: StepCall, span: Span) -> Self {
+        Self { future: Guarded::new(Box::pin(Arc::clone(host).call(step, call))), span, host: Arc::clone(host), step }
     }
 
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {

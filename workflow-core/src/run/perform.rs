@@ -55,7 +55,7 @@ impl Run {
         binding: Binding,
         cx: &mut Context<'_>,
     ) {
-        let row = self.host.table().step(step);
+        let row = self.host.table.step(step);
         let slots = self.log.slots(row, &binding);
         let span = step_span(&self.span, &row.name, execution, 1);
         let forced = row.policy.spawn;
@@ -111,14 +111,14 @@ impl Run {
             self.dropping += 1;
         }
         if let Some(step) = self.trace.dropped(execution, self.clock.now) {
-            let step = Arc::clone(&self.host.table().step(step).name);
+            let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::ExecutionDropped { execution, step });
         }
     }
 
     /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
     fn free(&mut self, scope: ScopeId) {
-        self.log.free(scope, self.host.table());
+        self.log.free(scope, &self.host.table);
         let all = (scope, CandidateId(0))..=(scope, CandidateId(u64::MAX));
         while let Some((asking, _)) = self.asked.range(all.clone()).next() {
             let asking = *asking;
@@ -138,7 +138,7 @@ impl Run {
         trigger: Seq,
         binding: &Binding,
     ) {
-        let row = self.host.table().step(step);
+        let row = self.host.table.step(step);
         let slots = self.log.slots(row, binding);
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
         let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
@@ -160,7 +160,7 @@ impl Run {
         // Without a scope the candidate was dropped, and nobody wants to know any more.
         let Some(scope) = self.scheduler.scope_of(candidate) else { return };
         let Some(Asked { step, trigger, .. }) = self.asked.remove(&(scope, candidate)) else { return };
-        let row = self.host.table().step(step);
+        let row = self.host.table.step(step);
         if let Some(precondition) = &row.precondition {
             self.shared.tell(|| Observed::PreconditionAnswered {
                 step: Arc::clone(&row.name),
@@ -219,7 +219,7 @@ impl Run {
         if event.event_type().roles.is_display() {
             self.display(cause, event.clone());
         }
-        self.log.append(self.host.table(), entry, event, cause, self.clock.now);
+        self.log.append(&self.host.table, entry, event, cause, self.clock.now);
     }
 
     /// An event that is both control and display is shown when it enters the log (S2).
@@ -250,7 +250,7 @@ impl Run {
     pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
         let step = self.trace.step_of(execution)?;
         let error = self.failures.get(&execution)?.clone();
-        Some(BranchFailure { step: Arc::clone(&self.host.table().step(step).name), error })
+        Some(BranchFailure { step: Arc::clone(&self.host.table.step(step).name), error })
     }
 
     /// S28. A step that returned nothing had nothing to be refused.
@@ -260,7 +260,7 @@ impl Run {
         if events.is_empty() {
             self.note_success(execution);
         } else if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
-            let step = Arc::clone(&self.host.table().step(step).name);
+            let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::CommitRefused { execution, step, events });
         }
     }
@@ -271,7 +271,7 @@ impl Run {
         step: StepIndex,
         emitted: &Emitted,
     ) -> Result<SmallVec<[Emission; 1]>, Internal> {
-        let table = self.host.table();
+        let table = &self.host.table;
         let outputs = &table.step(step).outputs;
         let mut emissions = SmallVec::new();
         for item in &emitted.items {

@@ -1,7 +1,7 @@
 //! The shims: call the step of a row, ask its precondition.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
 
 use super::definition::{Asked, Definition, Step};
 use super::generate::Shim;
@@ -16,14 +16,16 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
     let (krate, shim) = (definition.krate(), Shim::new());
     let arms = definition.steps.iter().enumerate().map(|(row, step)| {
         let body = started(krate, &shim, &step.method.function);
-        quote!(#row => #body)
+        quote!(#row => #body,)
     });
     let (step, absent, stand_ins) = (&shim.step, absent(krate), usable::stand_ins(krate));
-    let body = quote! {
-        #stand_ins
-        match #step { #(#arms)* _ => #absent }
-    };
-    shim.function(definition, "call", "StepFuture", &body)
+    let Shim { this, call, .. } = &shim;
+    quote_spanned! {Span::mixed_site()=>
+        fn call<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::StepFuture<'__a> {
+            #stand_ins
+            match #step { #(#arms)* _ => #absent }
+        }
+    }
 }
 
 /// The future of one step.
@@ -37,12 +39,10 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let ident = function.ident();
     let called = function.called(krate, &quote!(Self::#ident), this);
     let output = function.output_place().local("output");
-    let clone = cloned(krate, shim, function);
     // Here a type that is no output is reported.
     let commit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "commit");
-    let body = quote!(let mut #call = #call; #bindings let #output = #called; #commit(#output, &mut #call));
-    let future = function.boxed(krate, &body);
-    quote!({ #clone #future })
+    let body = quote!(#bindings let #output = #called; #commit(#output, #call));
+    function.boxed(krate, &body)
 }
 
 fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
@@ -66,12 +66,14 @@ pub(crate) fn check(definition: &Definition) -> TokenStream {
         Some(quote!(#row => #asked))
     });
     let (step, warnings, stand_ins) = (&shim.step, graph::warnings(definition), usable::stand_ins(krate));
-    let body = quote! {
-        #stand_ins
-        #warnings
-        match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
-    };
-    shim.function(definition, "check", "Check", &body)
+    let Shim { this, call, .. } = &shim;
+    quote_spanned! {Span::mixed_site()=>
+        fn check(#this: &#krate::Arc<Self>, #step: usize, #call: #krate::StepCall) -> #krate::Check {
+            #stand_ins
+            #warnings
+            match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
+        }
+    }
 }
 
 fn asked(definition: &Definition, shim: &Shim, step: &Step) -> Option<TokenStream> {

@@ -1,7 +1,7 @@
 //! The impl of `Workflow`, and what is checked beside it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::quote;
 use syn::Attribute;
 
 use super::definition::Definition;
@@ -63,24 +63,5 @@ impl Shim {
     pub(crate) fn new() -> Self {
         let name = |name| Ident::new(name, Span::mixed_site());
         Self { this: name("this"), step: name("step"), call: name("call") }
-    }
-
-    /// A function of the trait that goes by the step's row.
-    pub(crate) fn function(
-        &self,
-        definition: &Definition,
-        name: &str,
-        returns: &str,
-        body: &TokenStream,
-    ) -> TokenStream {
-        let Self { this, step, call } = self;
-        let krate = definition.krate();
-        let name = Ident::new(name, Span::call_site());
-        let returns = Ident::new(returns, Span::call_site());
-        quote_spanned! {Span::mixed_site()=>
-            fn #name(#this: &#krate::Arc<Self>, #step: usize, #call: #krate::StepCall) -> #krate::#returns {
-                #body
-            }
-        }
     }
 }
