@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde::de::DeserializeOwned;
 
 mod role;
@@ -254,7 +254,14 @@ impl AnyEvent {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        self.payload.to_json()
+        serde_json::to_value(self)
+    }
+}
+
+impl Serialize for AnyEvent {
+    /// The value, without its name.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (*self.payload).serialize(serializer)
     }
 }
 
@@ -265,18 +272,15 @@ impl fmt::Debug for AnyEvent {
 }
 
 /// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
-pub(crate) trait Erased: Any + Send + Sync {
+pub(crate) trait Erased: Any + erased_serde::Serialize + Send + Sync {
     fn event_type(&self) -> EventType;
-    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error>;
 }
+
+erased_serde::serialize_trait_object!(Erased);
 
 impl<E: Event> Erased for E {
     fn event_type(&self) -> EventType {
         E::TYPE
-    }
-
-    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        serde_json::to_value(self)
     }
 }
 

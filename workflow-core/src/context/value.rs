@@ -76,7 +76,7 @@ impl ContextValue {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        self.value.to_json()
+        serde_json::to_value(&*self.value)
     }
 
     /// The value as a `T`: cloned if it is one, else read from its JSON, so that it makes no difference
@@ -112,16 +112,13 @@ impl fmt::Debug for ContextValue {
 }
 
 /// What the value can do once its type is forgotten.
-trait Held: Any + Send + Sync {
-    fn to_json(&self) -> Result<Value, serde_json::Error>;
+trait Held: Any + erased_serde::Serialize + Send + Sync {
     fn type_name(&self) -> &'static str;
 }
 
-impl<T: Serialize + Send + Sync + 'static> Held for T {
-    fn to_json(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(self)
-    }
+erased_serde::serialize_trait_object!(Held);
 
+impl<T: Serialize + Send + Sync + 'static> Held for T {
     fn type_name(&self) -> &'static str {
         std::any::type_name::<T>()
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use super::single::taken;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
@@ -38,10 +40,11 @@ impl Erased for Gathered {
     fn event_type(&self) -> EventType {
         Self::TYPE
     }
+}
 
-    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        let items = self.branches.iter().map(|branch| branch.item.to_json());
-        items.collect::<Result<Vec<_>, _>>().map(serde_json::Value::Array)
+impl Serialize for Gathered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.branches.iter().map(|branch| &branch.item))
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use super::single::taken;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
@@ -26,9 +28,11 @@ impl<R: Request> Erased for Answered<R> {
     fn event_type(&self) -> EventType {
         R::REPLY_TYPE
     }
+}
 
-    fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        serde_json::to_value(&self.reply)
+impl<R: Request> Serialize for Answered<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.reply.serialize(serializer)
     }
 }
 
