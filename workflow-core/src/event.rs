@@ -225,7 +225,7 @@ impl AnyEvent {
 
     /// The value, if it is an `E`.
     pub fn downcast_ref<E: Event>(&self) -> Option<&E> {
-        self.payload_ref()
+        self.payload().downcast_ref()
     }
 
     /// The shared value, if it is an `E`. Nothing is copied.
@@ -233,15 +233,8 @@ impl AnyEvent {
         self.payload_arc()
     }
 
-    /// The event itself, if its value is of this type.
-    pub(crate) fn of_type(&self, value: TypeId) -> Option<Self> {
-        let any: &(dyn Any + Send + Sync) = &*self.payload;
-        (any.type_id() == value).then(|| self.clone())
-    }
-
-    pub(crate) fn payload_ref<T: Any>(&self) -> Option<&T> {
-        let any: &(dyn Any + Send + Sync) = &*self.payload;
-        any.downcast_ref()
+    pub(crate) fn payload(&self) -> &(dyn Any + Send + Sync) {
+        &*self.payload
     }
 
     pub(crate) fn payload_arc<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

@@ -13,13 +13,13 @@ mod reply;
 mod single;
 mod spec;
 
-pub use call::{Slot, StepCall};
+pub use call::{Slot, Slots, StepCall};
 pub use emitter::{EmitError, Emitter};
 pub use gather::{Branch, BranchFailure, Gather};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
 pub use reply::Reply;
-pub use single::{held_set, input_of, taken};
+pub use single::{input_of, lent_set};
 pub use spec::{InputKind, InputSpec};
 
 pub(crate) use call::{CallContext, SlotValue};
@@ -58,24 +58,19 @@ pub(crate) use reply::Answered;
 ///
 /// impl StepInput for &Prefix {
 ///     const SPEC: InputSpec = InputSpec::injected("Prefix");
-///     type Held = Prefix;
 ///     type Item<'a> = &'a Prefix;
 ///
-///     fn bind(slot: Slot<'_>) -> Result<Prefix, StepError> {
+///     fn fill(slot: Slot<'_>) -> Result<&Prefix, StepError> {
 ///         let info = slot.run_info();
-///         Ok(Prefix(format!("{}/{}", info.run(), info.step())))
-///     }
-///
-///     fn item(held: &mut Prefix) -> &Prefix {
-///         held
+///         let prefix = Prefix(format!("{}/{}", info.run(), info.step()));
+///         Ok(slot.keep(prefix))
 ///     }
 /// }
 /// ```
 ///
 /// # Contract
-/// `bind` runs once per execution, in the execution's own task, before the step's body; it must not block.
-/// An error of `bind` is a failure of the execution like any other (S29). `item` runs once, after every
-/// parameter is bound.
+/// `fill` runs once per execution, in the execution's own task, before the step's body and in the order of the
+/// parameters; it must not block. An error of it is a failure of the execution like any other (S29).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
@@ -86,20 +81,15 @@ pub trait StepInput: Sized {
     /// What the parameter needs, as the table shows it.
     const SPEC: InputSpec;
 
-    /// What the execution owns while the step runs; the parameter may borrow from it.
-    type Held: Send + 'static;
-
-    /// The parameter itself, with the lifetime of what it borrows.
+    /// The parameter itself, with the lifetime of what it borrows: of the event in its slot, or of what the slot
+    /// [keeps](Slot::keep).
     type Item<'a>;
 
-    /// Takes what the parameter needs out of its slot.
+    /// Makes the parameter of what its slot holds.
     ///
     /// # Errors
     /// Whatever keeps the parameter from being filled; the execution then fails with it.
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError>;
-
-    /// Lends the parameter to the step.
-    fn item(held: &mut Self::Held) -> Self::Item<'_>;
+    fn fill(slot: Slot<'_>) -> Result<Self::Item<'_>, StepError>;
 }
 
 /// A parameter that takes events, and may therefore stand inside `Option`.
@@ -110,21 +100,16 @@ pub trait StepInput: Sized {
 )]
 pub trait EventInput: StepInput {
     #[doc(hidden)]
-    fn bind_optional(slot: Slot<'_>) -> Result<Option<Self::Held>, StepError> {
-        if slot.is_empty() { Ok(None) } else { Self::bind(slot).map(Some) }
+    fn fill_optional(slot: Slot<'_>) -> Result<Option<Self::Item<'_>>, StepError> {
+        if slot.is_empty() { Ok(None) } else { Self::fill(slot).map(Some) }
     }
 }
 
 impl<T: EventInput> StepInput for Option<T> {
     const SPEC: InputSpec = T::SPEC.optional();
-    type Held = Option<T::Held>;
     type Item<'a> = Option<T::Item<'a>>;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        T::bind_optional(slot)
-    }
-
-    fn item(held: &mut Self::Held) -> Self::Item<'_> {
-        held.as_mut().map(T::item)
+    fn fill(slot: Slot<'_>) -> Result<Option<T::Item<'_>>, StepError> {
+        T::fill_optional(slot)
     }
 }

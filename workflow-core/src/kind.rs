@@ -6,13 +6,16 @@ use std::any::TypeId;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
-use crate::input::{InputSpec, Slot, StepInput};
-use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::input::{InputSpec, Slot, Slots, StepInput};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 use crate::table::{StepSpec, TableSpec};
-use crate::workflow::Workflow;
+use crate::workflow::{StepFuture, Workflow};
 
 /// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
 /// by those of [`Unusable`], which must be in scope, if it does not.
@@ -58,23 +61,23 @@ pub trait Unusable: Sized {
     const OUTPUT: OutputSpec = UNCLEAR_OUTPUT;
 
     /// It is never called for.
-    fn bind(_: Slot<'_>) -> Result<(), StepError> {
+    fn fill(_: &mut Slots<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
     /// It is never called for.
-    fn owned(_: Slot<'_>) -> Result<Option<Self::Type>, StepError> {
+    fn owned(_: Slot<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
     /// It is never called for.
-    fn pin<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
+    fn start<'a, F: Future, E>(_: F, _: E, _: &'a mut Emitted) -> StepFuture<'a> {
         unreachable!("a workflow that cannot be shared does not compile")
     }
 
     /// It is never called for.
-    fn item<Held>(_: &mut Held) -> Self::Type {
-        unreachable!("a workflow with an unusable parameter does not compile")
+    fn ask<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
+        unreachable!("a workflow that cannot be shared does not compile")
     }
 }
 
@@ -91,14 +94,12 @@ impl<P: StepInput> Fill<P> {
     /// What it declares.
     pub const INPUT: InputSpec = P::SPEC;
 
-    /// Binds it.
-    pub fn bind(slot: Slot<'_>) -> Result<P::Held, StepError> {
-        P::bind(slot)
-    }
-
     /// What the function is given.
-    pub fn item(held: &mut P::Held) -> P::Item<'_> {
-        P::item(held)
+    ///
+    /// # Errors
+    /// What keeps the parameter from being filled.
+    pub fn fill<'a>(slots: &mut Slots<'a>) -> Result<P::Item<'a>, StepError> {
+        P::fill(slots.take()?)
     }
 }
 
@@ -151,10 +152,12 @@ const fn takes_events(inputs: &[InputSpec]) -> bool {
 pub struct Owned<P>(PhantomData<P>);
 
 impl<P: Pattern + FromEvent> Owned<P> {
-    /// Binds it.
-    pub fn owned(slot: Slot<'_>) -> Result<Option<P>, StepError> {
-        let event = slot.event()?;
-        P::from_event(event).map(Some).ok_or_else(|| slot.mismatch())
+    /// What the function is given.
+    ///
+    /// # Errors
+    /// If the slot holds no event that matches.
+    pub fn owned(slot: Slot<'_>) -> Result<P, StepError> {
+        P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())
     }
 }
 
@@ -169,9 +172,38 @@ impl<P> Unusable for Owned<P> {
 pub struct Launch<W>(PhantomData<W>);
 
 impl<W: Send + Sync> Launch<W> {
-    /// Boxes it.
-    pub fn pin<F>(future: F) -> Pin<Box<F>> {
+    /// A step, which puts into the batch what it returns.
+    pub fn start<F: Future>(
+        step: F,
+        emit: fn(F::Output, &mut Emitted) -> Result<(), StepError>,
+        batch: &mut Emitted,
+    ) -> Pin<Box<Started<'_, F>>> {
+        Box::pin(Started { step, emit, batch })
+    }
+
+    /// A precondition.
+    pub fn ask<F>(future: F) -> Pin<Box<F>> {
         Box::pin(future)
+    }
+}
+
+pin_project! {
+    /// A step that was started.
+    #[doc(hidden)]
+    pub struct Started<'a, F: Future> {
+        #[pin]
+        step: F,
+        emit: fn(F::Output, &mut Emitted) -> Result<(), StepError>,
+        batch: &'a mut Emitted,
+    }
+}
+
+impl<F: Future> Future for Started<'_, F> {
+    type Output = Result<(), StepError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        this.step.poll(cx).map(|output| (this.emit)(output, this.batch))
     }
 }
 

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
-use crate::input::StepCall;
 use crate::scheduler::Emission;
 use crate::table::OutputRow;
 
@@ -51,15 +50,6 @@ pub trait StepOutput: Sized {
     /// # Errors
     /// The error of a `Result` that is `Err`; the execution then fails with it.
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError>;
-
-    /// Ends a call with it; generated code does.
-    ///
-    /// # Errors
-    /// As [`emit`](Self::emit).
-    #[doc(hidden)]
-    fn commit(self, call: &mut StepCall) -> Result<(), StepError> {
-        self.emit(call.batch())
-    }
 }
 
 /// What a return type may emit, as constant data.
@@ -99,6 +89,15 @@ impl Emitted {
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));
+    }
+
+    /// Adds another batch behind it.
+    pub(crate) fn append(&mut self, later: Self) {
+        if self.items.is_empty() {
+            *self = later;
+        } else {
+            self.items.extend(later.items);
+        }
     }
 
     /// Every event of the batch, in the order in which they enter the log.

@@ -84,7 +84,7 @@ pub trait Workflow: Sized + Send + Sync + 'static {
 
     /// Calls the step of this row, which leaves in its call what it emits.
     #[doc(hidden)]
-    fn call<'a>(this: &'a Self, step: usize, call: &'a mut StepCall) -> StepFuture<'a>;
+    fn call<'a>(this: &'a Self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
 
     /// Asks the precondition of the step of this row.
     #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! What steps and preconditions have in common: a signature whose parameters are filled by type.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Signature, Type, parse_quote_spanned};
 
@@ -101,21 +101,21 @@ impl<'a> Function<'a> {
         quote!(&[#(#specs),*])
     }
 
-    /// Binds every parameter to its slot of `call`; `Unusable` must be in scope, here and below.
-    pub(crate) fn bindings(&self, krate: &Krate, call: &Ident) -> TokenStream {
+    /// Fills every parameter out of `slots`; `Unusable` must be in scope, here and below.
+    pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
         let asserted = self.asserted(krate);
-        let bindings = self.parameters.iter().enumerate().map(|(index, ty)| {
-            let (place, held) = (Place::of(ty), held(index, ty));
-            let bind = place.generic(quote!(#krate::Fill), ty, "bind");
-            let bound = place.call(bind, quote!(#call.slot(#index)));
+        let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
+            let (place, parameter) = (Place::of(ty), parameter(index, ty));
+            let fill = place.generic(quote!(#krate::Fill), ty, "fill");
+            let filled = place.call(fill, quote!(&mut #slots));
             quote_spanned! {place.hidden()=>
-                let mut #held = match #bound {
-                    #krate::Ok(held) => held,
+                let #parameter = match #filled {
+                    #krate::Ok(filled) => filled,
                     #krate::Err(error) => return #krate::Err(error),
                 };
             }
         });
-        quote!(#asserted #(#bindings)*)
+        quote!(#asserted #(#filled)*)
     }
 
     /// Names each parameter as an input: here, and nowhere else, one that is none is reported.
@@ -125,25 +125,11 @@ impl<'a> Function<'a> {
         quote!(#(let _ = #specs;)*)
     }
 
-    /// The call itself, with what was bound; `path` names the function.
-    pub(crate) fn called(&self, krate: &Krate, path: &TokenStream, this: &Ident) -> TokenStream {
+    /// The call itself, with what was filled; `path` names the function.
+    pub(crate) fn called(&self, path: &TokenStream, this: &Ident) -> TokenStream {
         let this = self.signature.receiver().map(|_| quote!(&#this,));
-        let arguments = self.parameters.iter().enumerate().map(|(index, ty)| {
-            let (place, held) = (Place::of(ty), held(index, ty));
-            let item = place.generic(quote!(#krate::Fill), ty, "item");
-            place.call(item, quote_spanned!(place.hidden()=> &mut #held))
-        });
-        let awaited = self.is_async().then(|| quote!(.await));
-        quote!(#path(#this #(#arguments),*) #awaited)
-    }
-
-    /// `path(body)` where the body is async, reported at the function's name: that is where the compiler then
-    /// says that it is not `Send`.
-    pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
-        let place = Place::of(self.ident());
-        let launch = if self.free { quote!(#krate::Box) } else { quote!(#krate::Launch::<Self>) };
-        let pin = place.path(launch, "pin");
-        place.call(pin, quote_spanned!(place.hidden()=> async move { #body }))
+        let arguments = self.parameters.iter().enumerate().map(|(index, ty)| parameter(index, ty));
+        quote!(#path(#this #(#arguments),*))
     }
 
     /// A precondition's answer: at once from a sync function, later from an async one.
@@ -152,20 +138,38 @@ impl<'a> Function<'a> {
             let asserted = self.asserted(krate);
             return quote!({ #asserted #krate::Check::Answered(#krate::Ok(false)) });
         }
-        let bindings = self.bindings(krate, call);
+        let filled = self.opened(krate, call);
+        let awaited = self.is_async().then(|| quote!(.await));
         let verdict = self.output_place().associated(&self.output, quote!(#krate::Verdict), "verdict");
-        let answer = self.output_place().call(verdict, self.called(krate, path, this));
-        let answer = quote!(#bindings #answer);
+        let called = self.called(path, this);
+        let answer = self.output_place().call(verdict, quote!(#called #awaited));
+        let answer = quote!(#filled #answer);
         if self.is_async() {
             let answer = self.boxed(krate, &answer);
             return quote!(#krate::Check::Pending(#answer));
         }
         quote!(#krate::Check::Answered((|| -> #krate::Result<bool, #krate::StepError> { #answer })()))
     }
+
+    /// Fills every parameter out of the call itself, which is owned.
+    fn opened(&self, krate: &Krate, call: &Ident) -> Option<TokenStream> {
+        let slots = Ident::new("slots", Span::mixed_site());
+        let filled = self.filled(krate, &slots);
+        (!self.parameters.is_empty())
+            .then(|| quote!(let mut #call = #call; let (mut #slots, _) = #call.open(); #filled))
+    }
+
+    /// A boxed future of this body, reported at the function's name: that is where the compiler then says that it
+    /// is not `Send`.
+    fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
+        let place = Place::of(self.ident());
+        let (path, name) = if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };
+        place.call(place.path(path, name), quote_spanned!(place.hidden()=> async move { #body }))
+    }
 }
 
-fn held(index: usize, ty: &Type) -> Ident {
-    Place::of(ty).local(&format!("held_{index}"))
+fn parameter(index: usize, ty: &Type) -> Ident {
+    Place::of(ty).local(&format!("parameter_{index}"))
 }
 
 fn parameters(signature: &Signature) -> impl Iterator<Item = &Type> {

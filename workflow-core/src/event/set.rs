@@ -1,6 +1,5 @@
 //! "Either of": what one slot of a signature can match, be it a single event type or an enum of several (S3).
 
-use std::any::TypeId;
 use std::sync::Arc;
 
 use super::{AnyEvent, ControlEvent, EventType};
@@ -20,20 +19,15 @@ pub trait Pattern: Send + Sync + Sized + 'static {
     /// The event types that match, in the order in which they were declared.
     const EVENTS: &'static [EventType];
 
-    /// What an execution owns while a step borrows the event.
-    type Held: Send + Sync + 'static;
-
     /// How a list lends its elements: `&E` for an event, the enum itself for a set.
     type Item<'a>;
 
-    /// Takes hold of the event in a parameter's slot.
+    /// Borrows the event in a parameter's slot.
     ///
     /// # Errors
     /// If the slot holds no event that matches.
-    fn hold(slot: Slot<'_>) -> Result<Self::Held, StepError>;
-
-    /// Borrows what is held.
-    fn held(held: &Self::Held) -> &Self;
+    #[doc(hidden)]
+    fn lend(slot: Slot<'_>) -> Result<&Self, StepError>;
 
     /// Looks at a logged event; `None` if it does not match.
     fn item(event: &AnyEvent) -> Option<Self::Item<'_>>;
@@ -42,16 +36,10 @@ pub trait Pattern: Send + Sync + Sized + 'static {
 #[diagnostic::do_not_recommend]
 impl<E: ControlEvent> Pattern for E {
     const EVENTS: &'static [EventType] = &[E::TYPE];
-    // The event as the log holds it: what is then compiled for each type is one comparison.
-    type Held = AnyEvent;
     type Item<'a> = &'a E;
 
-    fn hold(slot: Slot<'_>) -> Result<AnyEvent, StepError> {
-        slot.event_of(TypeId::of::<E>())
-    }
-
-    fn held(held: &AnyEvent) -> &E {
-        held.downcast_ref().expect("an event is held as what it is")
+    fn lend(slot: Slot<'_>) -> Result<&E, StepError> {
+        slot.payload().downcast_ref().ok_or_else(|| slot.mismatch())
     }
 
     fn item(event: &AnyEvent) -> Option<&E> {

@@ -1,6 +1,8 @@
 //! What one call of a step or precondition is given: a value per parameter slot, and who is calling.
 
-use std::any::TypeId;
+use std::any::Any;
+use std::iter::Enumerate;
+use std::slice;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -40,14 +42,24 @@ pub(crate) struct CallContext {
 /// One call of a step or precondition, as the generated code receives it.
 #[derive(Debug)]
 pub struct StepCall {
+    frame: Frame,
+    kept: SmallVec<[Kept; 4]>,
+    batch: Emitted,
+}
+
+/// What a call was given, and what has come of it besides what the step returns.
+#[derive(Debug)]
+pub(crate) struct Frame {
     pub(crate) slots: SmallVec<[SlotValue; 4]>,
     pub(crate) context: CallContext,
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
-    batch: Emitted,
 }
 
-impl Drop for StepCall {
+/// What a parameter borrows that is not in the log.
+type Kept = Option<Box<dyn Any + Send>>;
+
+impl Drop for Frame {
     /// An attempt that did not commit takes back what it showed (S25).
     fn drop(&mut self) {
         if let Some(display) = self.display.take() {
@@ -61,38 +73,63 @@ impl Drop for StepCall {
 
 impl StepCall {
     pub(crate) fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
-        Self { slots, context, emitted: OnceLock::new(), display: OnceLock::new(), batch: Emitted::default() }
+        let kept = slots.iter().map(|_| None).collect();
+        let frame = Frame { slots, context, emitted: OnceLock::new(), display: OnceLock::new() };
+        Self { frame, kept, batch: Emitted::default() }
     }
 
-    /// The slot of the parameter at `index`.
+    /// The slots of its parameters, and where what it returns is put.
     #[doc(hidden)]
-    pub fn slot(&self, index: usize) -> Slot<'_> {
-        Slot { call: self, index }
+    pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
+        (Slots { frame: &self.frame, kept: self.kept.iter_mut().enumerate() }, &mut self.batch)
     }
 
-    /// Where what the step returned is put: behind what its emitters hold (S7, S23).
-    pub(crate) fn batch(&mut self) -> &mut Emitted {
-        if let Some(buffer) = self.emitted.get() {
-            buffer.close_into(&mut self.batch);
-        }
-        &mut self.batch
-    }
-
-    /// Ends an execution that succeeded: what it showed stays, and this is what it leaves in the log.
+    /// Ends an execution that succeeded: what it showed stays, and what it leaves in the log is what its emitters
+    /// hold, then what it returned, in that order (S7, S23).
     pub(crate) fn committed(mut self) -> Emitted {
-        self.display.take();
-        std::mem::take(self.batch())
+        self.frame.display.take();
+        let mut emitted = Emitted::default();
+        if let Some(buffer) = self.frame.emitted.get() {
+            buffer.close_into(&mut emitted);
+        }
+        emitted.append(std::mem::take(&mut self.batch));
+        emitted
     }
+}
+
+/// The slots of a call that are still to be filled, in the order of its parameters.
+#[derive(Debug)]
+pub struct Slots<'a> {
+    frame: &'a Frame,
+    kept: Enumerate<slice::IterMut<'a, Kept>>,
+}
+
+impl<'a> Slots<'a> {
+    pub(crate) fn take(&mut self) -> Result<Slot<'a>, StepError> {
+        let (index, kept) = self.kept.next().ok_or_else(|| mismatch(self.frame.slots.len()))?;
+        Ok(Slot { frame: self.frame, index, kept })
+    }
+}
+
+fn mismatch(slot: usize) -> StepError {
+    StepError::permanent(Internal::SlotMismatch { slot })
 }
 
 /// The slot of one parameter: the event or list bound to it, and what can be injected.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Slot<'a> {
-    call: &'a StepCall,
+    frame: &'a Frame,
     index: usize,
+    kept: &'a mut Kept,
 }
 
 impl<'a> Slot<'a> {
+    /// Keeps a value for as long as the step runs, for its parameter to borrow.
+    pub fn keep<T: Send + 'static>(self, value: T) -> &'a mut T {
+        let kept: &mut (dyn Any + Send) = &mut **self.kept.insert(Box::new(value));
+        kept.downcast_mut().expect("what was put there is what is there")
+    }
+
     /// Whether no event is bound: an optional input without an event, or an injectable.
     pub fn is_empty(&self) -> bool {
         matches!(self.value(), SlotValue::Empty)
@@ -111,7 +148,7 @@ impl<'a> Slot<'a> {
 
     /// Who is executing: run, step, execution and attempt.
     pub fn run_info(&self) -> RunInfo {
-        RunInfo::of(self.call)
+        RunInfo::of(self.frame)
     }
 
     /// The run's context.
@@ -137,14 +174,17 @@ impl<'a> Slot<'a> {
 
     /// The execution's display.
     pub fn display(&self) -> Display {
-        let CallContext { step, execution, attempt, .. } = self.call.context;
+        let CallContext { step, execution, attempt, .. } = self.frame.context;
         let display = || self.run().display_for(step, execution, attempt);
-        self.call.display.get_or_init(display).clone()
+        self.frame.display.get_or_init(display).clone()
     }
 
-    /// The event bound to the slot, whose value is of this type.
-    pub(crate) fn event_of(&self, value: TypeId) -> Result<AnyEvent, StepError> {
-        self.event()?.of_type(value).ok_or_else(|| self.mismatch())
+    /// The value of the event bound to the slot; nothing if there is none.
+    pub(crate) fn payload(&self) -> &'a (dyn Any + Send + Sync) {
+        match self.value() {
+            SlotValue::One(_, event) => event.payload(),
+            _ => &(),
+        }
     }
 
     pub(crate) fn prefix(&self) -> Result<&'a Prefix, StepError> {
@@ -155,19 +195,19 @@ impl<'a> Slot<'a> {
     }
 
     pub(crate) fn emit_buffer(&self) -> &'a Arc<EmitBuffer> {
-        self.call.emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
+        self.frame.emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
     }
 
     #[doc(hidden)]
     pub fn mismatch(&self) -> StepError {
-        StepError::permanent(Internal::SlotMismatch { slot: self.index })
+        mismatch(self.index)
     }
 
     fn value(&self) -> &'a SlotValue {
-        self.call.slots.get(self.index).unwrap_or(&SlotValue::Empty)
+        self.frame.slots.get(self.index).unwrap_or(&SlotValue::Empty)
     }
 
     fn run(&self) -> &'a Arc<RunShared> {
-        &self.call.context.run
+        &self.frame.context.run
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::single::taken;
 use super::{InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
@@ -68,7 +67,7 @@ impl<E: ControlEvent> Emitter<E> {
         self.buffer.push(AnyEvent::new(event))
     }
 
-    fn bound(slot: Slot<'_>) -> Self {
+    fn bound(slot: &Slot<'_>) -> Self {
         Self { buffer: Arc::clone(slot.emit_buffer()), event: PhantomData }
     }
 }
@@ -121,28 +120,19 @@ impl fmt::Debug for EmitBuffer {
 
 impl<E: ControlEvent> StepInput for Emitter<E> {
     const SPEC: InputSpec = InputSpec::emitter::<E>();
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Ok(Some(Self::bound(slot)))
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        taken(held)
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        Ok(Self::bound(&slot))
     }
 }
 
 impl<E: ControlEvent> StepInput for &Emitter<E> {
     const SPEC: InputSpec = InputSpec::emitter::<E>();
-    type Held = Emitter<E>;
     type Item<'a> = &'a Emitter<E>;
 
-    fn bind(slot: Slot<'_>) -> Result<Emitter<E>, StepError> {
-        Ok(Emitter::bound(slot))
-    }
-
-    fn item(held: &mut Emitter<E>) -> &Emitter<E> {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&Emitter<E>, StepError> {
+        let emitter = Emitter::bound(&slot);
+        Ok(slot.keep(emitter))
     }
 }

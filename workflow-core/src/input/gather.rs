@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use super::single::taken;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Erased, EventType, Roles};
@@ -93,7 +92,7 @@ pub struct Gather<E> {
 }
 
 impl<E: ControlEvent> Gather<E> {
-    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+    fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
         let gathered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
         Ok(Self { gathered, event: PhantomData })
     }
@@ -207,29 +206,20 @@ impl<E> fmt::Debug for Branch<'_, E> {
 
 impl<E: ControlEvent> StepInput for Gather<E> {
     const SPEC: InputSpec = InputSpec::gather::<E>();
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Self::bound(slot).map(Some)
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        taken(held)
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        Self::bound(&slot)
     }
 }
 
 impl<E: ControlEvent> StepInput for &Gather<E> {
     const SPEC: InputSpec = InputSpec::gather::<E>();
-    type Held = Gather<E>;
     type Item<'a> = &'a Gather<E>;
 
-    fn bind(slot: Slot<'_>) -> Result<Gather<E>, StepError> {
-        Gather::bound(slot)
-    }
-
-    fn item(held: &mut Gather<E>) -> &Gather<E> {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&Gather<E>, StepError> {
+        let bound = Gather::bound(&slot)?;
+        Ok(slot.keep(bound))
     }
 }
 

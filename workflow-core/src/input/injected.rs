@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::call::SlotValue;
-use super::single::taken;
-use super::{InputSpec, Slot, StepCall, StepInput};
+use super::call::Frame;
+use super::{InputSpec, Slot, StepInput};
 use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -42,8 +42,8 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    pub(crate) fn of(call: &StepCall) -> Self {
-        let context = &call.context;
+    pub(crate) fn of(frame: &Frame) -> Self {
+        let context = &frame.context;
         Self {
             run: context.run.id.clone(),
             thread: context.run.thread.clone(),
@@ -52,7 +52,7 @@ impl RunInfo {
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,
-            binding: binding_text(&call.slots),
+            binding: binding_text(&frame.slots),
         }
     }
 
@@ -115,29 +115,20 @@ macro_rules! injectable {
     ($type:ty, $spec:expr, $slot:ident => $bind:expr $(, $generic:ident: $($bound:tt)+)?) => {
         impl $(<$generic: $($bound)+>)? StepInput for $type {
             const SPEC: InputSpec = $spec;
-            type Held = Option<Self>;
             type Item<'a> = Self;
 
-            fn bind($slot: Slot<'_>) -> Result<Self::Held, StepError> {
-                Ok(Some($bind))
-            }
-
-            fn item(held: &mut Self::Held) -> Self {
-                taken(held)
+            fn fill($slot: Slot<'_>) -> Result<Self, StepError> {
+                Ok($bind)
             }
         }
 
         impl $(<$generic: $($bound)+>)? StepInput for &$type {
             const SPEC: InputSpec = $spec;
-            type Held = $type;
             type Item<'a> = &'a $type;
 
-            fn bind($slot: Slot<'_>) -> Result<Self::Held, StepError> {
-                Ok($bind)
-            }
-
-            fn item(held: &mut Self::Held) -> &$type {
-                held
+            fn fill($slot: Slot<'_>) -> Result<&$type, StepError> {
+                let value = $bind;
+                Ok($slot.keep(value))
             }
         }
     };

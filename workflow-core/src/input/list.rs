@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::single::taken;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::append_log::AppendLog;
 use crate::error::StepError;
@@ -240,34 +239,25 @@ impl<'a, P: Pattern, const N: usize> IntoIterator for &'a FixedList<P, N> {
 
 impl<P: Pattern> StepInput for List<P> {
     const SPEC: InputSpec = InputSpec::list::<P>();
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Ok(Some(Self::of(slot.prefix()?)))
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        taken(held)
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        slot.prefix().map(Self::of)
     }
 }
 
 impl<P: Pattern> StepInput for &List<P> {
     const SPEC: InputSpec = InputSpec::list::<P>();
-    type Held = List<P>;
     type Item<'a> = &'a List<P>;
 
-    fn bind(slot: Slot<'_>) -> Result<List<P>, StepError> {
-        Ok(List::of(slot.prefix()?))
-    }
-
-    fn item(held: &mut List<P>) -> &List<P> {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&List<P>, StepError> {
+        let list = slot.prefix().map(List::of)?;
+        Ok(slot.keep(list))
     }
 }
 
 impl<P: Pattern, const N: usize> FixedList<P, N> {
-    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+    fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
         let list = List::of(slot.prefix()?);
         if list.len() == N { Ok(Self { list }) } else { Err(slot.mismatch()) }
     }
@@ -275,29 +265,20 @@ impl<P: Pattern, const N: usize> FixedList<P, N> {
 
 impl<P: Pattern, const N: usize> StepInput for FixedList<P, N> {
     const SPEC: InputSpec = InputSpec::fixed::<P>(N);
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Self::bound(slot).map(Some)
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        taken(held)
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        Self::bound(&slot)
     }
 }
 
 impl<P: Pattern, const N: usize> StepInput for &FixedList<P, N> {
     const SPEC: InputSpec = InputSpec::fixed::<P>(N);
-    type Held = FixedList<P, N>;
     type Item<'a> = &'a FixedList<P, N>;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        FixedList::bound(slot)
-    }
-
-    fn item(held: &mut Self::Held) -> &FixedList<P, N> {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&FixedList<P, N>, StepError> {
+        let list = FixedList::bound(&slot)?;
+        Ok(slot.keep(list))
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use super::single::taken;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{Erased, EventType, Request};
@@ -64,7 +63,7 @@ impl<R: Request> Reply<R> {
         &self.answered.reply
     }
 
-    fn bound(slot: Slot<'_>) -> Result<Self, StepError> {
+    fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
         let answered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
         Ok(Self { answered })
     }
@@ -92,29 +91,20 @@ impl<R: Request> fmt::Debug for Reply<R> {
 
 impl<R: Request> StepInput for Reply<R> {
     const SPEC: InputSpec = InputSpec::reply::<R>();
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Self::bound(slot).map(Some)
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        taken(held)
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        Self::bound(&slot)
     }
 }
 
 impl<R: Request> StepInput for &Reply<R> {
     const SPEC: InputSpec = InputSpec::reply::<R>();
-    type Held = Reply<R>;
     type Item<'a> = &'a Reply<R>;
 
-    fn bind(slot: Slot<'_>) -> Result<Reply<R>, StepError> {
-        Reply::bound(slot)
-    }
-
-    fn item(held: &mut Reply<R>) -> &Reply<R> {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&Reply<R>, StepError> {
+        let bound = Reply::bound(&slot)?;
+        Ok(slot.keep(bound))
     }
 }
 

@@ -15,12 +15,12 @@ use crate::workflow::{Check, StepFuture, Workflow};
 
 /// A workflow without its type. This is all that is compiled for each workflow.
 pub(crate) trait Steps: Send + Sync {
-    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> StepFuture<'a>;
+    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
     fn check(self: Arc<Self>, step: usize, call: StepCall) -> Check;
 }
 
 impl<W: Workflow> Steps for W {
-    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> StepFuture<'a> {
+    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
         W::call(self, step, call)
     }
 
@@ -87,7 +87,7 @@ impl Host {
 
     /// One execution of a step, from its bindings to its batch.
     pub(crate) async fn call(self: Arc<Self>, step: usize, mut call: StepCall) -> Result<Emitted, StepError> {
-        self.steps.call(step, &mut call).await?;
+        self.steps.call(step, &mut call)?.await?;
         Ok(call.committed())
     }
 

@@ -78,16 +78,11 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
         #[automatically_derived]
         impl #impl_generics #krate::StepInput for #ty #where_clause {
             const SPEC: #krate::InputSpec = #krate::input_of::<Self>();
-            type Held = #krate::Option<Self>;
             type Item<'__a> = Self;
 
-            fn bind(slot: #krate::Slot<'_>) -> #krate::Result<Self::Held, #krate::StepError> {
+            fn fill(slot: #krate::Slot<'_>) -> #krate::Result<Self, #krate::StepError> {
                 #stand_ins
                 #krate::Owned::<Self>::owned(slot)
-            }
-
-            fn item(held: &mut Self::Held) -> Self {
-                #krate::taken(held)
             }
         }
 

@@ -30,15 +30,10 @@ fn pattern(definition: &Definition) -> TokenStream {
     let events = members.iter().map(|member| declared(definition, member.ty, "TYPE"));
     quote_spanned! {Span::mixed_site()=>
         const EVENTS: &'static [#krate::EventType] = &[#(#events),*];
-        type Held = Self;
         type Item<'__a> = Self;
 
-        fn hold(slot: #krate::Slot<'_>) -> #krate::Result<Self, #krate::StepError> {
-            #krate::held_set(slot)
-        }
-
-        fn held(held: &Self) -> &Self {
-            held
+        fn lend(slot: #krate::Slot<'_>) -> #krate::Result<&Self, #krate::StepError> {
+            #krate::lent_set(slot)
         }
 
         fn item(event: &#krate::AnyEvent) -> #krate::Option<Self> {

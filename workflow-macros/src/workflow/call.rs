@@ -1,6 +1,6 @@
 //! The shims: call the step of a row, ask its precondition.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use super::definition::{Asked, Definition, Step};
@@ -21,7 +21,7 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
     let (step, absent, stand_ins) = (&shim.step, absent(krate), usable::stand_ins(krate));
     let Shim { this, call, .. } = &shim;
     quote_spanned! {Span::mixed_site()=>
-        fn call<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::StepFuture<'__a> {
+        fn call<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::StepFuture<'__a>, #krate::StepError> {
             #stand_ins
             match #step { #(#arms)* _ => #absent }
         }
@@ -33,16 +33,21 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
     if !function.clear.call {
         let asserted = function.asserted(krate);
-        return quote!({ #asserted #krate::Box::pin(async move { #krate::never() }) });
+        return quote!({ #asserted #krate::never() });
     }
-    let bindings = function.bindings(krate, call);
-    let ident = function.ident();
-    let called = function.called(krate, &quote!(Self::#ident), this);
-    let output = function.output_place().local("output");
+    let (ident, slots) = (function.ident(), Ident::new("slots", Span::mixed_site()));
+    let filled = function.filled(krate, &slots);
+    let called = function.called(&quote!(Self::#ident), this);
     // Here a type that is no output is reported.
-    let commit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "commit");
-    let body = quote!(#bindings let #output = #called; #commit(#output, #call));
-    function.boxed(krate, &body)
+    let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
+    let place = Place::of(ident);
+    let start = place.path(quote!(#krate::Launch::<Self>), "start");
+    let started = place.call(start, quote_spanned!(place.hidden()=> #called, #emit, batch));
+    quote_spanned!(Span::mixed_site()=> {
+        let (mut #slots, batch) = #call.open();
+        #filled
+        #krate::Ok(#started)
+    })
 }
 
 fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
@@ -51,11 +56,7 @@ fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream
 }
 
 fn absent(krate: &Krate) -> TokenStream {
-    quote! {
-        #krate::Box::pin(async move {
-            #krate::Result::Err(#krate::StepError::permanent("the workflow has no step in this row"))
-        })
-    }
+    quote!(#krate::Err(#krate::StepError::permanent("the workflow has no step in this row")))
 }
 
 /// `Workflow::check`.
