@@ -21,7 +21,9 @@ use crate::error::{RunError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
-use crate::run::{Command, Host, Hosted, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus};
+use crate::run::{
+    Command, Host, Hosted, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus,
+};
 use crate::scheduler::SchedulerLimits;
 use crate::workflow::Workflow;
 

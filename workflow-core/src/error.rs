@@ -105,7 +105,7 @@ pub enum StartError {
 /// How a run ended without its output.
 ///
 /// Clones share their sources.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The one-line form could not build its engine.
@@ -170,6 +170,40 @@ pub enum RunError {
         /// The workflow.
         workflow: &'static str,
     },
+}
+
+/// As derived, but compiled here: every program that runs a workflow shows its error somewhere, and what is derived
+/// would be compiled there again with everything that an error can hold.
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => f.debug_tuple("Build").field(error).finish(),
+            Self::Start(error) => f.debug_tuple("Start").field(error).finish(),
+            Self::StepFailed { step, execution, class, source } => f
+                .debug_struct("StepFailed")
+                .field("step", step)
+                .field("execution", execution)
+                .field("class", class)
+                .field("source", source)
+                .finish(),
+            Self::BranchesFailed { failures } => {
+                f.debug_struct("BranchesFailed").field("failures", failures).finish()
+            }
+            Self::PreconditionFailed { step, precondition, source } => f
+                .debug_struct("PreconditionFailed")
+                .field("step", step)
+                .field("precondition", precondition)
+                .field("source", source)
+                .finish(),
+            Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
+            Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
+            Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
+            Self::Abandoned => f.write_str("Abandoned"),
+            Self::UnexpectedStop { event, workflow } => {
+                f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
+            }
+        }
+    }
 }
 
 /// An error that clones share.

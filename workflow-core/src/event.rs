@@ -5,8 +5,8 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 
 mod role;
 mod set;
@@ -215,12 +215,12 @@ impl AnyEvent {
 
     /// What type the event is of.
     pub fn event_type(&self) -> EventType {
-        self.payload.event_type()
+        *self.payload.event_type()
     }
 
     /// The wire name of the event's type.
     pub fn name(&self) -> &'static str {
-        self.event_type().name
+        self.payload.event_type().name
     }
 
     /// The value, if it is an `E`.
@@ -266,14 +266,14 @@ impl fmt::Debug for AnyEvent {
 
 /// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
 pub(crate) trait Erased: Any + erased_serde::Serialize + Send + Sync {
-    fn event_type(&self) -> EventType;
+    fn event_type(&self) -> &'static EventType;
 }
 
 erased_serde::serialize_trait_object!(Erased);
 
 impl<E: Event> Erased for E {
-    fn event_type(&self) -> EventType {
-        E::TYPE
+    fn event_type(&self) -> &'static EventType {
+        &E::TYPE
     }
 }
 

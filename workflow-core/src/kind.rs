@@ -99,7 +99,7 @@ impl<P: StepInput> Fill<P> {
     /// # Errors
     /// What keeps the parameter from being filled.
     pub fn fill<'a>(slots: &mut Slots<'a>) -> Result<P::Item<'a>, StepError> {
-        P::fill(slots.take()?)
+        P::fill(slots.take())
     }
 }
 
@@ -216,7 +216,7 @@ impl<W> Unusable for Launch<W> {
 /// # Errors
 /// None: it is never called itself.
 #[doc(hidden)]
-pub fn never() -> Result<(), StepError> {
+pub fn never<'a>() -> Result<StepFuture<'a>, StepError> {
     unreachable!("a workflow with a mistake does not compile")
 }
 

@@ -88,7 +88,7 @@ pub trait Workflow: Sized + Send + Sync + 'static {
 
     /// Asks the precondition of the step of this row.
     #[doc(hidden)]
-    fn check(this: &Arc<Self>, step: usize, call: StepCall) -> Check;
+    fn check(this: &Arc<Self>, step: usize, call: &mut StepCall) -> Check;
 }
 
 /// A precondition's answer, or the way to it.
@@ -148,5 +148,5 @@ pub trait Precondition {
     const INPUTS: &'static [InputSpec];
 
     /// Asks it.
-    fn check(call: StepCall) -> Check;
+    fn check(call: &mut StepCall) -> Check;
 }

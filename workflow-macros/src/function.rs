@@ -139,6 +139,7 @@ impl<'a> Function<'a> {
             return quote!({ #asserted #krate::Check::Answered(#krate::Ok(false)) });
         }
         let filled = self.opened(krate, call);
+        let taken = (self.is_async() && filled.is_some()).then(|| quote!(let mut #call = #call.take();));
         let awaited = self.is_async().then(|| quote!(.await));
         let verdict = self.output_place().associated(&self.output, quote!(#krate::Verdict), "verdict");
         let called = self.called(path, this);
@@ -146,24 +147,24 @@ impl<'a> Function<'a> {
         let answer = quote!(#filled #answer);
         if self.is_async() {
             let answer = self.boxed(krate, &answer);
-            return quote!(#krate::Check::Pending(#answer));
+            return quote!({ #taken #krate::Check::Pending(#answer) });
         }
         quote!(#krate::Check::Answered((|| -> #krate::Result<bool, #krate::StepError> { #answer })()))
     }
 
-    /// Fills every parameter out of the call itself, which is owned.
+    /// Fills every parameter out of the call.
     fn opened(&self, krate: &Krate, call: &Ident) -> Option<TokenStream> {
         let slots = Ident::new("slots", Span::mixed_site());
         let filled = self.filled(krate, &slots);
-        (!self.parameters.is_empty())
-            .then(|| quote!(let mut #call = #call; let (mut #slots, _) = #call.open(); #filled))
+        (!self.parameters.is_empty()).then(|| quote!(let (mut #slots, _) = #call.open(); #filled))
     }
 
     /// A boxed future of this body, reported at the function's name: that is where the compiler then says that it
     /// is not `Send`.
     fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
         let place = Place::of(self.ident());
-        let (path, name) = if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };
+        let (path, name) =
+            if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };
         place.call(place.path(path, name), quote_spanned!(place.hidden()=> async move { #body }))
     }
 }

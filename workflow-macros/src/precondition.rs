@@ -88,7 +88,7 @@ fn shadow(
             const NAME: &'static str = #name;
             const INPUTS: &'static [#krate::InputSpec] = #inputs;
 
-            fn check(#call: #krate::StepCall) -> #krate::Check {
+            fn check(#call: &mut #krate::StepCall) -> #krate::Check {
                 #check
             }
         }

@@ -84,6 +84,13 @@ impl StepCall {
         (Slots { frame: &self.frame, kept: self.kept.iter_mut().enumerate() }, &mut self.batch)
     }
 
+    /// The call itself, for a precondition that outlives the question.
+    #[doc(hidden)]
+    pub fn take(&mut self) -> Self {
+        let empty = Self::new(SmallVec::new(), self.frame.context.clone());
+        std::mem::replace(self, empty)
+    }
+
     /// Ends an execution that succeeded: what it showed stays, and what it leaves in the log is what its emitters
     /// hold, then what it returned, in that order (S7, S23).
     pub(crate) fn committed(mut self) -> Emitted {
@@ -105,14 +112,10 @@ pub struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    pub(crate) fn take(&mut self) -> Result<Slot<'a>, StepError> {
-        let (index, kept) = self.kept.next().ok_or_else(|| mismatch(self.frame.slots.len()))?;
-        Ok(Slot { frame: self.frame, index, kept })
+    pub(crate) fn take(&mut self) -> Slot<'a> {
+        let (index, kept) = self.kept.next().expect("a call has a slot for each of its parameters");
+        Slot { frame: self.frame, index, kept }
     }
-}
-
-fn mismatch(slot: usize) -> StepError {
-    StepError::permanent(Internal::SlotMismatch { slot })
 }
 
 /// The slot of one parameter: the event or list bound to it, and what can be injected.
@@ -200,7 +203,7 @@ impl<'a> Slot<'a> {
 
     #[doc(hidden)]
     pub fn mismatch(&self) -> StepError {
-        mismatch(self.index)
+        StepError::permanent(Internal::SlotMismatch { slot: self.index })
     }
 
     fn value(&self) -> &'a SlotValue {

@@ -36,8 +36,8 @@ impl Gathered {
 }
 
 impl Erased for Gathered {
-    fn event_type(&self) -> EventType {
-        Self::TYPE
+    fn event_type(&self) -> &'static EventType {
+        &Self::TYPE
     }
 }
 

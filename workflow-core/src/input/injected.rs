@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::call::SlotValue;
 use super::call::Frame;
+use super::call::SlotValue;
 use super::{InputSpec, Slot, StepInput};
 use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};

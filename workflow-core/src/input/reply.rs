@@ -24,8 +24,8 @@ impl<R: Request> Answered<R> {
 }
 
 impl<R: Request> Erased for Answered<R> {
-    fn event_type(&self) -> EventType {
-        R::REPLY_TYPE
+    fn event_type(&self) -> &'static EventType {
+        &R::REPLY_TYPE
     }
 }
 

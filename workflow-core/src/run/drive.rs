@@ -13,7 +13,7 @@ use tracing::Span;
 
 use super::handle::Command;
 use super::host::Host;
-use super::in_flight::{Arrived, Dropped, InFlight};
+use super::in_flight::{Arrived, Dropped, Execution, InFlight};
 use super::log::Log;
 use super::past::View;
 use super::shared::RunShared;
@@ -45,6 +45,8 @@ pub(crate) struct Run {
     pub(super) dropping: usize,
     /// What ended while it was being started, oldest first.
     pub(super) arrived: VecDeque<Arrived>,
+    /// The memory of an execution that ended at once, for the next one.
+    pub(super) spare: Option<Execution>,
     /// What the execution that is being committed wants to leave in the log.
     pub(super) committing: Option<(ExecutionId, Emitted)>,
     /// What came from outside and the scheduler has not answered yet, oldest first.
@@ -130,6 +132,7 @@ impl Run {
             droppable: HashMap::new(),
             dropping: 0,
             arrived: VecDeque::new(),
+            spare: None,
             committing: None,
             receiving: VecDeque::new(),
             failures: HashMap::new(),

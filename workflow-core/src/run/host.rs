@@ -16,7 +16,7 @@ use crate::workflow::{Check, StepFuture, Workflow};
 /// A workflow without its type. This is all that is compiled for each workflow.
 pub(crate) trait Steps: Send + Sync {
     fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
-    fn check(self: Arc<Self>, step: usize, call: StepCall) -> Check;
+    fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
 }
 
 impl<W: Workflow> Steps for W {
@@ -24,7 +24,7 @@ impl<W: Workflow> Steps for W {
         W::call(self, step, call)
     }
 
-    fn check(self: Arc<Self>, step: usize, call: StepCall) -> Check {
+    fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check {
         W::check(&self, step, call)
     }
 }
@@ -91,8 +91,9 @@ impl Host {
         Ok(call.committed())
     }
 
-    pub(crate) fn check(&self, step: usize, call: StepCall) -> Check {
-        Arc::clone(&self.steps).check(step, call)
+    /// One question to the precondition of a step.
+    pub(crate) fn check(&self, step: usize, mut call: StepCall) -> Check {
+        Arc::clone(&self.steps).check(step, &mut call)
     }
 
     /// How heavy the step's polls proved to be.

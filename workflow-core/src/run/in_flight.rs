@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
+use tokio_util::sync::ReusableBoxFuture;
 use tracing::Span;
 
 use super::host::Host;
@@ -29,7 +30,7 @@ pub(super) type StepResult = Result<Emitted, StepError>;
 pub(super) enum InFlight {
     Execution(ExecutionId, GuardedStep, Arc<Dropped>),
     Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
-    Check(CandidateId, Guarded<bool>, Arc<Dropped>),
+    Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>, Arc<Dropped>),
 }
 
 /// What came of it.
@@ -80,38 +81,71 @@ impl Dropped {
 
 /// A future of the user's, whose panics go no further: one in a poll is a failure (S27), one in a drop is
 /// nobody's.
-pub(super) struct Guarded<T>(Option<BoxFuture<'static, Result<T, StepError>>>);
+pub(super) struct Guarded<F>(Option<F>);
 
-impl<T> Guarded<T> {
-    pub(super) fn new(future: BoxFuture<'static, Result<T, StepError>>) -> Self {
+impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
+    pub(super) fn new(future: F) -> Self {
         Self(Some(future))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, StepError>> {
         let Some(future) = &mut self.0 else { return Poll::Pending };
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx)));
+        polled.unwrap_or_else(|panic| {
+            // What panicked is not polled again.
+            self.discard();
+            Poll::Ready(Err(panicked(&*panic)))
+        })
     }
 }
 
-impl<T> Drop for Guarded<T> {
-    fn drop(&mut self) {
+impl<F> Guarded<F> {
+    fn discard(&mut self) {
         let future = self.0.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
     }
 }
 
+impl<F> Drop for Guarded<F> {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+/// One execution, in memory that another one may use after it.
+pub(super) type Execution = ReusableBoxFuture<'static, StepResult>;
+
 /// A step's future, guarded, in its span.
 pub(super) struct GuardedStep {
-    future: Guarded<Emitted>,
+    future: Guarded<Execution>,
     span: Span,
     host: Arc<Host>,
     step: usize,
 }
 
 impl GuardedStep {
-    pub(super) fn new(host: &Arc<Host>, step: usize, call: StepCall, span: Span) -> Self {
-        Self { future: Guarded::new(Box::pin(Arc::clone(host).call(step, call))), span, host: Arc::clone(host), step }
+    /// Begins an execution, in `spare` if there is one.
+    pub(super) fn new(
+        host: &Arc<Host>,
+        step: usize,
+        call: StepCall,
+        span: Span,
+        spare: Option<Execution>,
+    ) -> Self {
+        let future = Arc::clone(host).call(step, call);
+        let future = match spare {
+            Some(mut spare) => {
+                spare.set(future);
+                spare
+            }
+            None => ReusableBoxFuture::new(future),
+        };
+        Self { future: Guarded::new(future), span, host: Arc::clone(host), step }
+    }
+
+    /// What is left of an execution that has ended.
+    pub(super) fn into_spare(mut self) -> Option<Execution> {
+        self.future.0.take()
     }
 
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {

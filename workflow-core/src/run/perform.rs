@@ -67,7 +67,7 @@ impl Run {
         });
         self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         let call = StepCall::new(slots, self.call(execution, step, scope));
-        let step_future = GuardedStep::new(&self.host, step.get(), call, span);
+        let step_future = GuardedStep::new(&self.host, step.get(), call, span, self.spare.take());
         self.launch(execution, step, step_future, forced, cx);
     }
 
@@ -93,7 +93,10 @@ impl Run {
         let polled = future.poll(cx);
         self.host.weight(step.get()).note(self.clock.tick());
         match polled {
-            Poll::Ready(result) => self.arrived.push_back(Arrived::Execution(execution, result)),
+            Poll::Ready(result) => {
+                self.spare = future.into_spare();
+                self.arrived.push_back(Arrived::Execution(execution, result));
+            }
             Poll::Pending => {
                 let dropped = self.droppable(execution);
                 self.in_flight.push(InFlight::Execution(execution, future, dropped));

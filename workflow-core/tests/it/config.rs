@@ -222,15 +222,10 @@ struct Smuggled;
 
 impl workflow_core::StepInput for Smuggled {
     const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Smuggled");
-    type Held = ();
     type Item<'a> = Self;
 
-    fn bind(slot: workflow_core::Slot<'_>) -> Result<(), StepError> {
-        slot.config::<Lenient>().map(drop)
-    }
-
-    fn item((): &mut ()) -> Self {
-        Self
+    fn fill(slot: workflow_core::Slot<'_>) -> Result<Self, StepError> {
+        slot.config::<Lenient>().map(|_| Self)
     }
 }
 

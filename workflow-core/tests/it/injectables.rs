@@ -65,7 +65,7 @@ async fn executions_of_one_run_have_different_idempotency_keys() {
 struct CallName(String);
 
 impl CallName {
-    fn of(slot: Slot<'_>) -> Self {
+    fn of(slot: &Slot<'_>) -> Self {
         let info = slot.run_info();
         Self(format!("{}/{}", info.run(), info.step()))
     }
@@ -73,29 +73,20 @@ impl CallName {
 
 impl StepInput for CallName {
     const SPEC: InputSpec = InputSpec::injected("CallName");
-    type Held = Option<CallName>;
     type Item<'a> = CallName;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Ok(Some(Self::of(slot)))
-    }
-
-    fn item(held: &mut Self::Held) -> CallName {
-        held.take().expect("a parameter is taken once")
+    fn fill(slot: Slot<'_>) -> Result<CallName, StepError> {
+        Ok(Self::of(&slot))
     }
 }
 
 impl StepInput for &CallName {
     const SPEC: InputSpec = InputSpec::injected("CallName");
-    type Held = CallName;
     type Item<'a> = &'a CallName;
 
-    fn bind(slot: Slot<'_>) -> Result<CallName, StepError> {
-        Ok(CallName::of(slot))
-    }
-
-    fn item(held: &mut CallName) -> &CallName {
-        held
+    fn fill(slot: Slot<'_>) -> Result<&CallName, StepError> {
+        let name = CallName::of(&slot);
+        Ok(slot.keep(name))
     }
 }
 
@@ -104,15 +95,10 @@ struct Budget(RunContext);
 
 impl StepInput for Budget {
     const SPEC: InputSpec = InputSpec::injected("Budget");
-    type Held = Option<Self>;
     type Item<'a> = Self;
 
-    fn bind(slot: Slot<'_>) -> Result<Self::Held, StepError> {
-        Ok(Some(Self(slot.run_context())))
-    }
-
-    fn item(held: &mut Self::Held) -> Self {
-        held.take().expect("a parameter is taken once")
+    fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
+        Ok(Self(slot.run_context()))
     }
 }
 
@@ -149,15 +135,10 @@ struct Unavailable;
 
 impl StepInput for Unavailable {
     const SPEC: InputSpec = InputSpec::injected("Unavailable");
-    type Held = ();
     type Item<'a> = Self;
 
-    fn bind(_: Slot<'_>) -> Result<(), StepError> {
+    fn fill(_: Slot<'_>) -> Result<Self, StepError> {
         Err(StepError::transient("the pool is empty"))
-    }
-
-    fn item((): &mut ()) -> Self {
-        Self
     }
 }
 

@@ -257,17 +257,12 @@ struct Halves(&'static std::sync::Barrier);
 
 impl workflow_core::StepInput for &Halves {
     const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Halves");
-    type Held = Halves;
     type Item<'a> = &'a Halves;
 
-    fn bind(_: workflow_core::Slot<'_>) -> Result<Halves, StepError> {
+    fn fill(slot: workflow_core::Slot<'_>) -> Result<&Halves, StepError> {
         static BOTH: std::sync::LazyLock<std::sync::Barrier> =
             std::sync::LazyLock::new(|| std::sync::Barrier::new(2));
-        Ok(Halves(&BOTH))
-    }
-
-    fn item(held: &mut Halves) -> &Halves {
-        held
+        Ok(slot.keep(Halves(&BOTH)))
     }
 }
 

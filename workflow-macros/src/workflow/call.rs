@@ -31,7 +31,7 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
 /// The future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
-    if !function.clear.call {
+    if !function.clear.call || !function.is_async() {
         let asserted = function.asserted(krate);
         return quote!({ #asserted #krate::never() });
     }
@@ -69,7 +69,7 @@ pub(crate) fn check(definition: &Definition) -> TokenStream {
     let (step, warnings, stand_ins) = (&shim.step, graph::warnings(definition), usable::stand_ins(krate));
     let Shim { this, call, .. } = &shim;
     quote_spanned! {Span::mixed_site()=>
-        fn check(#this: &#krate::Arc<Self>, #step: usize, #call: #krate::StepCall) -> #krate::Check {
+        fn check(#this: &#krate::Arc<Self>, #step: usize, #call: &mut #krate::StepCall) -> #krate::Check {
             #stand_ins
             #warnings
             match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
