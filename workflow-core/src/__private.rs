@@ -20,6 +20,6 @@ pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::kind::{
     AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
-    Unusable, never, rows,
+    Unusable, absent, never, rows,
 };
 pub use crate::{check, warn};

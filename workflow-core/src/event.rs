@@ -40,8 +40,8 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
     const NAME: &'static str;
 
-    /// What the event is for (S2).
-    const ROLES: Roles;
+    /// What the event is for (S2); by default it only drives steps.
+    const ROLES: Roles = Roles::NONE;
 
     /// Whether the event ends a run, on the level of types: a workflow's output is found with it.
     #[doc(hidden)]

@@ -211,6 +211,15 @@ impl<W> Unusable for Launch<W> {
     type Type = W;
 }
 
+/// The answer to a call of a step that the workflow does not have.
+///
+/// # Errors
+/// Always.
+#[doc(hidden)]
+pub fn absent<'a>() -> Result<StepFuture<'a>, StepError> {
+    Err(StepError::permanent("the workflow has no step in this row"))
+}
+
 /// Stands for the call of a step that cannot be called.
 ///
 /// # Errors

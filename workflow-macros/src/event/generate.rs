@@ -13,12 +13,13 @@ use crate::usable;
 pub(crate) fn event(definition: &Definition) -> TokenStream {
     let Definition { name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
+    let given = (!roles.is_empty()).then(|| quote!(const ROLES: #krate::Roles = #krate::#roles;));
     let event = implement(
         definition,
         "Event",
         &quote! {
             const NAME: &'static str = #name;
-            const ROLES: #krate::Roles = #krate::#roles;
+            #given
             type Stop = #krate::#stop;
         },
     );

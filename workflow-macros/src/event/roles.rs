@@ -10,6 +10,11 @@ use crate::mistakes::Mistakes;
 pub(crate) struct Roles(Vec<Ident>);
 
 impl Roles {
+    /// Whether none was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds one.
     pub(crate) fn add(&mut self, role: Ident) {
         self.0.push(role);

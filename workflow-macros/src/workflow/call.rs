@@ -18,12 +18,12 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
         let body = started(krate, &shim, &step.method.function);
         quote!(#row => #body,)
     });
-    let (step, absent, stand_ins) = (&shim.step, absent(krate), usable::stand_ins(krate));
+    let (step, stand_ins) = (&shim.step, usable::stand_ins(krate));
     let Shim { this, call, .. } = &shim;
     quote_spanned! {Span::mixed_site()=>
         fn call<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::StepFuture<'__a>, #krate::StepError> {
             #stand_ins
-            match #step { #(#arms)* _ => #absent }
+            match #step { #(#arms)* _ => #krate::absent() }
         }
     }
 }
@@ -53,10 +53,6 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
 fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
     let this = &shim.this;
     function.signature.receiver().map(|_| quote!(let #this = #krate::Arc::clone(#this);))
-}
-
-fn absent(krate: &Krate) -> TokenStream {
-    quote!(#krate::Err(#krate::StepError::permanent("the workflow has no step in this row")))
 }
 
 /// `Workflow::check`.
