@@ -66,12 +66,12 @@ pub trait Unusable: Sized {
     }
 
     /// It is never called for.
-    fn owned(_: Slot<'_>) -> Result<Self::Type, StepError> {
+    fn owned(_: &Slot<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
     /// It is never called for.
-    fn start<'a, F: Future, E>(_: F, _: E, _: &'a mut Emitted) -> StepFuture<'a> {
+    fn start<F: Future, E>(_: F, _: E, _: &mut Emitted) -> StepFuture<'_> {
         unreachable!("a workflow that cannot be shared does not compile")
     }
 
@@ -156,7 +156,7 @@ impl<P: Pattern + FromEvent> Owned<P> {
     ///
     /// # Errors
     /// If the slot holds no event that matches.
-    pub fn owned(slot: Slot<'_>) -> Result<P, StepError> {
+    pub fn owned(slot: &Slot<'_>) -> Result<P, StepError> {
         P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())
     }
 }

@@ -128,9 +128,10 @@ pub struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     /// Keeps a value for as long as the step runs, for its parameter to borrow.
+    #[expect(clippy::missing_panics_doc, reason = "it is read as what it was put there as")]
     pub fn keep<T: Send + 'static>(self, value: T) -> &'a mut T {
         let kept: &mut (dyn Any + Send) = &mut **self.kept.insert(Box::new(value));
-        kept.downcast_mut().expect("what was put there is what is there")
+        kept.downcast_mut().expect("it is read as what it was put there as")
     }
 
     /// Whether no event is bound: an optional input without an event, or an injectable.

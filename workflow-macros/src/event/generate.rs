@@ -83,7 +83,7 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
 
             fn fill(slot: #krate::Slot<'_>) -> #krate::Result<Self, #krate::StepError> {
                 #stand_ins
-                #krate::Owned::<Self>::owned(slot)
+                #krate::Owned::<Self>::owned(&slot)
             }
         }
 
