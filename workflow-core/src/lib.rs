@@ -80,6 +80,7 @@ mod id;
 mod input;
 #[doc(hidden)]
 pub mod kind;
+mod middleware;
 mod observe;
 mod output;
 mod run;
@@ -112,8 +113,9 @@ pub use explain::{
 pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
 pub use input::{
     Branch, BranchFailure, EmitError, Emitter, EventInput, FixedList, Gather, InputKind, InputSpec, List,
-    ListIter, Reply, RunInfo, Slot, StepInput,
+    ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
 };
+pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, FanOut, FanOutPolicy, OutputSpec, StepOutput};
 pub use run::{

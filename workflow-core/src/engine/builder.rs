@@ -15,6 +15,7 @@ use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
 use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem};
+use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::run::{Host, Hosted};
 use crate::scheduler::SchedulerLimits;
@@ -24,10 +25,11 @@ use crate::workflow::Workflow;
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
 pub struct EngineBuilder {
-    hosts: Vec<Arc<Host>>,
+    hosts: Vec<Host>,
     configs: ConfigSet,
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
+    middleware: Vec<Arc<dyn Middleware>>,
     limits: SchedulerLimits,
     display_capacity: usize,
     max_concurrent_runs: Option<usize>,
@@ -41,6 +43,7 @@ impl Default for EngineBuilder {
             configs: ConfigSet::default(),
             contexts: None,
             observers: Vec::new(),
+            middleware: Vec::new(),
             limits: SchedulerLimits::default(),
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             max_concurrent_runs: None,
@@ -62,7 +65,7 @@ impl EngineBuilder {
         // Whatever is wrong with its table, the rest is checked too.
         let (host, error) = Host::new(hosted);
         self.problems.extend(error.map(BuildProblem::Table));
-        self.hosts.push(Arc::new(host));
+        self.hosts.push(host);
         self
     }
 
@@ -85,6 +88,12 @@ impl EngineBuilder {
     /// Adds an observer; each gets a thread of its own.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Puts something around every call of every step; what was added first is the outermost.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(Arc::new(middleware));
         self
     }
 
@@ -127,10 +136,12 @@ impl EngineBuilder {
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
+        let middleware: Arc<[_]> = self.middleware.into();
+        let hosts = self.hosts.into_iter().map(|host| (host.id, Arc::new(host.within(&middleware))));
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         Ok(Engine {
             inner: Arc::new(Inner {
-                hosts: self.hosts.into_iter().map(|host| (host.id, host)).collect(),
+                hosts: hosts.collect(),
                 configs: self.configs,
                 contexts,
                 observers: Observers::start(self.observers),

@@ -14,8 +14,8 @@ use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::output::Emitted;
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::output::{Emitted, StepOutput};
 use crate::run::RunShared;
 
 /// What stands in one slot, in the order of the parameters.
@@ -39,7 +39,9 @@ pub(crate) struct CallContext {
     pub(crate) scope: ScopeId,
 }
 
-/// One call of a step or precondition, as the generated code receives it.
+/// One call of a step: what its parameters were bound to, and who is calling.
+///
+/// Generated code fills the step's parameters from it; [`Middleware`](crate::Middleware) stands around it.
 #[derive(Debug)]
 pub struct StepCall {
     frame: Frame,
@@ -78,6 +80,48 @@ impl StepCall {
         Self { frame, kept, batch: Emitted::default() }
     }
 
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.frame.context.run.id
+    }
+
+    /// The step's name.
+    pub fn step(&self) -> &str {
+        &self.frame.context.run.table.steps[self.frame.context.step].name
+    }
+
+    /// The execution: the same for each attempt of it (S37).
+    pub fn execution(&self) -> ExecutionId {
+        self.frame.context.execution
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.frame.context.attempt
+    }
+
+    /// The scope that the execution was evaluated in (S44).
+    pub fn scope(&self) -> ScopeId {
+        self.frame.context.scope
+    }
+
+    /// The slots of the step's parameters, in their order and without `&self`; each can be
+    /// [filled](crate::StepInput::fill) as the parameter is.
+    pub fn slots(&mut self) -> Slots<'_> {
+        self.open().0
+    }
+
+    /// Ends the call with what a step returned: what its emitters hold and then the output, in that order, are
+    /// what the execution commits (S7, S23). An output that the step does not declare fails the execution when it
+    /// comes to the commit.
+    ///
+    /// # Errors
+    /// The error of an output that is one.
+    pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
+        output.emit(&mut self.batch)?;
+        Ok(self.committed())
+    }
+
     /// The slots of its parameters, and where what it returns is put.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
@@ -113,8 +157,16 @@ pub struct Slots<'a> {
 
 impl<'a> Slots<'a> {
     pub(crate) fn take(&mut self) -> Slot<'a> {
-        let (index, kept) = self.kept.next().expect("a call has a slot for each of its parameters");
-        Slot { frame: self.frame, index, kept }
+        self.next().expect("a call has a slot for each of its parameters")
+    }
+}
+
+impl<'a> Iterator for Slots<'a> {
+    type Item = Slot<'a>;
+
+    fn next(&mut self) -> Option<Slot<'a>> {
+        let (index, kept) = self.kept.next()?;
+        Some(Slot { frame: self.frame, index, kept })
     }
 }
 

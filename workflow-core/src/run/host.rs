@@ -9,6 +9,7 @@ use dashmap::DashMap;
 
 use crate::error::{StepError, TableError};
 use crate::input::StepCall;
+use crate::middleware::{Middleware, Next};
 use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
@@ -72,6 +73,8 @@ pub(crate) struct Host {
     steps: Arc<dyn Steps>,
     pub(crate) id: TypeId,
     pub(crate) table: Arc<DependencyTable>,
+    /// What stands around the calls of its steps, the outermost first.
+    pub(crate) middleware: Arc<[Arc<dyn Middleware>]>,
     weights: Box<[Weight]>,
 }
 
@@ -82,11 +85,24 @@ impl Host {
         let Hosted { steps, id, spec } = hosted;
         let (table, error) = table_of(id, spec);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
-        (Self { steps, id, table, weights }, error)
+        (Self { steps, id, table, middleware: Arc::new([]), weights }, error)
+    }
+
+    /// The same with something around the calls of its steps.
+    pub(crate) fn within(self, middleware: &Arc<[Arc<dyn Middleware>]>) -> Self {
+        Self { middleware: Arc::clone(middleware), ..self }
     }
 
     /// One execution of a step, from its bindings to its batch.
-    pub(crate) async fn call(self: Arc<Self>, step: usize, mut call: StepCall) -> Result<Emitted, StepError> {
+    pub(crate) async fn call(self: Arc<Self>, step: usize, call: StepCall) -> Result<Emitted, StepError> {
+        if self.middleware.is_empty() {
+            return self.step(step, call).await;
+        }
+        Next::all(self, step).call(call).await
+    }
+
+    /// The step itself.
+    pub(crate) async fn step(self: Arc<Self>, step: usize, mut call: StepCall) -> Result<Emitted, StepError> {
         self.steps.call(step, &mut call)?.await?;
         Ok(call.committed())
     }

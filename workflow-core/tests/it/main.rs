@@ -25,6 +25,7 @@ mod injectables;
 mod inputs;
 mod join_bugs;
 mod limits;
+mod middleware;
 mod model;
 mod observe;
 mod outputs;
