@@ -2,7 +2,6 @@
 
 pub use std::boxed::Box;
 pub use std::clone::Clone;
-pub use std::convert::From;
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{self, Err, Ok};
 pub use std::sync::Arc;
@@ -13,7 +12,7 @@ pub use crate::event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Gives,
     IsStop, Log, NotStop, Pattern, Request, Roles, SetMember, StartEvent, StopEvent,
 };
-pub use crate::input::{EventInput, InputSpec, Slot, Slots, StepCall, StepInput, input_of, lent_set};
+pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, input_of, lent_set};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Precondition, StepFuture, Verdict, Workflow};

@@ -22,7 +22,7 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    Command, Host, Hosted, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus,
+    Command, Host, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::workflow::Workflow;
@@ -169,7 +169,7 @@ impl Engine {
 
     /// Runs one workflow to its end in the caller's own task. Boxed for the same reason.
     pub(crate) fn run_alone(
-        workflow: Hosted,
+        workflow: Unhosted,
         start: Start,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         Box::pin(async move {

@@ -40,7 +40,8 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
     const NAME: &'static str;
 
-    /// What the event is for (S2); by default it only drives steps.
+    /// What the event is for (S2). By default it drives steps, and that is all: an event with another marker
+    /// trait must name its role here, as the derive does.
     const ROLES: Roles = Roles::NONE;
 
     /// Whether the event ends a run, on the level of types: a workflow's output is found with it.

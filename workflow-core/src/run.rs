@@ -32,7 +32,7 @@ pub use timeline::Timeline;
 pub(crate) use drive::Run;
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, MAILBOX, output_of};
-pub(crate) use host::{Host, Hosted};
+pub(crate) use host::{Host, Unhosted};
 pub(crate) use shared::{RunContexts, RunShared};
 
 /// Where a run stands.

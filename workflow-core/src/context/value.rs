@@ -107,7 +107,7 @@ impl ContextValue {
 /// Shows the type, never the value: a context may hold secrets.
 impl fmt::Debug for ContextValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ContextValue({})", self.value.type_name())
+        write!(f, "ContextValue({})", (*self.value).type_name())
     }
 }
 

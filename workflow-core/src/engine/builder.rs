@@ -17,7 +17,7 @@ use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
-use crate::run::{Host, Hosted};
+use crate::run::{Host, Unhosted};
 use crate::scheduler::SchedulerLimits;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
@@ -57,13 +57,13 @@ impl EngineBuilder {
     pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
         // Of a generic workflow the table is known only here.
         const { crate::check::all(W::TABLE) };
-        self.host(Hosted::new(workflow))
+        self.host(Unhosted::new(workflow))
     }
 
     /// The same for a workflow that has been checked.
-    pub(crate) fn host(mut self, hosted: Hosted) -> Self {
+    pub(crate) fn host(mut self, unhosted: Unhosted) -> Self {
         // Whatever is wrong with its table, the rest is checked too.
-        let (host, error) = Host::new(hosted);
+        let (host, error) = Host::new(unhosted);
         self.problems.extend(error.map(BuildProblem::Table));
         self.hosts.push(host);
         self

@@ -44,8 +44,9 @@ pub(crate) struct CallContext {
 /// Generated code fills the step's parameters from it; [`Middleware`](crate::Middleware) stands around it.
 #[derive(Debug)]
 pub struct StepCall {
-    frame: Frame,
+    /// Dropped first: what its dropping shows or emits counts as done by the step.
     kept: SmallVec<[Kept; 4]>,
+    frame: Frame,
     batch: Emitted,
 }
 
@@ -138,6 +139,7 @@ impl StepCall {
     /// Ends an execution that succeeded: what it showed stays, and what it leaves in the log is what its emitters
     /// hold, then what it returned, in that order (S7, S23).
     pub(crate) fn committed(mut self) -> Emitted {
+        self.kept.clear();
         self.frame.display.take();
         let mut emitted = Emitted::default();
         if let Some(buffer) = self.frame.emitted.get() {
@@ -254,8 +256,7 @@ impl<'a> Slot<'a> {
         self.frame.emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
     }
 
-    #[doc(hidden)]
-    pub fn mismatch(&self) -> StepError {
+    pub(crate) fn mismatch(&self) -> StepError {
         StepError::permanent(Internal::SlotMismatch { slot: self.index })
     }
 

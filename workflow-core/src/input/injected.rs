@@ -112,13 +112,13 @@ fn binding_text(slots: &[SlotValue]) -> String {
 }
 
 macro_rules! injectable {
-    ($type:ty, $spec:expr, $slot:ident => $bind:expr $(, $generic:ident: $($bound:tt)+)?) => {
+    ($type:ty, $spec:expr, $slot:ident => $value:expr $(, $generic:ident: $($bound:tt)+)?) => {
         impl $(<$generic: $($bound)+>)? StepInput for $type {
             const SPEC: InputSpec = $spec;
             type Item<'a> = Self;
 
             fn fill($slot: Slot<'_>) -> Result<Self, StepError> {
-                Ok($bind)
+                Ok($value)
             }
         }
 
@@ -127,7 +127,7 @@ macro_rules! injectable {
             type Item<'a> = &'a $type;
 
             fn fill($slot: Slot<'_>) -> Result<&$type, StepError> {
-                let value = $bind;
+                let value = $value;
                 Ok($slot.keep(value))
             }
         }

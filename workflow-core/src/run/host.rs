@@ -14,7 +14,7 @@ use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
 
-/// A workflow without its type. This is all that is compiled for each workflow.
+/// A workflow without its type: all that a host asks of it.
 pub(crate) trait Steps: Send + Sync {
     fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
@@ -56,13 +56,13 @@ impl Weight {
 }
 
 /// A workflow to be hosted.
-pub(crate) struct Hosted {
+pub(crate) struct Unhosted {
     steps: Arc<dyn Steps>,
     id: TypeId,
     spec: &'static TableSpec,
 }
 
-impl Hosted {
+impl Unhosted {
     pub(crate) fn new<W: Workflow>(workflow: W) -> Self {
         Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE }
     }
@@ -81,8 +81,8 @@ pub(crate) struct Host {
 impl Host {
     /// The workflow, and what is wrong with its table. With a mistake it must not run; it is made all the same,
     /// so that its other mistakes are found too.
-    pub(crate) fn new(hosted: Hosted) -> (Self, Option<TableError>) {
-        let Hosted { steps, id, spec } = hosted;
+    pub(crate) fn new(unhosted: Unhosted) -> (Self, Option<TableError>) {
+        let Unhosted { steps, id, spec } = unhosted;
         let (table, error) = table_of(id, spec);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
         (Self { steps, id, table, middleware: Arc::new([]), weights }, error)

@@ -31,15 +31,16 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
 /// The future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
+    // Here a type that is no output is reported.
+    let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
     if !function.clear.call || !function.is_async() {
         let asserted = function.asserted(krate);
-        return quote!({ #asserted #krate::never() });
+        let emit = function.clear.output.then(|| quote!(let _ = #emit;));
+        return quote!({ #asserted #emit #krate::never() });
     }
     let (ident, slots) = (function.ident(), Ident::new("slots", Span::mixed_site()));
     let filled = function.filled(krate, &slots);
     let called = function.called(&quote!(Self::#ident), this);
-    // Here a type that is no output is reported.
-    let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
     let place = Place::of(ident);
     let start = place.path(quote!(#krate::Launch::<Self>), "start");
     let started = place.call(start, quote_spanned!(place.hidden()=> #called, #emit, batch));
