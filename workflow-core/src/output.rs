@@ -86,6 +86,11 @@ pub(crate) enum EmittedItem {
 }
 
 impl Emitted {
+    /// The events of the batch in the order in which they enter the log, the items of a fan-out among them.
+    pub fn events(&self) -> impl Iterator<Item = &AnyEvent> {
+        self.items.iter().flat_map(EmittedItem::events)
+    }
+
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));
@@ -120,6 +125,13 @@ impl Emitted {
 }
 
 impl EmittedItem {
+    fn events(&self) -> &[AnyEvent] {
+        match self {
+            Self::Event(event) => std::slice::from_ref(event),
+            Self::FanOut(fan_out) => &fan_out.items,
+        }
+    }
+
     /// The type of the event, or of the fan-out's items.
     pub(crate) fn event_type(&self) -> EventType {
         match self {

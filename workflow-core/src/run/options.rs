@@ -40,6 +40,16 @@ impl RunOptions {
         Self { thread: Some(thread.into()), ..self }
     }
 
+    /// The id that was set; none if one is to be generated.
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.id.as_ref()
+    }
+
+    /// The thread that was set; none if the run is to have one of its own.
+    pub fn thread_id(&self) -> Option<&ThreadId> {
+        self.thread.as_ref()
+    }
+
     /// The last layer of `Config<C>`, for this run only. A part of `C` is enough, for example
     /// `serde_json::json!({"rerank": true})`.
     pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
