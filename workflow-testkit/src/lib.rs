@@ -38,9 +38,14 @@
 //!
 //! Failures panic, as assertions do, and say what the run did.
 
+mod journal;
 mod scenario;
+mod script;
+mod stage;
+mod start;
 mod test_run;
 mod transcript;
 
 pub use scenario::{Scenario, ScenarioOf};
+pub use start::Start;
 pub use test_run::TestRun;

@@ -1,57 +1,170 @@
-//! What a run is started with: the workflow, its configuration and its options.
+//! What a run is started with: the workflow, its configuration, what stands in for its steps, and what comes from
+//! outside.
+
+use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use workflow_core::{ConfigLayers, Engine, EngineBuilder, RunOptions, StartEvent, Workflow};
+use workflow_core::{
+    ConfigLayers, ContextData, ContextValue, Engine, EngineBuilder, ExternalEvent, Request, RunOptions,
+    StartEvent, Workflow,
+};
 
-use crate::TestRun;
+use crate::script::Script;
+use crate::start::Start;
 
-/// A workflow that is about to be run in memory, by itself.
+/// How many displayed items a scenario keeps.
+const SHOWN: usize = 1 << 16;
+
+/// A workflow that is about to be run in memory, by itself, on virtual time.
 #[derive(Debug)]
-#[must_use = "a scenario runs when it is started"]
-pub struct Scenario {
-    engine: EngineBuilder,
-    options: RunOptions,
-}
+pub enum Scenario {}
 
-/// A [`Scenario`] of one workflow.
-#[derive(Debug)]
+/// A [`Scenario`] of one workflow: everything can be set before it is [started](Self::start), and nothing has to
+/// be.
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_testkit::Scenario;
+///
+/// #[derive(Debug, Serialize, Deserialize, Event)]
+/// #[event(start)]
+/// struct RefundAsked { cents: u64 }
+///
+/// #[derive(Debug, Serialize, Deserialize)]
+/// struct Approval { granted: bool }
+///
+/// #[derive(Debug, Serialize, Deserialize, Event)]
+/// #[event(request, reply = Approval)]
+/// struct ApproveRefund { cents: u64 }
+///
+/// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// #[event(stop)]
+/// struct Refunded { cents: u64 }
+///
+/// struct Refunds;
+///
+/// #[workflow]
+/// impl Refunds {
+///     #[step]
+///     async fn ask(&self, refund: &RefundAsked) -> ApproveRefund {
+///         ApproveRefund { cents: refund.cents }
+///     }
+///
+///     #[step]
+///     async fn pay(&self, approval: &Reply<ApproveRefund>) -> Refunded {
+///         Refunded { cents: if approval.granted { approval.request().cents } else { 0 } }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let a_day = Duration::from_hours(24);
+/// let run = Scenario::new(Refunds)
+///     .reply_after(a_day, |request: &ApproveRefund| Approval { granted: request.cents < 1_000 })
+///     .start(RefundAsked { cents: 500 })
+///     .await;
+/// run.assert_output(&Refunded { cents: 500 });
+/// assert_eq!(run.elapsed(), a_day);
+/// # }
+/// ```
 #[must_use = "a scenario runs when it is started"]
-pub struct ScenarioOf<W> {
-    scenario: Scenario,
-    workflow: std::marker::PhantomData<fn() -> W>,
+pub struct ScenarioOf<W: Workflow> {
+    pub(crate) engine: EngineBuilder,
+    pub(crate) options: RunOptions,
+    pub(crate) run_context: Vec<(String, ContextValue)>,
+    pub(crate) thread_context: Vec<(String, ContextValue)>,
+    pub(crate) script: Script<W>,
 }
 
 impl Scenario {
     /// A scenario of this workflow, with default configuration.
     #[expect(clippy::new_ret_no_self, reason = "the workflow's type is part of what is made")]
     pub fn new<W: Workflow>(workflow: W) -> ScenarioOf<W> {
-        let scenario = Self { engine: Engine::builder().workflow(workflow), options: RunOptions::new() };
-        ScenarioOf { scenario, workflow: std::marker::PhantomData }
+        ScenarioOf {
+            engine: Engine::builder().workflow(workflow).display_capacity(SHOWN),
+            options: RunOptions::new(),
+            run_context: Vec::new(),
+            thread_context: Vec::new(),
+            script: Script::default(),
+        }
     }
 }
 
 impl<W: Workflow> ScenarioOf<W> {
     /// Sets the configuration `C`.
     pub fn config<C: DeserializeOwned + Serialize + Send + Sync + 'static>(mut self, config: C) -> Self {
-        self.scenario.engine = self.scenario.engine.config::<C>(ConfigLayers::defaults(config));
+        self.engine = self.engine.config::<C>(ConfigLayers::defaults(config));
         self
     }
 
-    /// Sets id, thread, metadata and configuration of the run.
+    /// Sets id, thread, metadata and configuration of the run. Default: the run and its thread are both called
+    /// `scenario`, so that what steps make of their names is the same each time.
     pub fn options(mut self, options: RunOptions) -> Self {
-        self.scenario.options = options;
+        self.options = options;
         self
     }
 
-    /// Runs it until it ends, or waits for something from outside.
+    /// Puts a value into the run's context before the run starts. Of two values of one key the later counts.
+    pub fn run_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {
+        self.run_context.push((key.into(), ContextValue::new(value)));
+        self
+    }
+
+    /// Puts a value into the context of the run's thread before the run starts: what earlier runs left there. Of two
+    /// values of one key the later counts.
+    pub fn thread_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {
+        self.thread_context.push((key.into(), ContextValue::new(value)));
+        self
+    }
+
+    /// Sends an event when the run waits.
     ///
-    /// # Panics
-    /// If the engine cannot be built or the run cannot be started: a scenario has nothing to test then.
-    pub async fn start(self, event: impl StartEvent) -> TestRun<W> {
-        let Scenario { engine, options } = self.scenario;
-        let engine = engine.build().unwrap_or_else(|error| panic!("{error}"));
-        let started = engine.start_with::<W>(event, options).await;
-        TestRun::settle(started.unwrap_or_else(|error| panic!("{error}"))).await
+    /// Of several, each waits for a wait of its own, in the order given, and open requests are replied to first. What
+    /// is left when the run ends is not sent; [`send_after`](Self::send_after) with no time sends at once. An event
+    /// type that no step of `W` takes does not compile.
+    pub fn send<E: ExternalEvent>(mut self, event: E) -> Self {
+        self.script.send(event);
+        self
+    }
+
+    /// Sends an event when so much virtual time has passed since the start, whether the run waits or not. Nothing is
+    /// sent to a run that has ended by then.
+    pub fn send_after<E: ExternalEvent>(mut self, after: Duration, event: E) -> Self {
+        self.script.send_after(after, event);
+        self
+    }
+
+    /// Replies to every request of type `R`, whenever the run waits and one is open.
+    ///
+    /// All that are open then are replied to, the oldest first. Of two replies to one type of request the later one
+    /// counts.
+    pub fn reply<R: Request>(self, reply: impl FnMut(&R) -> R::Reply + Send + 'static) -> Self {
+        self.reply_after(Duration::ZERO, reply)
+    }
+
+    /// The same, when so much virtual time has passed since the run began to wait for it.
+    pub fn reply_after<R: Request>(
+        mut self,
+        after: Duration,
+        reply: impl FnMut(&R) -> R::Reply + Send + 'static,
+    ) -> Self {
+        self.script.reply_after(after, reply);
+        self
+    }
+
+    /// What runs it until it ends, or waits for something that is in no script: await it.
+    ///
+    /// A start event that no step of `W` takes does not compile.
+    pub fn start(self, event: impl StartEvent) -> Start<W> {
+        Start::new(self, event)
+    }
+}
+
+impl<W: Workflow> fmt::Debug for ScenarioOf<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario").field("workflow", &W::TABLE.name()).finish_non_exhaustive()
     }
 }

@@ -1,17 +1,35 @@
-//! A run that a scenario has started, with what can be asserted of it.
+//! A run that a scenario has started: where it stands, what it did, and what it ended with. What can be asserted of
+//! it is in `assert`.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
+use std::time::Duration;
 
-use workflow_core::{RunError, RunHandle, RunReport, RunStatus, Workflow};
+use futures::{FutureExt as _, StreamExt as _};
+use workflow_core::{
+    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionOutcome, Explanation, RunError, RunHandle,
+    RunReport, RunStatus, StallReport, Workflow,
+};
 
-use crate::transcript;
+use crate::journal::{Called, Journal};
+use crate::stage::{Settled, Stage};
+use crate::start::Failure;
+use crate::transcript::{self, Seen};
 
-/// A run of a scenario: it has ended, or waits for something from outside.
+mod assert;
+
+/// A run of a scenario: it has ended, or waits for something that is in no script.
+///
+/// What it did is read from [`transcript`](Self::transcript) and asserted on; every assertion that fails prints the
+/// transcript and the explanation of the run. A run that waits is gone on with by its [`handle`](Self::handle), and
+/// ends with this value.
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,
-    status: RunStatus,
+    stage: Stage,
+    journal: Journal,
+    settled: Settled,
+    displayed: Vec<DisplayItem>,
     ended: Option<Ended<W>>,
 }
 
@@ -21,27 +39,50 @@ struct Ended<W: Workflow> {
 }
 
 impl<W: Workflow> Debug for Ended<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ended").field("error", &self.outcome.as_ref().err()).finish_non_exhaustive()
     }
 }
 
 impl<W: Workflow> TestRun<W> {
-    pub(crate) async fn settle(handle: RunHandle<W>) -> Self {
-        let mut run = Self { handle, status: RunStatus::Running, ended: None };
-        run.settled().await;
-        run
+    pub(crate) async fn settle(
+        mut stage: Stage,
+        handle: RunHandle<W>,
+        journal: Journal,
+    ) -> Result<Self, Failure> {
+        let settled = stage.settle().await;
+        let mut run = Self { handle, stage, journal, settled, displayed: Vec::new(), ended: None };
+        run.look().await?;
+        Ok(run)
     }
 
-    /// Waits until the run ends or waits again: after something was sent to a waiting run.
+    /// Waits until the run ends or waits again: after something was sent to a waiting run. What is left of the
+    /// scenario's script goes on.
+    ///
+    /// # Panics
+    /// As [`Start`](crate::Start), if the run does not end.
     pub async fn settled(&mut self) -> RunStatus {
-        self.status = self.handle.settled().await;
-        if self.status.is_ended() {
+        if self.ended.is_none() {
+            self.settled = self.stage.settle().await;
+            let looked = self.look().await;
+            looked.unwrap_or_else(|failure| panic!("{failure}"));
+        }
+        self.settled.status
+    }
+
+    /// Takes in what the run did.
+    async fn look(&mut self) -> Result<(), Failure> {
+        if self.settled.status.is_ended() {
             let outcome = self.handle.outcome().await;
             let report = self.handle.report().await;
             self.ended = report.ok().map(|report| Ended { outcome, report });
         }
-        self.status
+        self.displayed = shown(&self.handle);
+        let given_up = self.settled.given_up.map(|given_up| given_up.to_string());
+        match given_up.or_else(|| self.journal.endless()) {
+            Some(why) => Err(Failure(format!("{why}\n{}", self.evidence()))),
+            None => Ok(()),
+        }
     }
 
     /// The handle on the run, to send, reply or cancel.
@@ -51,7 +92,12 @@ impl<W: Workflow> TestRun<W> {
 
     /// Where the run stood when it was last settled.
     pub fn status(&self) -> RunStatus {
-        self.status
+        self.settled.status
+    }
+
+    /// How much virtual time had passed since the start when the run was last settled.
+    pub fn elapsed(&self) -> Duration {
+        self.settled.elapsed
     }
 
     /// What the run ended with.
@@ -61,6 +107,7 @@ impl<W: Workflow> TestRun<W> {
     ///
     /// # Panics
     /// If the run has not ended.
+    #[track_caller]
     pub fn outcome(&self) -> Result<&W::Output, &RunError> {
         self.ended().outcome.as_ref()
     }
@@ -69,54 +116,117 @@ impl<W: Workflow> TestRun<W> {
     ///
     /// # Panics
     /// If the run has not ended.
+    #[track_caller]
     pub fn report(&self) -> &RunReport {
         &self.ended().report
+    }
+
+    /// Why each step ran, and why it did not: of a run that waits, as it stood when it was last settled. None if the
+    /// task that drove the run is gone, and its state with it.
+    pub fn explanation(&self) -> Option<Arc<Explanation>> {
+        if let Some(explanation) = &self.settled.explanation {
+            return Some(Arc::clone(explanation));
+        }
+        // What is kept of an ended run answers at once.
+        tokio::task::unconstrained(self.handle.explain()).now_or_never()?.ok()
+    }
+
+    /// Why the run stalled; none if it did not.
+    ///
+    /// # Panics
+    /// If the run has not ended.
+    #[track_caller]
+    pub fn stall(&self) -> Option<&StallReport> {
+        match self.outcome() {
+            Err(RunError::Stalled(report)) => Some(report),
+            _ => None,
+        }
     }
 
     /// How often the step was executed, in all scopes.
     ///
     /// # Panics
     /// If the run has not ended, or the workflow has no such step.
+    #[track_caller]
     pub fn executions(&self, step: &str) -> u64 {
-        let known = self.report().steps.iter().any(|row| &*row.step == step);
-        assert!(known, "the workflow has no step `{step}`; {}", self.transcript());
+        self.assert_step(step);
         self.report().executions(step)
     }
 
-    /// Asserts what the run ended with.
-    ///
-    /// # Panics
-    /// If it ended with something else, with how it ended and what it did.
-    pub fn assert_output(&self, expected: &W::Output)
-    where
-        W::Output: PartialEq + Debug,
-    {
-        match self.outcome() {
-            Ok(output) => assert_eq!(output, expected, "the run did this:\n{}", self.transcript()),
-            Err(error) => panic!("{error}\nthe run did this:\n{}", self.transcript()),
-        }
-    }
-
-    /// Asserts how often a step was executed, in all scopes.
-    ///
-    /// # Panics
-    /// If it was executed more or less often, with what the run did.
-    pub fn assert_executions(&self, step: &str, expected: u64) {
-        let executions = self.executions(step);
-        assert_eq!(executions, expected, "executions of `{step}`; the run did this:\n{}", self.transcript());
-    }
-
-    /// What the run did, as text without times or generated names: the log's events and the executions, in
-    /// order. Made for golden tests.
+    /// The events of type `E` that steps emitted, in the order in which they entered the log.
     ///
     /// # Panics
     /// If the run has not ended.
-    pub fn transcript(&self) -> String {
-        transcript::of(self.report())
+    #[track_caller]
+    pub fn emitted<E: ControlEvent>(&self) -> Vec<Arc<E>> {
+        let calls = self.journal.calls();
+        let succeeded =
+            self.report().trace.iter().filter(|trace| trace.outcome == ExecutionOutcome::Succeeded);
+        let mut committed: Vec<_> = succeeded
+            .filter_map(|trace| {
+                let call = calls.iter().rfind(|call| call.execution == trace.execution)?;
+                Some((*trace.emitted.first()?, call))
+            })
+            .collect();
+        committed.sort_by_key(|(first, _)| *first);
+        committed.iter().flat_map(|(_, call)| &call.emitted).filter_map(AnyEvent::downcast).collect()
     }
 
-    fn ended(&self) -> &Ended<W> {
-        let status = self.status;
-        self.ended.as_ref().unwrap_or_else(|| panic!("the run has not ended: it is {status}"))
+    /// The events of type `E` that the run showed and did not take back, in order. A scenario keeps the last 65,536
+    /// that a run shows.
+    pub fn displayed<E: DisplayEvent>(&self) -> Vec<&E> {
+        let stands =
+            self.displayed.iter().enumerate().filter(|(place, item)| !self.is_retracted(*place, item));
+        stands.filter_map(|(_, item)| item.event()).collect()
     }
+
+    fn is_retracted(&self, place: usize, item: &DisplayItem) -> bool {
+        let DisplayItem::Shown { execution, attempt, .. } = item else { return false };
+        self.displayed[place..].iter().any(|later| {
+            matches!(later, DisplayItem::Retracted { execution: of, attempt: which, .. }
+                if (of, which) == (execution, attempt))
+        })
+    }
+
+    /// What the run did, as text without times or generated names: the log's events and the executions, in
+    /// order, with what the executions showed, and how the run ended. Made for golden tests.
+    ///
+    /// # Panics
+    /// If the run has not ended.
+    #[track_caller]
+    pub fn transcript(&self) -> String {
+        self.transcript_of(self.ended())
+    }
+
+    fn transcript_of(&self, ended: &Ended<W>) -> String {
+        let error = ended.outcome.as_ref().err();
+        transcript::of(&Seen { report: &ended.report, displayed: &self.displayed, error })
+    }
+
+    /// Everything that explains a failed assertion.
+    fn evidence(&self) -> String {
+        let did = self.ended.as_ref().map(|ended| transcript::shortened(&self.transcript_of(ended)));
+        let did = did.map(|transcript| format!("the run did this:\n{transcript}"));
+        let explanation = self.explanation();
+        let explained = explanation.map(|explanation| transcript::shortened(&explanation.to_string()));
+        did.into_iter().chain(explained).collect()
+    }
+
+    fn calls(&self) -> Vec<Called> {
+        self.journal.calls()
+    }
+
+    #[track_caller]
+    fn ended(&self) -> &Ended<W> {
+        let status = self.settled.status;
+        self.ended
+            .as_ref()
+            .unwrap_or_else(|| panic!("the run has not ended: it is {status}\n{}", self.evidence()))
+    }
+}
+
+/// What the run showed so far.
+fn shown<W: Workflow>(run: &RunHandle<W>) -> Vec<DisplayItem> {
+    let mut items = run.display();
+    std::iter::from_fn(|| items.next().now_or_never().flatten()).collect()
 }

@@ -2,10 +2,21 @@
 
 use std::fmt::Write as _;
 
-use workflow_core::{BoundInput, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport, ScopeId, Seq};
+use workflow_core::{
+    BoundInput, DisplayItem, ExecutionId, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunError,
+    RunReport, RunStatus, ScopeId, Seq,
+};
 
-/// Each event of the log, followed by the executions that it triggered.
-pub(crate) fn of(report: &RunReport) -> String {
+/// What is seen of a run that has ended.
+pub(crate) struct Seen<'a> {
+    pub(crate) report: &'a RunReport,
+    pub(crate) displayed: &'a [DisplayItem],
+    pub(crate) error: Option<&'a RunError>,
+}
+
+/// Each event of the log, followed by the executions that it triggered with what they showed, and the end.
+pub(crate) fn of(seen: &Seen<'_>) -> String {
+    let report = seen.report;
     let mut text = String::new();
     let mut trace = report.trace.iter().collect::<Vec<_>>();
     trace.sort_by_key(|execution| (execution.trigger, execution.execution));
@@ -14,11 +25,53 @@ pub(crate) fn of(report: &RunReport) -> String {
         event(&mut text, logged);
         while let Some(execution) = executions.next_if(|execution| execution.trigger <= logged.seq) {
             executed(&mut text, execution);
+            showed(&mut text, execution.execution, seen.displayed);
         }
     }
-    // Writing to a `String` cannot fail.
-    let _ = writeln!(text, "{}", report.status);
+    ended(&mut text, seen);
     text
+}
+
+/// How many lines of a long text a failure prints, of its beginning and of its end.
+const PRINTED: usize = 100;
+
+/// A text as failures print it: of a long one the beginning and the end.
+pub(crate) fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(left_out) = lines.len().checked_sub(2 * PRINTED + 1) else { return text.to_owned() };
+    let (first, last) = (lines[..PRINTED].join("\n"), lines[PRINTED + 1 + left_out..].join("\n"));
+    format!("{first}\n… {} more lines …\n{last}\n", left_out + 1)
+}
+
+/// What an execution showed, in order.
+fn showed(text: &mut String, execution: ExecutionId, displayed: &[DisplayItem]) {
+    for item in displayed {
+        // Writing to a `String` cannot fail.
+        let _ = match item {
+            DisplayItem::Shown { execution: of, event, .. } if *of == execution => {
+                writeln!(text, "   showed {}", event.name())
+            }
+            DisplayItem::Retracted { execution: of, .. } if *of == execution => {
+                writeln!(text, "   took back what it showed")
+            }
+            _ => Ok(()),
+        };
+    }
+}
+
+/// How the run ended, and why, where no execution says so.
+fn ended(text: &mut String, seen: &Seen<'_>) {
+    let RunReport { status, quality, .. } = seen.report;
+    let _ = match (status, quality) {
+        (RunStatus::Completed, Quality::Degraded) => writeln!(text, "{status}, {quality}"),
+        _ => writeln!(text, "{status}"),
+    };
+    let why = seen
+        .error
+        .filter(|error| !matches!(error, RunError::StepFailed { .. } | RunError::BranchesFailed { .. }));
+    if let Some(error) = why {
+        let _ = writeln!(text, "{}", error.to_string().trim_end());
+    }
 }
 
 fn event(text: &mut String, logged: &LoggedEvent) {

@@ -1,0 +1,140 @@
+//! What steps did, in order, as the calls themselves see it: reports know times, which are not the same each time,
+//! and names of events, not events.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, StepCall, StepError};
+
+/// How often one call of a step is polled before its scenario is given up: it may go on for ever.
+const POLLS: u32 = 100_000;
+
+/// What steps did. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal {
+    entries: Arc<Mutex<Entries>>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// How many beginnings and ends there were.
+    moments: u64,
+    calls: Vec<Called>,
+    /// The step that was polled too often.
+    endless: Option<Box<str>>,
+}
+
+/// One call of a step.
+#[derive(Debug, Clone)]
+pub(crate) struct Called {
+    pub(crate) step: Box<str>,
+    pub(crate) execution: ExecutionId,
+    pub(crate) began: u64,
+    /// None while it runs.
+    pub(crate) ended: Option<u64>,
+    /// What it wants to leave in the log.
+    pub(crate) emitted: Vec<AnyEvent>,
+}
+
+impl Journal {
+    /// Every call so far, in the order in which they began.
+    pub(crate) fn calls(&self) -> Vec<Called> {
+        self.lock().calls.clone()
+    }
+
+    /// The step that was polled so often that it may go on for ever, in a sentence.
+    pub(crate) fn endless(&self) -> Option<String> {
+        let step = self.lock().endless.clone()?;
+        Some(format!("the run does not end: one call of `{step}` was polled {POLLS} times"))
+    }
+
+    fn begin(&self, call: &StepCall) -> Open {
+        let mut entries = self.lock();
+        let (place, began) = (entries.calls.len(), entries.moment());
+        let (step, execution) = (call.step().into(), call.execution());
+        entries.calls.push(Called { step, execution, began, ended: None, emitted: Vec::new() });
+        Open { journal: self.clone(), place }
+    }
+
+    /// Nothing in here is ever left half-changed.
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+}
+
+/// A call that has not ended; it ends when this is dropped, however that comes.
+struct Open {
+    journal: Journal,
+    place: usize,
+}
+
+impl Open {
+    fn committed(&self, emitted: &Emitted) {
+        self.journal.lock().calls[self.place].emitted = emitted.events().cloned().collect();
+    }
+
+    fn endless(&self) -> StepError {
+        let mut entries = self.journal.lock();
+        entries.endless = Some(entries.calls[self.place].step.clone());
+        StepError::permanent(format!("it was polled {POLLS} times"))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut entries = self.journal.lock();
+        let moment = entries.moment();
+        entries.calls[self.place].ended = Some(moment);
+    }
+}
+
+/// Keeps the journal: stands around everything else.
+pub(crate) struct Recorder {
+    journal: Journal,
+}
+
+impl Recorder {
+    pub(crate) fn new(journal: Journal) -> Self {
+        Self { journal }
+    }
+}
+
+impl Middleware for Recorder {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        let open = self.journal.begin(&call);
+        Box::pin(Recorded { call: next.call(call), polls: 0, open })
+    }
+}
+
+/// A call that is being recorded.
+struct Recorded {
+    call: BoxFuture<'static, Result<Emitted, StepError>>,
+    polls: u32,
+    open: Open,
+}
+
+impl Future for Recorded {
+    type Output = Result<Emitted, StepError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.polls += 1;
+        if self.polls > POLLS {
+            return Poll::Ready(Err(self.open.endless()));
+        }
+        let polled = self.call.as_mut().poll(cx);
+        if let Poll::Ready(Ok(emitted)) = &polled {
+            self.open.committed(emitted);
+        }
+        polled
+    }
+}

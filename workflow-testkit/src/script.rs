@@ -1,0 +1,189 @@
+//! What comes from outside while a scenario runs: events and replies, each when it is due by the virtual clock.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+use workflow_core::{ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
+
+/// How long nothing may happen, in virtual time, before a scenario is given up.
+const IDLE: Duration = Duration::from_hours(365 * 24);
+
+/// How much a script may send and reply before a scenario is given up: a run may ask for ever.
+const ACTS: u32 = 10_000;
+
+/// One thing that is sent or replied.
+type Act<W> =
+    Box<dyn for<'a> FnOnce(&'a RunHandle<W>) -> BoxFuture<'a, Result<(), SendError>> + Send + 'static>;
+
+/// Everything that a scenario sends and replies.
+pub(crate) struct Script<W> {
+    /// What is sent when the run waits, one a wait.
+    sends: VecDeque<Act<W>>,
+    /// What is sent at a time since the start.
+    timed: Vec<(Duration, Act<W>)>,
+    replies: Vec<Replies<W>>,
+}
+
+/// How requests of one type are replied to.
+struct Replies<W> {
+    answers: fn(&OpenRequest) -> bool,
+    after: Duration,
+    reply: MakeReply<W>,
+}
+
+/// Makes the reply to a request; none if the request is of another type.
+type MakeReply<W> = Box<dyn FnMut(&OpenRequest) -> Option<Act<W>> + Send>;
+
+impl<W> Default for Script<W> {
+    fn default() -> Self {
+        Self { sends: VecDeque::new(), timed: Vec::new(), replies: Vec::new() }
+    }
+}
+
+impl<W: Workflow> Script<W> {
+    pub(crate) fn send<E: ExternalEvent>(&mut self, event: E) {
+        self.sends.push_back(Box::new(|run| run.send(event)));
+    }
+
+    pub(crate) fn send_after<E: ExternalEvent>(&mut self, after: Duration, event: E) {
+        self.timed.push((after, Box::new(|run| run.send(event))));
+    }
+
+    pub(crate) fn reply_after<R: Request>(
+        &mut self,
+        after: Duration,
+        mut reply: impl FnMut(&R) -> R::Reply + Send + 'static,
+    ) {
+        let reply = move |open: &OpenRequest| {
+            let (id, reply) = (open.id::<R>()?, reply(open.downcast_ref::<R>()?));
+            let act: Act<W> = Box::new(move |run| Box::pin(run.reply(id, reply)));
+            Some(act)
+        };
+        let answers = |open: &OpenRequest| open.id::<R>().is_some();
+        self.replies.push(Replies { answers, after, reply: Box::new(reply) });
+    }
+}
+
+/// A script that is being performed.
+pub(crate) struct Performance<W> {
+    run: RunHandle<W>,
+    script: Script<W>,
+    /// The requests that are replied to, or will be.
+    taken: HashSet<Seq>,
+    due: Vec<(Instant, Due<W>)>,
+    acts: u32,
+}
+
+/// What happens at a point of the virtual clock.
+enum Due<W> {
+    Send(Act<W>),
+    /// The reply to a request by one of the script's replies.
+    Reply(usize, OpenRequest),
+}
+
+/// Why a scenario was given up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GivenUp {
+    Idle,
+    AsksForEver,
+}
+
+impl std::fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Idle => f.write_str(
+                "the run does not end: for a year of virtual time nothing happened in it, so that a step or a \
+                 precondition waits for something that cannot happen here",
+            ),
+            Self::AsksForEver => {
+                write!(f, "the run does not end: {ACTS} events and replies were sent to it")
+            }
+        }
+    }
+}
+
+impl<W: Workflow> Performance<W> {
+    /// Begins the script of a run that has just been started.
+    pub(crate) fn of(mut script: Script<W>, run: RunHandle<W>) -> Self {
+        let now = Instant::now();
+        let timed = script.timed.drain(..);
+        let due = timed.map(|(after, act)| (now + after.min(IDLE), Due::Send(act))).collect();
+        Self { run, script, taken: HashSet::new(), due, acts: 0 }
+    }
+
+    /// Performs until the run ends, or waits and nothing in the script is left for it.
+    pub(crate) async fn settle(&mut self) -> Result<RunStatus, GivenUp> {
+        while self.acts < ACTS {
+            let next = self.next();
+            let until = next.map_or_else(|| Instant::now() + IDLE, |next| self.due[next].0);
+            // Where both happen at once, the run has settled.
+            match (tokio::time::timeout_at(until, self.run.settled()).await, next) {
+                (Ok(status), _) if status.is_ended() => return Ok(status),
+                (Ok(_), _) if self.on_wait().await => {}
+                (Ok(waiting), None) => return Ok(waiting),
+                (_, Some(next)) => self.perform(next).await,
+                (Err(_), None) => return Err(GivenUp::Idle),
+            }
+        }
+        Err(GivenUp::AsksForEver)
+    }
+
+    /// What is due first; of what is due at once, what was planned first.
+    fn next(&self) -> Option<usize> {
+        (0..self.due.len()).min_by_key(|place| self.due[*place].0)
+    }
+
+    async fn perform(&mut self, due: usize) {
+        let (at, due) = self.due.remove(due);
+        tokio::time::sleep_until(at).await;
+        match due {
+            Due::Send(act) => self.act(act).await,
+            Due::Reply(replies, request) => self.reply(replies, &request).await,
+        }
+    }
+
+    /// Replies to what is open, or sends what comes next; says whether there was anything to do or to plan.
+    async fn on_wait(&mut self) -> bool {
+        // An error says that the run has ended.
+        let mut open = self.run.requests().await.unwrap_or_default();
+        open.retain(|request| self.taken.insert(request.seq()));
+        let mut acted = false;
+        for request in open {
+            acted |= self.on_request(request).await;
+        }
+        if acted {
+            return true;
+        }
+        let Some(act) = self.script.sends.pop_front() else { return false };
+        self.act(act).await;
+        true
+    }
+
+    async fn on_request(&mut self, request: OpenRequest) -> bool {
+        let Some(replies) = self.script.replies.iter().rposition(|replies| (replies.answers)(&request))
+        else {
+            return false;
+        };
+        let after = self.script.replies[replies].after.min(IDLE);
+        if after.is_zero() {
+            self.reply(replies, &request).await;
+        } else {
+            self.due.push((Instant::now() + after, Due::Reply(replies, request)));
+        }
+        true
+    }
+
+    async fn reply(&mut self, replies: usize, request: &OpenRequest) {
+        if let Some(act) = (self.script.replies[replies].reply)(request) {
+            self.act(act).await;
+        }
+    }
+
+    async fn act(&mut self, act: Act<W>) {
+        self.acts += 1;
+        // The only errors say that the run has ended, or that the test has replied itself.
+        let _ = act(&self.run).await;
+    }
+}

@@ -1,0 +1,130 @@
+//! A scenario that is ready to run, and the thread it runs on: with a runtime of its own, whose clock is virtual.
+
+use std::fmt;
+use std::future::IntoFuture;
+
+use futures::future::BoxFuture;
+use workflow_core::{
+    ContextScope, ContextStore as _, ContextValue, Engine, EngineBuilder, MemoryContexts, RunHandle, RunId,
+    RunOptions, StartError, StartEvent, ThreadId, Workflow,
+};
+
+use crate::journal::{Journal, Recorder};
+use crate::stage::Stage;
+use crate::{ScenarioOf, TestRun};
+
+/// A scenario and the event it starts with. Awaiting it gives the [`TestRun`].
+///
+/// The run has a thread, a tokio runtime and a virtual clock of its own: whenever nothing in it can go on, the clock
+/// jumps to the next timer. So an hour of waiting takes no time, steps interleave in the same order each time, and
+/// nothing depends on the runtime of the test.
+///
+/// Only what goes through tokio's clock is virtual. A step that waits for another thread, or for the network, is
+/// idle as far as the clock can see, and timers run out meanwhile: put a stand-in in its place, or wait inside of
+/// `tokio::task::spawn_blocking`, during which the clock stands still.
+///
+/// # Panics
+/// Awaiting it panics, with the transcript and the explanation of the run, if the run does not end: if nothing happens
+/// in it for a year of virtual time, if one call of a step is polled 100,000 times, or if 10,000 events and replies
+/// were sent to it. It panics too if the engine cannot be built or the run cannot be started, and a panic of a reply's
+/// closure goes on here. A step that computes for ever, or a precondition that never does but yield, is not noticed.
+#[must_use = "a scenario runs when it is awaited"]
+pub struct Start<W: Workflow> {
+    scenario: ScenarioOf<W>,
+    begin: Begin<W>,
+}
+
+/// Starts the run.
+type Begin<W> =
+    Box<dyn FnOnce(Engine, RunOptions) -> BoxFuture<'static, Result<RunHandle<W>, StartError>> + Send>;
+
+/// What else a scenario is run with.
+pub(crate) struct Hooks {
+    /// Is given the engine before the stand-ins stand around its steps, so that middleware that is added here stands
+    /// around them, and the contexts with what the scenario has put there, for the engine to keep.
+    pub(crate) engine: Box<dyn FnOnce(EngineBuilder, MemoryContexts) -> EngineBuilder + Send>,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { engine: Box::new(EngineBuilder::contexts) }
+    }
+}
+
+impl<W: Workflow> Start<W> {
+    pub(crate) fn new(scenario: ScenarioOf<W>, event: impl StartEvent) -> Self {
+        let begin = move |engine: Engine, options| -> BoxFuture<'static, _> {
+            Box::pin(async move { engine.start_with::<W>(event, options).await })
+        };
+        Self { scenario, begin: Box::new(begin) }
+    }
+
+    /// Runs it with something else around it. Every call runs on a thread of its own.
+    pub(crate) async fn run_with(self, hooks: Hooks) -> Result<TestRun<W>, Failure> {
+        let Self { scenario, begin } = self;
+        let ScenarioOf { engine, options, run_context, thread_context, script } = scenario;
+        let run = options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"));
+        let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
+        let journal = Journal::default();
+        let engine = engine.middleware(Recorder::new(journal.clone()));
+        let (scopes, options) = (
+            [
+                (ContextScope::Run(run.clone()), run_context),
+                (ContextScope::Thread(thread.clone()), thread_context),
+            ],
+            options.id(run.as_str()).thread(thread.as_str()),
+        );
+        let started = async move {
+            let contexts = seeded(scopes).await;
+            let engine = (hooks.engine)(engine, contexts).build().map_err(Failure::of)?;
+            begin(engine, options).await.map_err(Failure::of)
+        };
+        let (stage, handle) = Stage::open(script, started).await?;
+        TestRun::settle(stage, handle, journal).await
+    }
+}
+
+async fn seeded(scopes: [(ContextScope, Vec<(String, ContextValue)>); 2]) -> MemoryContexts {
+    let contexts = MemoryContexts::default();
+    for (scope, values) in scopes {
+        for (key, value) in values {
+            // Memory takes everything.
+            let _ = contexts.set(&scope, &key, Some(value)).await;
+        }
+    }
+    contexts
+}
+
+/// Why there is nothing to assert on, in full sentences.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) String);
+
+impl Failure {
+    fn of(error: impl fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<W: Workflow> IntoFuture for Start<W> {
+    type Output = TestRun<W>;
+    type IntoFuture = BoxFuture<'static, TestRun<W>>;
+
+    fn into_future(self) -> BoxFuture<'static, TestRun<W>> {
+        Box::pin(async move {
+            let run = self.run_with(Hooks::default()).await;
+            run.unwrap_or_else(|failure| panic!("{failure}"))
+        })
+    }
+}
+
+impl<W: Workflow> fmt::Debug for Start<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start").field("scenario", &self.scenario).finish_non_exhaustive()
+    }
+}

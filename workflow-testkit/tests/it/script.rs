@@ -1,0 +1,155 @@
+//! What comes from outside comes when the script says so.
+
+use std::time::Duration;
+
+use workflow_core::prelude::*;
+use workflow_core::{RunStatus, SendError};
+use workflow_testkit::Scenario;
+
+use crate::support::failure;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Opened {
+    claims: u32,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Note(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Verdict {
+    granted: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = Verdict)]
+struct Claim {
+    number: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+struct Settled {
+    number: u32,
+    granted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Closed {
+    granted: Vec<u32>,
+    notes: Vec<u32>,
+}
+
+/// Asks for each claim, and closes after three settled claims or notes.
+struct Desk;
+
+#[workflow]
+impl Desk {
+    #[step]
+    async fn ask(&self, opened: &Opened) -> Vec<Claim> {
+        (1..=opened.claims).map(|number| Claim { number }).collect()
+    }
+
+    #[step(reruns)]
+    async fn settle(&self, verdict: &Reply<Claim>) -> Settled {
+        Settled { number: verdict.request().number, granted: verdict.granted }
+    }
+
+    #[step(reruns)]
+    async fn close(&self, settled: Option<&List<Settled>>, notes: Option<&List<Note>>) -> Option<Closed> {
+        let settled: Vec<_> = settled.iter().flat_map(|settled| settled.iter()).collect();
+        let notes: Vec<u32> = notes.iter().flat_map(|notes| notes.iter()).map(|note| note.0).collect();
+        let granted =
+            settled.iter().filter(|settled| settled.granted).map(|settled| settled.number).collect();
+        (settled.len() + notes.len() == 3).then_some(Closed { granted, notes })
+    }
+}
+
+#[tokio::test]
+async fn every_open_request_of_a_type_is_replied_to() {
+    let odd = |claim: &Claim| Verdict { granted: claim.number % 2 == 1 };
+    let run = Scenario::new(Desk).reply(odd).start(Opened { claims: 3 }).await;
+    run.assert_output(&Closed { granted: vec![1, 3], notes: vec![] });
+    assert_eq!(run.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn the_later_of_two_replies_to_one_type_of_request_counts() {
+    let scenario = Scenario::new(Desk).reply(|_: &Claim| Verdict { granted: false });
+    let run = scenario.reply(|_: &Claim| Verdict { granted: true }).start(Opened { claims: 3 }).await;
+    run.assert_output(&Closed { granted: vec![1, 2, 3], notes: vec![] });
+}
+
+#[tokio::test]
+async fn what_is_sent_waits_for_the_run_and_comes_in_order() {
+    let scenario = Scenario::new(Desk).send(Note(1)).send(Note(2)).send(Note(3)).send(Note(4));
+    let run = scenario.start(Opened { claims: 0 }).await;
+    run.assert_output(&Closed { granted: vec![], notes: vec![1, 2, 3] });
+}
+
+#[tokio::test]
+async fn what_is_sent_and_replied_after_a_time_comes_when_it_is_due() {
+    let scenario = Scenario::new(Desk)
+        .send_after(Duration::from_secs(90), Note(90))
+        .send_after(Duration::from_secs(30), Note(30))
+        .reply_after(Duration::from_mins(1), |_: &Claim| Verdict { granted: true });
+    let run = scenario.start(Opened { claims: 1 }).await;
+    run.assert_output(&Closed { granted: vec![1], notes: vec![30, 90] });
+    run.assert_order("ask", "settle");
+    assert_eq!(run.elapsed(), Duration::from_secs(90));
+    let at = |text: &str| run.transcript().find(text).unwrap();
+    assert!(at(" Note\n") < at(" Claim.reply\n"), "{}", run.transcript());
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_more_than_the_script_has_can_be_gone_on_with_by_hand() {
+    let scenario = Scenario::new(Desk).reply(|_: &Claim| Verdict { granted: true });
+    let mut run = scenario.start(Opened { claims: 2 }).await;
+    run.assert_waiting();
+    run.handle().send(Note(7)).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Completed);
+    run.assert_output(&Closed { granted: vec![1, 2], notes: vec![7] });
+    assert!(matches!(run.handle().send(Note(8)).await, Err(SendError::Ended { .. })));
+    assert_eq!(run.settled().await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_ends_with_its_test_run() {
+    let run = Scenario::new(Desk).start(Opened { claims: 1 }).await;
+    let handle = run.handle().clone();
+    drop(run);
+    assert!(handle.outcome().await.is_err());
+}
+
+#[tokio::test]
+async fn a_panic_in_a_reply_is_the_tests_own() {
+    let asserts = |claim: &Claim| -> Verdict { panic!("claim {} is not to be asked for", claim.number) };
+    let failure = failure(Scenario::new(Desk).reply(asserts).start(Opened { claims: 1 })).await;
+    assert_eq!(failure, "claim 1 is not to be asked for");
+}
+
+/// Asks again whatever it is told.
+struct Nagging;
+
+#[workflow]
+impl Nagging {
+    #[step]
+    async fn ask(&self, opened: &Opened) -> Claim {
+        Claim { number: opened.claims }
+    }
+
+    #[step(loops)]
+    async fn ask_again(&self, verdict: &Reply<Claim>) -> (Claim, Option<Closed>) {
+        (Claim { number: verdict.request().number + 1 }, None)
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_asks_for_ever_fails_the_scenario() {
+    let scenario = Scenario::new(Nagging).reply(|_: &Claim| Verdict { granted: false });
+    let failure = failure(scenario.start(Opened { claims: 1 })).await;
+    assert!(failure.starts_with("the run does not end: 10000 events and replies were sent to it\n"));
+    assert!(failure.lines().count() < 500, "what is printed is bounded");
+}

@@ -1,0 +1,80 @@
+//! The workflow that most scenarios run, and what scenarios of failures need.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use workflow_core::prelude::*;
+use workflow_testkit::{Start, TestRun};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(start)]
+pub(crate) struct Question(pub(crate) String);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+pub(crate) struct Fact(pub(crate) String);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+pub(crate) struct Outline {
+    pub(crate) points: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+pub(crate) struct Answer(pub(crate) String);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(display)]
+pub(crate) struct Looking(pub(crate) u32);
+
+/// Looks up, outlines, answers: each step takes an hour.
+pub(crate) struct Research;
+
+#[workflow]
+impl Research {
+    #[step]
+    async fn look_up(&self, question: &Question, display: &Display) -> Fact {
+        display.show(Looking(1));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        display.show(Looking(2));
+        Fact(question.0.clone())
+    }
+
+    #[step]
+    async fn outline(&self, question: &Question) -> Outline {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Outline { points: question.0.len() }
+    }
+
+    #[step]
+    async fn answer(&self, fact: &Fact, outline: &Outline) -> Answer {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Answer(format!("{}, {} points", fact.0, outline.points))
+    }
+}
+
+pub(crate) fn question() -> Question {
+    Question("why".into())
+}
+
+/// What a scenario fails with.
+pub(crate) async fn failure<W: Workflow>(start: Start<W>) -> String {
+    let ended = std::panic::AssertUnwindSafe(start.into_future()).catch_unwind().await;
+    text(ended.err().expect("the scenario fails"))
+}
+
+/// What an assertion on a run fails with.
+pub(crate) fn failed<W: Workflow>(run: &TestRun<W>, assertion: impl FnOnce(&TestRun<W>)) -> String {
+    panic_of(|| assertion(run))
+}
+
+/// What a panic says.
+pub(crate) fn panic_of(panics: impl FnOnce()) -> String {
+    text(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).expect_err("it panics"))
+}
+
+fn text(panic: Box<dyn std::any::Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast_ref::<&str>().expect("panics are texts").to_string(),
+    }
+}

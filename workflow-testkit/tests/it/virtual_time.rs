@@ -1,0 +1,96 @@
+//! Time in a scenario costs none, and a scenario that would not end is given up.
+
+use std::time::Duration;
+
+use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
+
+use crate::support::{Answer, Question, Research, failure, question};
+
+#[tokio::test]
+async fn steps_that_sleep_for_hours_take_virtual_hours() {
+    let run = Scenario::new(Research).start(question()).await;
+    run.assert_output(&Answer("why, 3 points".into()));
+    assert_eq!(run.elapsed(), Duration::from_hours(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scenario_does_not_depend_on_the_runtime_of_its_test() {
+    let [first, second] =
+        [(); 2].map(|()| tokio::spawn(Scenario::new(Research).start(question()).into_future()));
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    assert_eq!(first.transcript(), second.transcript());
+    assert_eq!(first.elapsed(), second.elapsed());
+}
+
+#[test]
+fn a_scenario_needs_no_runtime_of_its_test() {
+    let run = futures::executor::block_on(Scenario::new(Research).start(question()).into_future());
+    run.assert_executions("answer", 1);
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Pends,
+    Sleeps,
+    Yields,
+}
+
+/// A workflow that does not end.
+struct Endless(How);
+
+#[workflow]
+impl Endless {
+    #[step]
+    async fn answer(&self, _question: &Question) -> Answer {
+        match self.0 {
+            How::Pends => std::future::pending().await,
+            How::Sleeps => loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            },
+            How::Yields => loop {
+                tokio::task::yield_now().await;
+            },
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_waits_for_what_cannot_happen_fails_the_scenario_with_what_the_run_did() {
+    let failure = failure(Scenario::new(Endless(How::Pends)).start(question())).await;
+    assert!(
+        failure.starts_with("the run does not end: for a year of virtual time nothing happened"),
+        "{failure}"
+    );
+    assert!(failure.contains("x1 answer by #1: dropped\ncancelled\n"), "{failure}");
+    assert!(failure.contains("`answer`"), "the explanation follows: {failure}");
+}
+
+#[tokio::test]
+async fn a_step_that_wakes_up_for_ever_fails_the_scenario() {
+    for how in [How::Sleeps, How::Yields] {
+        let failure = failure(Scenario::new(Endless(how)).start(question())).await;
+        let why = "the run does not end: one call of `answer` was polled 100000 times\n";
+        assert!(failure.starts_with(why), "{failure}");
+    }
+}
+
+/// Waits for a thread of its own, as for a computation.
+struct Computing;
+
+#[workflow]
+impl Computing {
+    #[step]
+    async fn answer(&self, question: &Question) -> Result<Answer, StepError> {
+        let text = question.0.clone();
+        let compute = tokio::task::spawn_blocking(move || text.to_uppercase());
+        Ok(Answer(tokio::time::timeout(Duration::from_secs(1), compute).await??))
+    }
+}
+
+#[tokio::test]
+async fn the_clock_stands_still_while_a_step_computes_on_a_blocking_thread() {
+    let run = Scenario::new(Computing).start(question()).await;
+    run.assert_output(&Answer("WHY".into()));
+    assert_eq!(run.elapsed(), Duration::ZERO);
+}
