@@ -65,6 +65,21 @@ impl InputSpec {
         self.events
     }
 
+    /// For an [`InputKind::Reply`] the request that it answers.
+    pub const fn request(&self) -> Option<EventType> {
+        self.request
+    }
+
+    /// For a [`Config<C>`](crate::Config) the type `C`.
+    pub const fn config_type(&self) -> Option<ConfigType> {
+        self.config
+    }
+
+    /// The name of what is handed in; empty for a parameter that takes or emits events.
+    pub const fn label(&self) -> &'static str {
+        self.label
+    }
+
     pub(crate) const fn config(config: ConfigType) -> Self {
         Self { config: Some(config), ..Self::injected("Config") }
     }

@@ -87,6 +87,16 @@ impl StepSpec {
     pub const fn name(&self) -> &'static str {
         self.name
     }
+
+    /// What its parameters take, in their order and without `&self`.
+    pub const fn inputs(&self) -> &'static [InputSpec] {
+        self.inputs
+    }
+
+    /// What it returns. What it emits through an [`Emitter`](crate::Emitter) is among its inputs.
+    pub const fn output(&self) -> OutputSpec {
+        self.output
+    }
 }
 
 /// A precondition: its name and its parameters.
