@@ -38,14 +38,19 @@
 //!
 //! Failures panic, as assertions do, and say what the run did.
 
+mod cast;
 mod journal;
+mod mock;
 mod scenario;
 mod script;
 mod stage;
+mod stand_in;
 mod start;
 mod test_run;
 mod transcript;
 
+pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};
+pub use stand_in::StandIn;
 pub use start::Start;
 pub use test_run::TestRun;

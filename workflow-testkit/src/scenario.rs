@@ -8,10 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use workflow_core::{
     ConfigLayers, ContextData, ContextValue, Engine, EngineBuilder, ExternalEvent, Request, RunOptions,
-    StartEvent, Workflow,
+    StartEvent, StepError, StepSpec, Workflow,
 };
 
+use crate::cast::Cast;
+use crate::mock::Mock;
 use crate::script::Script;
+use crate::stand_in::{self, Misfit, StandIn};
 use crate::start::Start;
 
 /// How many displayed items a scenario keeps.
@@ -77,6 +80,7 @@ pub struct ScenarioOf<W: Workflow> {
     pub(crate) run_context: Vec<(String, ContextValue)>,
     pub(crate) thread_context: Vec<(String, ContextValue)>,
     pub(crate) script: Script<W>,
+    pub(crate) cast: Cast,
 }
 
 impl Scenario {
@@ -89,6 +93,7 @@ impl Scenario {
             run_context: Vec::new(),
             thread_context: Vec::new(),
             script: Script::default(),
+            cast: Cast::default(),
         }
     }
 }
@@ -155,12 +160,101 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
+    /// Puts a function in the place of a step.
+    ///
+    /// It takes any of the step's parameters in any order, each as a step may take it (`&E`, `E` and `Arc<E>` are the
+    /// same to it), and returns what the step returns, a part of that, or a `Result` of either. It may return a future
+    /// that borrows nothing instead. The step's precondition is still asked. Of two for one step the later counts.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Question(String);
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Fact(String);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(String);
+    /// # struct Research;
+    /// #[workflow]
+    /// impl Research {
+    ///     #[step]
+    ///     async fn retrieve(&self, question: &Question) -> Fact {
+    ///         unimplemented!("asks a service")
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn answer(&self, fact: &Fact) -> Answer {
+    ///         Answer(fact.0.clone())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scenario = Scenario::new(Research).replace("retrieve", |question: &Question| Fact(question.0.to_uppercase()));
+    /// scenario.start(Question("why".into())).await.assert_output(&Answer("WHY".into()));
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If the workflow has no such step, or the step does not take or return what the function does.
+    #[track_caller]
+    pub fn replace<T>(mut self, step: &str, stand_in: impl StandIn<T>) -> Self {
+        let step = Self::step(step);
+        let places =
+            places(step, &stand_in).unwrap_or_else(|misfit| panic!("the stand-in does not fit: {misfit}"));
+        self.cast.replace(step.name(), stand_in, places);
+        self
+    }
+
+    /// Fails the first calls of a step, whichever executions and attempts they belong to, with an error of this
+    /// function; after them comes the step, or what was put in its place. Of two for one step the later counts.
+    ///
+    /// # Panics
+    /// If the workflow has no such step.
+    #[track_caller]
+    pub fn fail_first(
+        mut self,
+        step: &str,
+        calls: u32,
+        error: impl Fn() -> StepError + Send + Sync + 'static,
+    ) -> Self {
+        self.cast.fail_first(Self::step(step).name(), calls, error);
+        self
+    }
+
+    /// Puts a [`Mock`] in the place of a step, for the test to answer its calls by hand.
+    ///
+    /// Virtual time stands still while a call is out. One that is not answered within a minute of real time fails. Of
+    /// two for one step, and of a mock and a [stand-in](Self::replace), the later counts.
+    ///
+    /// # Panics
+    /// If the workflow has no such step.
+    #[track_caller]
+    pub fn mock(mut self, step: &str, mock: Mock) -> Self {
+        let step = Self::step(step);
+        self.cast.play(step.name(), mock.player(step));
+        self
+    }
+
+    #[track_caller]
+    fn step(name: &str) -> &'static StepSpec {
+        stand_in::step(W::TABLE, name).unwrap_or_else(|misfit| panic!("{misfit}"))
+    }
+
     /// What runs it until it ends, or waits for something that is in no script: await it.
     ///
     /// A start event that no step of `W` takes does not compile.
     pub fn start(self, event: impl StartEvent) -> Start<W> {
         Start::new(self, event)
     }
+}
+
+/// The slots of a step that a stand-in's parameters take.
+fn places<T, S: StandIn<T>>(step: &'static StepSpec, _: &S) -> Result<Vec<usize>, Misfit> {
+    S::signature().places(step)
 }
 
 impl<W: Workflow> fmt::Debug for ScenarioOf<W> {

@@ -62,7 +62,7 @@ impl<W: Workflow> Start<W> {
     /// Runs it with something else around it. Every call runs on a thread of its own.
     pub(crate) async fn run_with(self, hooks: Hooks) -> Result<TestRun<W>, Failure> {
         let Self { scenario, begin } = self;
-        let ScenarioOf { engine, options, run_context, thread_context, script } = scenario;
+        let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
         let run = options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"));
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
         let journal = Journal::default();
@@ -76,7 +76,7 @@ impl<W: Workflow> Start<W> {
         );
         let started = async move {
             let contexts = seeded(scopes).await;
-            let engine = (hooks.engine)(engine, contexts).build().map_err(Failure::of)?;
+            let engine = (hooks.engine)(engine, contexts).middleware(cast).build().map_err(Failure::of)?;
             begin(engine, options).await.map_err(Failure::of)
         };
         let (stage, handle) = Stage::open(script, started).await?;

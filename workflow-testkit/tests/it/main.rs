@@ -2,7 +2,9 @@
 
 mod assertions;
 mod contexts;
+mod mocks;
 mod script;
+mod stand_ins;
 mod support;
 mod transcripts;
 mod virtual_time;

@@ -1,0 +1,79 @@
+//! Who stands in for which step.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use workflow_core::{Emitted, Middleware, Next, StepCall, StepError};
+
+use crate::stand_in::{Answer, StandIn};
+
+/// Who stands in for which step; a step that nobody stands in for is itself.
+#[derive(Default)]
+pub(crate) struct Cast {
+    parts: HashMap<&'static str, Part>,
+}
+
+/// What stands before a step, and what stands in its place.
+#[derive(Default)]
+struct Part {
+    failures: Option<Failures>,
+    player: Option<Player>,
+}
+
+/// Answers the calls of a step.
+pub(crate) type Player = Box<dyn Fn(StepCall) -> Answer + Send + Sync>;
+
+/// Fails the first calls.
+struct Failures {
+    left: AtomicU32,
+    error: Box<dyn Fn() -> StepError + Send + Sync>,
+}
+
+impl Cast {
+    pub(crate) fn replace<T>(&mut self, step: &'static str, stand_in: impl StandIn<T>, places: Vec<usize>) {
+        self.play(step, Box::new(move |call| stand_in.answer(call, &places)));
+    }
+
+    pub(crate) fn play(&mut self, step: &'static str, player: Player) {
+        self.parts.entry(step).or_default().player = Some(player);
+    }
+
+    pub(crate) fn fail_first(
+        &mut self,
+        step: &'static str,
+        calls: u32,
+        error: impl Fn() -> StepError + Send + Sync + 'static,
+    ) {
+        let failures = Failures { left: AtomicU32::new(calls), error: Box::new(error) };
+        self.parts.entry(step).or_default().failures = Some(failures);
+    }
+}
+
+impl Failures {
+    fn next(&self) -> Option<StepError> {
+        let fails = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        fails.is_ok().then(|| (self.error)())
+    }
+}
+
+impl Middleware for Cast {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        let Some(part) = self.parts.get(call.step()) else { return next.call(call) };
+        if let Some(error) = part.failures.as_ref().and_then(Failures::next) {
+            return std::future::ready(Err(error)).boxed();
+        }
+        match &part.player {
+            Some(player) => player(call),
+            None => next.call(call),
+        }
+    }
+}
+
+impl fmt::Debug for Cast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.parts.keys()).finish()
+    }
+}

@@ -1,0 +1,177 @@
+//! What a stand-in takes and returns, held against the step it stands in for, and what is said if it does not fit.
+
+use std::fmt;
+
+use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec, TableSpec};
+
+/// What a stand-in takes and returns.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Signature {
+    pub(crate) inputs: Vec<InputSpec>,
+    pub(crate) output: OutputSpec,
+}
+
+/// Why something cannot stand in for a step.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    NoSuchStep { table: &'static TableSpec, step: String },
+    TakesOther { step: &'static StepSpec, input: Box<InputSpec> },
+    ReturnsOther { step: &'static StepSpec, event: Leaf },
+}
+
+impl Misfit {
+    pub(crate) fn takes_other(step: &'static StepSpec, input: &InputSpec) -> Self {
+        Self::TakesOther { step, input: Box::new(*input) }
+    }
+}
+
+/// One thing that an output may emit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf {
+    event: EventType,
+    fans_out: bool,
+}
+
+/// The step of this name.
+pub(crate) fn step(table: &'static TableSpec, name: &str) -> Result<&'static StepSpec, Misfit> {
+    let found = table.steps().iter().find(|step| step.name() == name);
+    found.ok_or_else(|| Misfit::NoSuchStep { table, step: name.to_owned() })
+}
+
+impl Signature {
+    /// The slot of the step that each parameter takes.
+    pub(crate) fn places(&self, step: &'static StepSpec) -> Result<Vec<usize>, Misfit> {
+        fits_output(step, &self.output)?;
+        let mut places = Vec::with_capacity(self.inputs.len());
+        for input in &self.inputs {
+            places.push(place(step, input, &places).ok_or_else(|| Misfit::takes_other(step, input))?);
+        }
+        Ok(places)
+    }
+}
+
+/// Whether the step may return it.
+pub(crate) fn fits_output(step: &'static StepSpec, output: &OutputSpec) -> Result<(), Misfit> {
+    let declared = declared(step);
+    let fits = |leaf: &Leaf| declared.iter().any(|other| other.is(leaf));
+    match leaves(output).into_iter().find(|leaf| !fits(leaf)) {
+        Some(event) => Err(Misfit::ReturnsOther { step, event }),
+        None => Ok(()),
+    }
+}
+
+/// The first parameter of the step that takes the same and is not among those that are `taken`.
+pub(crate) fn place(step: &StepSpec, input: &InputSpec, taken: &[usize]) -> Option<usize> {
+    let mut inputs = step.inputs().iter().enumerate();
+    inputs.find(|(place, other)| !taken.contains(place) && is_same(input, other)).map(|(place, _)| place)
+}
+
+fn is_same(one: &InputSpec, other: &InputSpec) -> bool {
+    let takes = |one: &InputSpec, other: &InputSpec| {
+        one.events().iter().all(|event| other.events().iter().any(|also| also.type_id() == event.type_id()))
+    };
+    let config = |spec: &InputSpec| spec.config_type().map(|config| config.type_id());
+    (one.kind(), one.is_optional(), one.label()) == (other.kind(), other.is_optional(), other.label())
+        && config(one) == config(other)
+        && takes(one, other)
+        && takes(other, one)
+}
+
+/// What the step may emit, through emitters too.
+fn declared(step: &StepSpec) -> Vec<Leaf> {
+    let emitters = step.inputs().iter().filter(|input| input.kind() == InputKind::Emitter);
+    let emitted = emitters.flat_map(InputSpec::events).map(|event| Leaf { event: *event, fans_out: false });
+    leaves(&step.output()).into_iter().chain(emitted).collect()
+}
+
+fn leaves(output: &OutputSpec) -> Vec<Leaf> {
+    let leaf = |event: &EventType| Leaf { event: *event, fans_out: false };
+    match output {
+        OutputSpec::Nothing => Vec::new(),
+        OutputSpec::Event(event) => vec![leaf(event)],
+        OutputSpec::Optional(inner) | OutputSpec::Many(inner) => leaves(inner),
+        OutputSpec::All(all) => all.iter().flat_map(leaves).collect(),
+        OutputSpec::OneOf(events) => events.iter().map(leaf).collect(),
+        OutputSpec::FanOut(event) => vec![Leaf { event: *event, fans_out: true }],
+    }
+}
+
+impl Leaf {
+    fn is(&self, other: &Self) -> bool {
+        self.event.type_id() == other.event.type_id() && self.fans_out == other.fans_out
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchStep { table, step } => {
+                let names = table.steps().iter().map(StepSpec::name);
+                write!(f, "`{}` has no step `{step}`: ", table.name())?;
+                match names.clone().find(|name| is_near(name, step)) {
+                    Some(near) => write!(f, "did you mean `{near}`?"),
+                    None => write!(f, "its steps are {}", listed(names)),
+                }
+            }
+            Self::TakesOther { step, input } if place(step, input, &[]).is_some() => {
+                write!(f, "`{}` does not take `{}` as often", step.name(), input_text(input))
+            }
+            Self::TakesOther { step, input } => {
+                let takes = listed(step.inputs().iter().map(input_text));
+                write!(f, "`{}` does not take `{}`: it takes {takes}", step.name(), input_text(input))
+            }
+            Self::ReturnsOther { step, event } => {
+                let returns = listed(declared(step).iter().map(leaf_text));
+                write!(f, "`{}` does not return `{}`: it returns {returns}", step.name(), leaf_text(event))
+            }
+        }
+    }
+}
+
+/// How a parameter is written that takes this, without references.
+fn input_text(input: &InputSpec) -> String {
+    let events = input.events().iter().map(EventType::name).collect::<Vec<_>>().join(" or ");
+    let text = match input.kind() {
+        InputKind::One => events,
+        InputKind::List => format!("List<{events}>"),
+        InputKind::Fixed(count) => format!("FixedList<{events}, {count}>"),
+        InputKind::Reply => format!("Reply<{}>", input.request().map_or("", |request| request.name())),
+        InputKind::Gather => format!("Gather<{events}>"),
+        InputKind::Emitter => format!("Emitter<{events}>"),
+        _ => input
+            .config_type()
+            .map_or_else(|| input.label().to_owned(), |config| format!("Config<{}>", config.type_name())),
+    };
+    if input.is_optional() { format!("Option<{text}>") } else { text }
+}
+
+fn leaf_text(leaf: &Leaf) -> String {
+    let event = leaf.event.name();
+    if leaf.fans_out { format!("FanOut<{event}>") } else { event.to_owned() }
+}
+
+fn listed(texts: impl Iterator<Item = impl fmt::Display>) -> String {
+    let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
+    if texts.is_empty() { "nothing".to_owned() } else { texts.join(", ") }
+}
+
+/// Whether one is the other with a letter or two mistyped, or begins with it.
+fn is_near(one: &str, other: &str) -> bool {
+    let begins = one.starts_with(other) || other.starts_with(one);
+    begins || distance(one.as_bytes(), other.as_bytes()) <= 1 + one.len().min(other.len()) / 5
+}
+
+/// How many letters are to be changed, added or left out.
+fn distance(one: &[u8], other: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.iter().enumerate() {
+        let mut above = std::mem::replace(&mut row[0], at + 1);
+        for (column, also) in other.iter().enumerate() {
+            let changed = above + usize::from(letter != also);
+            above = row[column + 1];
+            row[column + 1] = changed.min(above + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,104 @@
+//! A mocked step is answered by hand, call by call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow_core::RunError;
+use workflow_core::prelude::*;
+use workflow_testkit::{Call, Mock, Scenario};
+
+use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};
+
+#[tokio::test]
+async fn a_call_gives_what_the_step_is_bound_to_and_takes_what_it_returns() {
+    let (mock, mut handle) = Mock::pair();
+    let run = tokio::spawn(Scenario::new(Research).mock("answer", mock).start(question()).into_future());
+    let mut call = handle.next_call().await.unwrap();
+    assert_eq!((call.step(), call.attempt()), ("answer", 1));
+    let outline = call.input::<Arc<Outline>>();
+    let fact = call.input::<&Fact>();
+    let answer = Answer(format!("{} {}", fact.0, outline.points));
+    call.answer(answer.clone());
+    run.await.unwrap().assert_output(&answer);
+    assert!(handle.next_call().await.is_none());
+}
+
+#[tokio::test]
+async fn the_clock_stands_still_while_a_call_is_out() {
+    let (mock, mut handle) = Mock::pair();
+    let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
+    let mut call = handle.next_call().await.unwrap();
+    call.input::<&Display>().show(Looking(5));
+    std::thread::sleep(Duration::from_millis(20));
+    call.answer(Fact("late".into()));
+    let run = run.await.unwrap();
+    assert_eq!(run.elapsed(), Duration::from_hours(2));
+    run.assert_displayed(&[Looking(5)]);
+}
+
+async fn failed_by(answer: impl FnOnce(Call)) -> String {
+    let (mock, mut handle) = Mock::pair();
+    let run = Scenario::new(Research).mock("look_up", mock).start(question()).into_future();
+    let (run, ()) = tokio::join!(run, async { answer(handle.next_call().await.expect("it is called")) });
+    let Err(RunError::StepFailed { source, class, .. }) = run.outcome() else {
+        panic!("{}", run.transcript())
+    };
+    format!("{class}: {source}")
+}
+
+#[tokio::test]
+async fn a_call_can_be_failed() {
+    assert_eq!(failed_by(|call| call.fail(StepError::tool("no"))).await, "tool: no");
+    assert_eq!(failed_by(|call| call.answer(Err::<Fact, _>(StepError::model("no")))).await, "model: no");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_or_that_nobody_receives_fails() {
+    let dropped = "permanent: the test dropped the call without an answer";
+    assert_eq!(failed_by(drop).await, dropped);
+    let (mock, handle) = Mock::pair();
+    drop(handle);
+    let run = Scenario::new(Research).mock("look_up", mock).start(question()).await;
+    assert!(
+        run.transcript().contains("failed (permanent): the test dropped the call"),
+        "{}",
+        run.transcript()
+    );
+}
+
+#[tokio::test]
+async fn what_the_step_does_not_take_or_return_is_said_at_the_call() {
+    let (mock, mut handle) = Mock::pair();
+    let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
+    let mut call = handle.next_call().await.unwrap();
+    let takes = panic_of(|| drop(call.input::<Fact>()));
+    assert_eq!(takes, "`look_up` does not take `Fact`: it takes `Question`, `Display`");
+    let returns = panic_of(|| call.answer(Outline { points: 1 }));
+    assert_eq!(returns, "the answer does not fit: `look_up` does not return `Outline`: it returns `Fact`");
+    run.await.unwrap().assert_executions("answer", 0);
+}
+
+/// Drops the call of `slow` by ending.
+struct Racing;
+
+#[workflow]
+impl Racing {
+    #[step]
+    async fn slow(&self, question: &Question) -> Answer {
+        Answer(question.0.clone())
+    }
+
+    #[step]
+    async fn fast(&self, question: &Question) -> Answer {
+        Answer(question.0.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_execution_was_dropped_is_answered_to_nobody() {
+    let (mock, mut handle) = Mock::pair();
+    let run = Scenario::new(Racing).mock("slow", mock).start(question()).await;
+    run.assert_output(&Answer("why".into()));
+    handle.next_call().await.unwrap().answer(Answer("late".into()));
+    assert!(run.transcript().contains("x1 slow by #1: dropped\n"), "{}", run.transcript());
+}

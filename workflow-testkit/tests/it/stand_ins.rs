@@ -1,0 +1,153 @@
+//! What stands in for a step takes what the step takes, and is refused if it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow_core::RunError;
+use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
+
+use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};
+
+#[tokio::test]
+async fn a_function_stands_in_for_a_step() {
+    let scenario = Scenario::new(Research)
+        .replace("look_up", |question: &Question| Fact(question.0.to_uppercase()))
+        .replace("outline", |_: &Question| Outline { points: 7 });
+    let run = scenario.start(question()).await;
+    run.assert_output(&Answer("WHY, 7 points".into()));
+    assert_eq!(run.elapsed(), Duration::from_hours(1));
+}
+
+#[tokio::test]
+async fn a_stand_in_takes_parameters_in_its_own_order_and_way_or_leaves_them_out() {
+    let scenario = Scenario::new(Research)
+        .replace("look_up", |display: Display, question: Question| {
+            display.show(Looking(3));
+            Ok::<_, StepError>(Fact(question.0))
+        })
+        .replace("outline", |_: &Question| Outline { points: 1 })
+        .replace("answer", |outline: Arc<Outline>, fact: &Fact| {
+            Answer(format!("{} {}", outline.points, fact.0))
+        });
+    let run = scenario.start(question()).await;
+    run.assert_output(&Answer("1 why".into()));
+    run.assert_displayed(&[Looking(3)]);
+}
+
+#[tokio::test]
+async fn a_stand_in_may_be_asynchronous() {
+    let scenario = Scenario::new(Research).replace("look_up", |question: &Question| {
+        let text = question.0.clone();
+        async move {
+            tokio::time::sleep(Duration::from_hours(9)).await;
+            Fact(text)
+        }
+    });
+    let run = scenario.start(question()).await;
+    run.assert_executions("answer", 1);
+    assert_eq!(run.elapsed(), Duration::from_hours(10));
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Source(u32);
+
+#[derive(Debug, EventSet)]
+enum Told {
+    Fact(Fact),
+    Outline(Outline),
+}
+
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+#[serde(default)]
+struct Depth {
+    most: u32,
+}
+
+/// Takes and emits in every way there is.
+struct Wide;
+
+#[workflow]
+impl Wide {
+    #[step]
+    async fn split(&self, _question: &Question, _depth: &Config<Depth>) -> FanOut<Source> {
+        FanOut::new(vec![Source(1)])
+    }
+
+    #[step]
+    async fn read(&self, source: &Source, facts: &Emitter<Fact>) -> Result<(), StepError> {
+        facts.emit(Fact(source.0.to_string()))?;
+        Ok(())
+    }
+
+    #[step]
+    async fn outline(&self, facts: &Gather<Fact>) -> Outline {
+        Outline { points: facts.len() }
+    }
+
+    #[step(reruns)]
+    async fn answer(&self, told: &Told, question: Option<&List<Question>>) -> Answer {
+        Answer(format!("{told:?} {}", question.map_or(0, List::len)))
+    }
+}
+
+#[tokio::test]
+async fn stand_ins_take_and_emit_in_every_way_that_steps_do() {
+    let scenario = Scenario::new(Wide)
+        .config(Depth { most: 2 })
+        .replace("split", |depth: &Config<Depth>| (1..=depth.most).map(Source).collect::<FanOut<Source>>())
+        .replace("read", |source: &Source| Some(Fact(source.0.to_string())))
+        .replace("outline", |facts: &Gather<Fact>| Outline { points: facts.ok().count() })
+        .replace("answer", |questions: Option<&List<Question>>, told: &Told| {
+            let Told::Outline(outline) = told else { return None };
+            Some(Answer(format!("{} {}", questions.map_or(0, List::len), outline.points)))
+        });
+    scenario.start(question()).await.assert_output(&Answer("1 2".into()));
+}
+
+#[tokio::test]
+async fn the_first_calls_of_a_step_fail_and_then_comes_the_step() {
+    let scenario = Scenario::new(Research).fail_first("look_up", 1, || StepError::transient("busy"));
+    let run = scenario.start(question()).await;
+    let Err(RunError::StepFailed { class, .. }) = run.outcome() else { panic!("{}", run.transcript()) };
+    assert_eq!(class.to_string(), "transient");
+    assert!(run.transcript().contains("x1 look_up by #1: failed (transient): busy\n"));
+    let scenario = Scenario::new(Research).fail_first("look_up", 0, || StepError::transient("busy"));
+    scenario.start(question()).await.assert_executions("answer", 1);
+}
+
+#[test]
+fn a_stand_in_that_does_not_fit_is_refused_before_the_run() {
+    let (research, wide) = (|| Scenario::new(Research), || Scenario::new(Wide));
+    let one = || FanOut::new(vec![Source(1)]);
+    let refusals = [
+        panic_of(|| drop(research().replace("lookup", |_: &Question| Fact(String::new())))),
+        panic_of(|| drop(research().fail_first("rank", 1, || StepError::tool("no")))),
+        panic_of(|| drop(research().replace("look_up", |fact: &Fact| fact.clone()))),
+        panic_of(|| drop(wide().replace("answer", |_: &List<Question>| Answer(String::new())))),
+        panic_of(|| drop(wide().replace("split", |_: &Question| Source(1)))),
+        panic_of(|| drop(wide().replace("read", |source: Source| source))),
+        panic_of(|| drop(wide().replace("split", move |_: &Config<u32>| one()))),
+        panic_of(|| drop(wide().replace("read", |_: &Source, _: Source| ()))),
+    ];
+    expect_test::expect![[r"
+        `Research` has no step `lookup`: did you mean `look_up`?
+        `Research` has no step `rank`: its steps are `look_up`, `outline`, `answer`
+        the stand-in does not fit: `look_up` does not take `Fact`: it takes `Question`, `Display`
+        the stand-in does not fit: `answer` does not take `List<Question>`: it takes `Fact or Outline`, `Option<List<Question>>`
+        the stand-in does not fit: `split` does not return `Source`: it returns `FanOut<Source>`
+        the stand-in does not fit: `read` does not return `Source`: it returns `Fact`
+        the stand-in does not fit: `split` does not take `Config<u32>`: it takes `Question`, `Config<it::stand_ins::Depth>`
+        the stand-in does not fit: `read` does not take `Source` as often
+    "]].assert_eq(&(refusals.join("\n") + "\n"));
+}
+
+#[tokio::test]
+async fn a_named_function_with_aliases_stands_in_for_a_step() {
+    type Asked<'a> = &'a Question;
+    fn look_up(question: Asked<'_>) -> Fact {
+        Fact(question.0.to_uppercase())
+    }
+    let run = Scenario::new(Research).replace("look_up", look_up).start(question()).await;
+    assert_eq!(*run.emitted::<Fact>()[0], Fact("WHY".into()));
+}
