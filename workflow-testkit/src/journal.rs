@@ -1,6 +1,7 @@
 //! What steps did, in order, as the calls themselves see it: reports know times, which are not the same each time,
 //! and names of events, not events.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,9 +41,18 @@ pub(crate) struct Called {
 }
 
 impl Journal {
-    /// Every call so far, in the order in which they began.
+    /// Every call so far, in the order in which they ended; those that have not come last.
     pub(crate) fn calls(&self) -> Vec<Called> {
-        self.lock().calls.clone()
+        let mut calls = self.lock().calls.clone();
+        calls.sort_by_key(|call| call.ended.unwrap_or(u64::MAX));
+        calls
+    }
+
+    /// How often the step was executed so far, whatever the number of attempts.
+    pub(crate) fn executions(&self, step: &str) -> u64 {
+        let entries = self.lock();
+        let calls = entries.calls.iter().filter(|call| &*call.step == step);
+        calls.map(|call| call.execution).collect::<HashSet<_>>().len() as u64
     }
 
     /// The step that was polled so often that it may go on for ever, in a sentence.

@@ -36,7 +36,21 @@
 //! # }
 //! ```
 //!
-//! Failures panic, as assertions do, and say what the run did.
+//! # What a scenario has
+//! - A [`Scenario`] runs a workflow to its end, or until it waits for something that nobody sends, on a thread and a
+//!   virtual clock of its own: an hour of waiting takes no time, and steps interleave in the same order each time.
+//! - What comes from outside stands in its script: [`send`](ScenarioOf::send),
+//!   [`send_after`](ScenarioOf::send_after), [`reply`](ScenarioOf::reply),
+//!   [`reply_after`](ScenarioOf::reply_after).
+//! - Steps are [replaced](ScenarioOf::replace) by functions, [failed](ScenarioOf::fail_first), or
+//!   [answered by hand](ScenarioOf::mock); a stand-in that does not fit its step is refused where it is written.
+//! - [Configuration](ScenarioOf::config), [options](ScenarioOf::options) and contexts
+//!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) are set before the run.
+//! - The [`TestRun`] that comes of it has the assertions, the transcript for golden tests, the report and the
+//!   explanation.
+//!
+//! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
+//! run that would not end fails its scenario: see [`Start`].
 
 mod cast;
 mod journal;
@@ -54,3 +68,8 @@ pub use scenario::{Scenario, ScenarioOf};
 pub use stand_in::StandIn;
 pub use start::Start;
 pub use test_run::TestRun;
+
+/// The guide to testing, compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/testing.md")]
+struct Guide;

@@ -1,14 +1,15 @@
 //! A run that a scenario has started: where it stands, what it did, and what it ended with. What can be asserted of
 //! it is in `assert`.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use workflow_core::{
-    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionOutcome, Explanation, RunError, RunHandle,
-    RunReport, RunStatus, StallReport, Workflow,
+    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, ExecutionTrace, Explanation, RunError,
+    RunHandle, RunReport, RunStatus, StallReport, Workflow,
 };
 
 use crate::journal::{Called, Journal};
@@ -143,49 +144,38 @@ impl<W: Workflow> TestRun<W> {
         }
     }
 
-    /// How often the step was executed, in all scopes.
+    /// How often the step was executed, in all scopes; of a run that waits, until it was last settled.
     ///
     /// # Panics
-    /// If the run has not ended, or the workflow has no such step.
+    /// If the workflow has no such step.
     #[track_caller]
     pub fn executions(&self, step: &str) -> u64 {
         self.assert_step(step);
-        self.report().executions(step)
+        match &self.ended {
+            Some(ended) => ended.report.executions(step),
+            None => self.journal.executions(step),
+        }
     }
 
-    /// The events of type `E` that steps emitted, in the order in which they entered the log.
-    ///
-    /// # Panics
-    /// If the run has not ended.
-    #[track_caller]
+    /// The events of type `E` that steps emitted, in the order in which they entered the log; of a run that waits,
+    /// until it was last settled.
     pub fn emitted<E: ControlEvent>(&self) -> Vec<Arc<E>> {
-        let calls = self.journal.calls();
-        let succeeded =
-            self.report().trace.iter().filter(|trace| trace.outcome == ExecutionOutcome::Succeeded);
-        let mut committed: Vec<_> = succeeded
-            .filter_map(|trace| {
-                let call = calls.iter().rfind(|call| call.execution == trace.execution)?;
-                Some((*trace.emitted.first()?, call))
-            })
-            .collect();
-        committed.sort_by_key(|(first, _)| *first);
-        committed.iter().flat_map(|(_, call)| &call.emitted).filter_map(AnyEvent::downcast).collect()
+        let mut calls = self.journal.calls();
+        if let Some(ended) = &self.ended {
+            keep_committed(&mut calls, &ended.report);
+        }
+        calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
     }
 
     /// The events of type `E` that the run showed and did not take back, in order. A scenario keeps the last 65,536
     /// that a run shows.
     pub fn displayed<E: DisplayEvent>(&self) -> Vec<&E> {
-        let stands =
-            self.displayed.iter().enumerate().filter(|(place, item)| !self.is_retracted(*place, item));
-        stands.filter_map(|(_, item)| item.event()).collect()
-    }
-
-    fn is_retracted(&self, place: usize, item: &DisplayItem) -> bool {
-        let DisplayItem::Shown { execution, attempt, .. } = item else { return false };
-        self.displayed[place..].iter().any(|later| {
-            matches!(later, DisplayItem::Retracted { execution: of, attempt: which, .. }
-                if (of, which) == (execution, attempt))
-        })
+        let retracted: HashSet<_> = self.displayed.iter().filter_map(retracted).collect();
+        let stands = self.displayed.iter().filter(|item| match item {
+            DisplayItem::Shown { execution, attempt, .. } => !retracted.contains(&(*execution, *attempt)),
+            _ => true,
+        });
+        stands.filter_map(DisplayItem::event).collect()
     }
 
     /// What the run did, as text without times or generated names: the log's events and the executions, in
@@ -222,6 +212,22 @@ impl<W: Workflow> TestRun<W> {
         self.ended
             .as_ref()
             .unwrap_or_else(|| panic!("the run has not ended: it is {status}\n{}", self.evidence()))
+    }
+}
+
+/// Keeps the calls whose events are in the log, in the log's order.
+fn keep_committed(calls: &mut Vec<Called>, report: &RunReport) {
+    let first = |trace: &ExecutionTrace| Some((trace.execution, *trace.emitted.first()?));
+    let committed: HashMap<_, _> = report.trace.iter().filter_map(first).collect();
+    calls.retain(|call| committed.contains_key(&call.execution));
+    calls.sort_by_key(|call| committed[&call.execution]);
+}
+
+/// The attempt that took back what it had shown.
+fn retracted(item: &DisplayItem) -> Option<(ExecutionId, u32)> {
+    match item {
+        DisplayItem::Retracted { execution, attempt, .. } => Some((*execution, *attempt)),
+        _ => None,
     }
 }
 

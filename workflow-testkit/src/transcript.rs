@@ -1,5 +1,6 @@
 //! A run as text that is the same each time: for golden tests.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use workflow_core::{
@@ -16,7 +17,7 @@ pub(crate) struct Seen<'a> {
 
 /// Each event of the log, followed by the executions that it triggered with what they showed, and the end.
 pub(crate) fn of(seen: &Seen<'_>) -> String {
-    let report = seen.report;
+    let (report, shown) = (seen.report, shown(seen.displayed));
     let mut text = String::new();
     let mut trace = report.trace.iter().collect::<Vec<_>>();
     trace.sort_by_key(|execution| (execution.trigger, execution.execution));
@@ -25,7 +26,7 @@ pub(crate) fn of(seen: &Seen<'_>) -> String {
         event(&mut text, logged);
         while let Some(execution) = executions.next_if(|execution| execution.trigger <= logged.seq) {
             executed(&mut text, execution);
-            showed(&mut text, execution.execution, seen.displayed);
+            text.push_str(shown.get(&execution.execution).map_or("", String::as_str));
         }
     }
     ended(&mut text, seen);
@@ -43,20 +44,22 @@ pub(crate) fn shortened(text: &str) -> String {
     format!("{first}\n… {} more lines …\n{last}\n", left_out + 1)
 }
 
-/// What an execution showed, in order.
-fn showed(text: &mut String, execution: ExecutionId, displayed: &[DisplayItem]) {
+/// What each execution showed and took back, in order.
+fn shown(displayed: &[DisplayItem]) -> HashMap<ExecutionId, String> {
+    let mut texts: HashMap<ExecutionId, String> = HashMap::new();
     for item in displayed {
         // Writing to a `String` cannot fail.
         let _ = match item {
-            DisplayItem::Shown { execution: of, event, .. } if *of == execution => {
-                writeln!(text, "   showed {}", event.name())
+            DisplayItem::Shown { execution, event, .. } => {
+                writeln!(texts.entry(*execution).or_default(), "   showed {}", event.name())
             }
-            DisplayItem::Retracted { execution: of, .. } if *of == execution => {
-                writeln!(text, "   took back what it showed")
+            DisplayItem::Retracted { execution, .. } => {
+                writeln!(texts.entry(*execution).or_default(), "   took back what it showed")
             }
             _ => Ok(()),
         };
     }
+    texts
 }
 
 /// How the run ended, and why, where no execution says so.

@@ -25,7 +25,7 @@ impl<W: Workflow> TestRun<W> {
     /// Asserts how often a step was executed, in all scopes.
     ///
     /// # Panics
-    /// If it was executed more or less often, if the workflow has no such step, or the run has not ended.
+    /// If it was executed more or less often, or the workflow has no such step.
     #[track_caller]
     pub fn assert_executions(&self, step: &str, expected: u64) {
         let executions = self.executions(step);
@@ -54,7 +54,7 @@ impl<W: Workflow> TestRun<W> {
     /// Asserts how many events of type `E` steps emitted, fan-outs and emitters included.
     ///
     /// # Panics
-    /// If there were more or fewer, or the run has not ended.
+    /// If there were more or fewer.
     #[track_caller]
     pub fn assert_emitted<E: ControlEvent>(&self, expected: usize) {
         let emitted = self.emitted::<E>().len();

@@ -6,7 +6,7 @@ use workflow_core::prelude::*;
 use workflow_core::{RunStatus, SendError};
 use workflow_testkit::Scenario;
 
-use crate::support::failure;
+use crate::support::{failed, failure};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -108,6 +108,11 @@ async fn a_run_that_waits_for_more_than_the_script_has_can_be_gone_on_with_by_ha
     let scenario = Scenario::new(Desk).reply(|_: &Claim| Verdict { granted: true });
     let mut run = scenario.start(Opened { claims: 2 }).await;
     run.assert_waiting();
+    run.assert_executions("settle", 2);
+    run.assert_emitted::<Settled>(2);
+    let failure = failed(&run, |run| drop(run.transcript()));
+    assert!(failure.starts_with("the run has not ended: it is waiting\n"), "{failure}");
+    assert!(failure.contains("`close`"), "the explanation follows: {failure}");
     run.handle().send(Note(7)).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Completed);
     run.assert_output(&Closed { granted: vec![1, 2], notes: vec![7] });

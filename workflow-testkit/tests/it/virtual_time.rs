@@ -23,6 +23,45 @@ async fn a_scenario_does_not_depend_on_the_runtime_of_its_test() {
     assert_eq!(first.elapsed(), second.elapsed());
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Leg(u64);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+struct Arrived(u64);
+
+/// Many legs at a time, some of which take as long as others.
+struct Relay;
+
+#[workflow]
+impl Relay {
+    #[step]
+    async fn start(&self, _question: &Question) -> FanOut<Leg> {
+        (0..100).map(Leg).collect()
+    }
+
+    #[step]
+    async fn run_leg(&self, leg: &Leg) -> Arrived {
+        tokio::time::sleep(Duration::from_secs(leg.0 * 7 % 10)).await;
+        tokio::task::yield_now().await;
+        Arrived(leg.0)
+    }
+
+    #[step]
+    async fn answer(&self, arrived: &Gather<Arrived>) -> Answer {
+        Answer(arrived.len().to_string())
+    }
+}
+
+#[tokio::test]
+async fn steps_interleave_in_the_same_order_each_time() {
+    let first = Scenario::new(Relay).start(question()).await;
+    let arrived: Vec<u64> = first.emitted::<Arrived>().iter().map(|arrived| arrived.0 * 7 % 10).collect();
+    assert!(arrived.is_sorted(), "the order is that of the clock: {arrived:?}");
+    for _ in 0..20 {
+        assert_eq!(Scenario::new(Relay).start(question()).await.transcript(), first.transcript());
+    }
+}
+
 #[test]
 fn a_scenario_needs_no_runtime_of_its_test() {
     let run = futures::executor::block_on(Scenario::new(Research).start(question()).into_future());
