@@ -59,7 +59,7 @@ impl<W: Workflow> Start<W> {
         Self { scenario, begin: Box::new(begin) }
     }
 
-    /// Runs it with something else around it. Every call runs on a thread of its own.
+    /// Runs it with something else around it. The future needs no runtime: whatever polls it will do.
     pub(crate) async fn run_with(self, hooks: Hooks) -> Result<TestRun<W>, Failure> {
         let Self { scenario, begin } = self;
         let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
@@ -67,15 +67,10 @@ impl<W: Workflow> Start<W> {
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
         let journal = Journal::default();
         let engine = engine.middleware(Recorder::new(journal.clone()));
-        let (scopes, options) = (
-            [
-                (ContextScope::Run(run.clone()), run_context),
-                (ContextScope::Thread(thread.clone()), thread_context),
-            ],
-            options.id(run.as_str()).thread(thread.as_str()),
-        );
+        let options = options.id(run.as_str()).thread(thread.as_str());
+        let seeds = [(ContextScope::Run(run), run_context), (ContextScope::Thread(thread), thread_context)];
         let started = async move {
-            let contexts = seeded(scopes).await;
+            let contexts = seeded(seeds).await;
             let engine = (hooks.engine)(engine, contexts).middleware(cast).build().map_err(Failure::of)?;
             begin(engine, options).await.map_err(Failure::of)
         };
@@ -84,9 +79,9 @@ impl<W: Workflow> Start<W> {
     }
 }
 
-async fn seeded(scopes: [(ContextScope, Vec<(String, ContextValue)>); 2]) -> MemoryContexts {
+async fn seeded(seeds: [(ContextScope, Vec<(String, ContextValue)>); 2]) -> MemoryContexts {
     let contexts = MemoryContexts::default();
-    for (scope, values) in scopes {
+    for (scope, values) in seeds {
         for (key, value) in values {
             // Memory takes everything.
             let _ = contexts.set(&scope, &key, Some(value)).await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::RunError;
 use workflow_core::prelude::*;
+use workflow_core::{Quality, RunError};
 use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};
@@ -114,6 +114,18 @@ async fn the_first_calls_of_a_step_fail_and_then_comes_the_step() {
     assert!(run.transcript().contains("x1 look_up by #1: failed (transient): busy\n"));
     let scenario = Scenario::new(Research).fail_first("look_up", 0, || StepError::transient("busy"));
     scenario.start(question()).await.assert_executions("answer", 1);
+}
+
+#[tokio::test]
+async fn failures_are_counted_over_all_executions_of_a_step() {
+    let scenario = Scenario::new(Wide)
+        .replace("split", |_: &Question| FanOut::new((1..=3).map(Source).collect()).continue_others())
+        .replace("read", |source: &Source| Fact(source.0.to_string()))
+        .fail_first("read", 2, || StepError::transient("busy"));
+    let run = scenario.start(question()).await;
+    run.assert_executions("read", 3);
+    assert_eq!(run.emitted::<Fact>(), [Arc::new(Fact("3".into()))]);
+    run.assert_quality(Quality::Degraded);
 }
 
 #[test]
