@@ -51,8 +51,11 @@
 //!
 //! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
 //! run that would not end fails its scenario: see [`Start`].
+//!
+//! What you write for a workflow to run on has a contract, and [`conformance`] has the tests for it.
 
 mod cast;
+pub mod conformance;
 mod journal;
 mod mock;
 mod scenario;

@@ -1,6 +1,7 @@
 //! The testkit, tested by the scenarios it runs.
 
 mod assertions;
+mod conformance;
 mod contexts;
 mod mocks;
 mod script;

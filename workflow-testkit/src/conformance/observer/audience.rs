@@ -1,0 +1,57 @@
+//! Calls an observer the way an engine does: from one thread, which has no runtime.
+
+use std::iter::once;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, channel};
+
+use workflow_core::{Observation, Observer};
+
+use crate::conformance::stage::{PATIENCE, runtime};
+
+/// Tells an observer all of this and drops it.
+pub(super) fn play<O: Observer>(open: impl FnOnce() -> O, told: Vec<Observation>) {
+    let runtime = runtime();
+    let entered = runtime.enter();
+    let observer = open();
+    drop(entered);
+    let calls: Vec<String> =
+        told.iter().map(|told| format!("`observe` of {:?} of run {}", told.what, told.run)).collect();
+    let returns = tell(observer, told);
+    for call in calls.into_iter().chain(once("dropping the observer".to_owned())) {
+        expect_return(&returns, &call);
+    }
+    runtime.shutdown_background();
+}
+
+/// What became of each call, and then of the drop.
+fn tell<O: Observer>(observer: O, told: Vec<Observation>) -> Receiver<Result<(), String>> {
+    let (sender, returns) = channel();
+    let thread = std::thread::Builder::new().name("workflow-observer".into());
+    let telling = thread.spawn(move || {
+        for observation in &told {
+            // An error says that the test is over.
+            let _ = sender.send(caught(|| observer.observe(observation)));
+        }
+        let _ = sender.send(caught(|| drop(observer)));
+    });
+    telling.unwrap_or_else(|error| panic!("a suite needs a thread: {error}"));
+    returns
+}
+
+fn expect_return(returns: &Receiver<Result<(), String>>, call: &str) {
+    let returned = returns.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        panic!("an observer may block, but not for ever: {call} did not return within {PATIENCE:?}")
+    });
+    returned.unwrap_or_else(|panic| {
+        let demand = "an observer does not panic, or it loses what it is told";
+        let from = "it is called from a thread of its own, without a runtime";
+        panic!("{demand}, but {call} did: {panic}\n({from})")
+    });
+}
+
+fn caught(call: impl FnOnce()) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
+    })
+}

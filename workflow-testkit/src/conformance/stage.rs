@@ -1,0 +1,102 @@
+//! Where checks run: a runtime with several threads, and someone who watches the time.
+
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+use workflow_core::ContextStore;
+
+/// How long a single call may take where the contract says that nothing holds it up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a check may take.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Opens a store and runs a check of it to its end. The store is opened and dropped by the calling thread, in
+/// reach of the runtime but outside of any task, so that it may block there.
+pub(super) fn run<S, C>(open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn ContextStore>) -> C)
+where
+    S: ContextStore,
+    C: Future<Output = ()> + Send + 'static,
+{
+    run_within(LIMIT, open, check);
+}
+
+fn run_within<S, C>(limit: Duration, open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn ContextStore>) -> C)
+where
+    S: ContextStore,
+    C: Future<Output = ()> + Send + 'static,
+{
+    let runtime = runtime();
+    let entered = runtime.enter();
+    let store: Arc<dyn ContextStore> = Arc::new(open());
+    let check = runtime.spawn(check(Arc::clone(&store)));
+    let outcome = runtime.block_on(async { timeout(limit, check).await });
+    drop(store);
+    drop(entered);
+    // A call that hangs keeps its thread, and must not keep the test.
+    runtime.shutdown_background();
+    let ended =
+        outcome.unwrap_or_else(|_| panic!("a call never returned: the check did not end within {limit:?}"));
+    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+}
+
+pub(super) fn runtime() -> Runtime {
+    let built = Builder::new_multi_thread().worker_threads(4).enable_all().build();
+    built.unwrap_or_else(|error| panic!("a suite needs a runtime: {error}"))
+}
+
+/// A future that runs to its end on a thread of its own, started from within a function that cannot await.
+pub(super) struct Elsewhere {
+    until: Instant,
+    ended: Receiver<()>,
+}
+
+impl Elsewhere {
+    /// Starts it.
+    pub(super) fn start(work: impl Future + Send + 'static) -> Self {
+        let (sender, ended) = channel();
+        let handle = Handle::current();
+        std::thread::spawn(move || {
+            let _ = handle.block_on(work);
+            // An error says that nobody waits any more.
+            let _ = sender.send(());
+        });
+        Self { until: Instant::now() + PATIENCE, ended }
+    }
+
+    /// Blocks until it ended; `false` if it does not end in time.
+    pub(super) fn ends(&self) -> bool {
+        blocking(|| self.ended.recv_timeout(self.until.saturating_duration_since(Instant::now())).is_ok())
+    }
+}
+
+/// Blocks without keeping the runtime from anything else.
+fn blocking<R>(work: impl FnOnce() -> R) -> R {
+    let is_multi = Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_multi { block_in_place(work) } else { work() }
+}
+
+#[cfg(test)]
+mod tests {
+    use workflow_core::MemoryContexts;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a call never returned")]
+    fn a_check_that_hangs_fails() {
+        run_within(Duration::from_millis(10), MemoryContexts::default, |_| std::future::pending());
+    }
+
+    #[test]
+    #[should_panic(expected = "as it was raised")]
+    fn a_check_that_panics_fails_with_the_same_panic() {
+        run(MemoryContexts::default, |_| async { panic!("as it was raised") });
+    }
+}

@@ -1,0 +1,55 @@
+//! Stores and observers that keep their contracts pass the suites, and those that break them are caught.
+
+mod broken_observers;
+mod broken_stores;
+mod faulty;
+mod json_store;
+
+/// The store of the library, and everything a call site may have in scope that the suite must not mind.
+mod contexts_in_memory {
+    #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
+    use tokio::test;
+    use workflow_core::MemoryContexts;
+
+    #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
+    struct Option;
+
+    workflow_testkit::context_store_conformance!(MemoryContexts::default);
+}
+
+mod contexts_as_json {
+    use super::json_store::JsonContexts;
+
+    workflow_testkit::context_store_conformance!(|| JsonContexts::open("a file, say"));
+}
+
+mod tracing_observer {
+    use workflow_core::TracingObserver;
+
+    workflow_testkit::observer_conformance!(TracingObserver::new);
+}
+
+mod middling_observer {
+    use workflow_core::{Observation, Observer};
+
+    /// Opens what it writes to in reach of a runtime, and takes a moment for each line.
+    struct Lines(tokio::runtime::Handle, tokio::sync::mpsc::Sender<String>);
+
+    impl Lines {
+        fn open(room: usize) -> Self {
+            let (sender, mut lines) = tokio::sync::mpsc::channel(room);
+            tokio::spawn(async move { while lines.recv().await.is_some() {} });
+            Self(tokio::runtime::Handle::current(), sender)
+        }
+    }
+
+    impl Observer for Lines {
+        fn observe(&self, observation: &Observation) {
+            let line = format!("{:?}", observation.what);
+            // The lines are not read any more when the runtime is going down.
+            let _ = self.0.block_on(self.1.send(line));
+        }
+    }
+
+    workflow_testkit::observer_conformance!(|| Lines::open(1));
+}

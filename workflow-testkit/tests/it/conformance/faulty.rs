@@ -1,0 +1,274 @@
+//! A store with one fault, of every kind that stores have.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use workflow_core::{
+    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, RunId,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    ForgetsWrites,
+    ReadingRemoves,
+    WritesTooLate,
+    SetReturnsTheNewValue,
+    RemovesNothing,
+    RemovingNothingIsAnError,
+    TakesRunsForThreads,
+    JoinsScopeAndKey,
+    IgnoresCase,
+    CutsKeys,
+    SetsInTwoParts,
+    UpdatesInTwoParts,
+    UpdatesWithoutLooking,
+    UpdateReturnsTheOldValue,
+    UpdateKeepsWhatIsRemoved,
+    LocksWhileChanging,
+    FailedChangeRemoves,
+    HidesTheErrorOfAChange,
+    PanicRemoves,
+    HidesPanics,
+    TakesNullForNothing,
+    KeepsOnlyText,
+    RemovesBeforeItSerialises,
+    ClearsOneKeyOnly,
+    ClearsEverything,
+    ClearsKeyByKey,
+    ClearingNothingIsAnError,
+}
+
+use Fault::*;
+
+/// Behaves well but for one thing.
+pub(crate) struct Faulty {
+    fault: Fault,
+    inner: Arc<MemoryContexts>,
+    lock: tokio::sync::Mutex<()>,
+    /// What there is, for faults of `clear`.
+    written: Mutex<BTreeSet<(String, String)>>,
+}
+
+type Returned = Result<Option<ContextValue>, ContextError>;
+
+impl Faulty {
+    pub(crate) fn new(fault: Fault) -> Self {
+        Self { fault, inner: Arc::default(), lock: tokio::sync::Mutex::default(), written: Mutex::default() }
+    }
+
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn scope(&self, scope: &ContextScope) -> ContextScope {
+        match scope {
+            _ if self.is(JoinsScopeAndKey) => ContextScope::Run(RunId::new("all")),
+            ContextScope::Thread(thread) if self.is(TakesRunsForThreads) => {
+                ContextScope::Run(thread.as_str().into())
+            }
+            scope => scope.clone(),
+        }
+    }
+
+    fn key(&self, scope: &ContextScope, key: &str) -> String {
+        match self.fault {
+            JoinsScopeAndKey => format!("{scope}:{key}"),
+            IgnoresCase => key.to_lowercase(),
+            CutsKeys => key.chars().take(255).collect(),
+            _ => key.to_owned(),
+        }
+    }
+
+    fn kept(&self, value: ContextValue) -> Option<ContextValue> {
+        match self.fault {
+            TakesNullForNothing if value.to_json().is_ok_and(|json| json.is_null()) => None,
+            KeepsOnlyText => Some(value.to_json().map_or(value, |json| ContextValue::new(json.to_string()))),
+            _ => Some(value),
+        }
+    }
+
+    async fn read(&self, scope: &ContextScope, key: &str) -> Returned {
+        let _turn = self.turn().await;
+        let (of, place) = (self.scope(scope), self.key(scope, key));
+        let value = self.inner.get(&of, &place).await;
+        if self.is(ReadingRemoves) {
+            self.inner.set(&of, &place, None).await?;
+        }
+        value
+    }
+
+    async fn write(&self, scope: &ContextScope, key: &str, value: Option<ContextValue>) -> Returned {
+        let _turn = self.turn().await;
+        let (of, place) = (self.scope(scope), self.key(scope, key));
+        let value = value.and_then(|value| self.kept(value));
+        self.written.lock().unwrap().insert((of.to_string(), place.clone()));
+        match self.fault {
+            ForgetsWrites => self.inner.get(&of, &place).await,
+            SetReturnsTheNewValue => self.inner.set(&of, &place, value.clone()).await.map(|_| value),
+            RemovesNothing if value.is_none() => self.inner.get(&of, &place).await,
+            RemovingNothingIsAnError if value.is_none() => {
+                let removed = self.inner.set(&of, &place, None).await?;
+                removed.map(Some).ok_or_else(|| ContextError::unavailable(std::fmt::Error))
+            }
+            RemovesBeforeItSerialises => {
+                let removed = self.inner.set(&of, &place, None).await?;
+                unserialisable(&place, value.as_ref())?;
+                self.inner.set(&of, &place, value).await.map(|_| removed)
+            }
+            SetsInTwoParts => {
+                let removed = self.inner.set(&of, &place, None).await?;
+                a_while().await;
+                self.inner.set(&of, &place, value).await.map(|_| removed)
+            }
+            _ => self.inner.set(&of, &place, value).await,
+        }
+    }
+
+    /// A turn of those that a store with a lock has to wait for.
+    async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        if self.is(LocksWhileChanging) { Some(self.lock.lock().await) } else { None }
+    }
+
+    async fn change(&self, scope: &ContextScope, key: &str, change: ContextChange<'_>) -> Returned {
+        let _turn = self.turn().await;
+        let (of, place) = (self.scope(scope), self.key(scope, key));
+        match self.fault {
+            UpdatesInTwoParts => {
+                let there = self.inner.set(&of, &place, None).await?;
+                let next = change(there)?;
+                a_while().await;
+                self.inner.set(&of, &place, next.clone()).await.map(|_| next)
+            }
+            UpdatesWithoutLooking => {
+                let next = change(self.inner.get(&of, &place).await?)?;
+                self.inner.set(&of, &place, next.clone()).await.map(|_| next)
+            }
+            UpdateReturnsTheOldValue => {
+                let mut old = None;
+                let mut noting = |there: Option<ContextValue>| {
+                    old.clone_from(&there);
+                    change(there)
+                };
+                self.inner.update(&of, &place, &mut noting).await?;
+                Ok(old)
+            }
+            UpdateKeepsWhatIsRemoved => {
+                let mut keeping = |there: Option<ContextValue>| Ok(change(there.clone())?.or(there));
+                self.inner.update(&of, &place, &mut keeping).await
+            }
+            HidesPanics => {
+                let mut quiet = |there| {
+                    let changed = catch_unwind(AssertUnwindSafe(|| change(there)));
+                    changed.unwrap_or_else(|_| Err(ContextError::unavailable(std::fmt::Error)))
+                };
+                self.inner.update(&of, &place, &mut quiet).await
+            }
+            PanicRemoves => {
+                let there = self.inner.set(&of, &place, None).await?;
+                let next = change(there.clone());
+                let kept = if next.is_ok() { next.clone()? } else { there };
+                self.inner.set(&of, &place, kept).await?;
+                next
+            }
+            FailedChangeRemoves => {
+                let changed = self.inner.update(&of, &place, change).await;
+                if changed.is_err() {
+                    self.inner.set(&of, &place, None).await?;
+                }
+                changed
+            }
+            HidesTheErrorOfAChange => {
+                let changed = self.inner.update(&of, &place, change).await;
+                changed.map_err(ContextError::unavailable)
+            }
+            _ => {
+                let mut kept = |there| Ok(change(there)?.and_then(|value| self.kept(value)));
+                self.inner.update(&of, &place, &mut kept).await
+            }
+        }
+    }
+
+    async fn empty(&self, scope: &ContextScope) -> Result<(), ContextError> {
+        let of = self.scope(scope);
+        let written: Vec<(String, String)> = self.written.lock().unwrap().iter().cloned().collect();
+        let mut own = written.iter().filter(|(scope, _)| *scope == of.to_string());
+        match self.fault {
+            ClearsOneKeyOnly => {
+                let Some((_, key)) = own.next() else { return Ok(()) };
+                self.inner.set(&of, key, None).await.map(drop)
+            }
+            ClearsKeyByKey => {
+                for (_, key) in own {
+                    self.inner.set(&of, key, None).await?;
+                    a_while().await;
+                }
+                Ok(())
+            }
+            ClearsEverything => {
+                for (scope, _) in &written {
+                    let name = scope.trim_start_matches("run ");
+                    self.inner.clear(&ContextScope::Run(name.into())).await?;
+                }
+                Ok(())
+            }
+            ClearingNothingIsAnError if own.next().is_none() => {
+                Err(ContextError::unavailable(std::fmt::Error))
+            }
+            _ => self.inner.clear(&of).await,
+        }
+    }
+}
+
+/// Long enough for others to come between.
+async fn a_while() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
+fn unserialisable(key: &str, value: Option<&ContextValue>) -> Result<(), ContextError> {
+    let unserialisable = |error| ContextError::Unserialisable { key: key.into(), source: Arc::new(error) };
+    value.map_or(Ok(()), |value| value.to_json().map(drop).map_err(unserialisable))
+}
+
+impl ContextStore for Faulty {
+    fn get<'a>(&'a self, scope: &'a ContextScope, key: &'a str) -> BoxFuture<'a, Returned> {
+        self.read(scope, key).boxed()
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Returned> {
+        if self.is(WritesTooLate) {
+            return async move {
+                let there = self.inner.get(scope, key).await;
+                let (inner, scope, key) = (Arc::clone(&self.inner), scope.clone(), key.to_owned());
+                tokio::spawn(async move {
+                    a_while().await;
+                    inner.set(&scope, &key, value).await
+                });
+                there
+            }
+            .boxed();
+        }
+        self.write(scope, key, value).boxed()
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Returned> {
+        self.change(scope, key, change).boxed()
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        self.empty(scope).boxed()
+    }
+}
