@@ -52,12 +52,14 @@
 //! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
 //! run that would not end fails its scenario: see [`Start`].
 //!
-//! What you write for a workflow to run on has a contract, and [`conformance`] has the tests for it.
+//! What you write for a workflow to run on has a contract, and [`conformance`] has the tests for it. What the
+//! scheduler has to do is written down a second time, as plainly as possible, in [`model`].
 
 mod cast;
 pub mod conformance;
 mod journal;
 mod mock;
+pub mod model;
 mod scenario;
 mod script;
 mod stage;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use workflow_core::scheduler::Verdict;
+use workflow_testkit::model::Line;
 
 use super::play::{Moment, Play};
-use crate::transcript::Line;
 
 impl Play<'_> {
     /// What the report of a run is made of (S34).
@@ -15,6 +15,8 @@ impl Play<'_> {
         let index = |step: usize| {
             self.table.step_named(self.table.steps()[step].name()).expect("a name of the table")
         };
+        let calls =
+            || (1..).zip(model.executed()).map(|(id, call)| (id, call.step, call.scope, call.trigger));
         let said = (
             scheduler.end().cloned(),
             scheduler.is_degraded(),
@@ -27,9 +29,11 @@ impl Play<'_> {
             model.end().cloned(),
             model.is_degraded(),
             model.open_requests(),
-            steps().map(|step| model.executions_of(step)).collect::<Vec<u64>>(),
+            steps()
+                .map(|step| calls().filter(|(_, of, ..)| *of == step).count() as u64)
+                .collect::<Vec<u64>>(),
             steps().map(|step| model.surplus_of(step)).collect::<Vec<u64>>(),
-            model.executed(),
+            calls().collect(),
         );
         if said == expected {
             return Ok(());
@@ -63,7 +67,7 @@ impl Play<'_> {
         for _ in 0..12 {
             let Some(line) = next else { break };
             let _ = writeln!(text, "  {}", line.text(&self.table));
-            next = self.model.next();
+            next = self.model.next_line();
         }
         text
     }

@@ -2,9 +2,9 @@
 
 use workflow_core::scheduler::{End, Fact};
 use workflow_core::{Forecast, TableProblem};
+use workflow_testkit::model::Line;
 
 use super::play::{Moment, Play};
-use crate::transcript::Line;
 
 impl Play<'_> {
     /// Whether every step ran as often as was forecast. A forecast is of runs that are sent one start event and

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact};
 use workflow_core::{ExecutionId, FanOutPolicy, Seq};
+use workflow_testkit::model::PlannedOutput;
 
 use super::play::{Moment, Play, Running};
-use crate::model::PlannedOutput;
 
 impl Play<'_> {
     /// The fact that a move stands for, or one that is possible.

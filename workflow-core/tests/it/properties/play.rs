@@ -1,17 +1,15 @@
 //! One random run: the scheduler and the model are told the same facts and are asked for the same number of
 //! actions, and every action must be the same.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Fact, Scheduler, SchedulerLimits};
+use workflow_testkit::model::{Line, Model, Plan, Reader};
 
 use super::moves::answered;
 use super::reached::Reached;
 use super::tape::{Shape, Tape};
-use crate::model::{Model, Plan};
-use crate::transcript::{Line, Reader};
 
 /// A run that goes on and on is stopped here; the model is naive, and its cost grows with the log.
 const MOST_EVENTS: usize = 80;
@@ -22,7 +20,7 @@ const MOST_MOMENTS: usize = 320;
 /// Both sides, and what was told and said so far.
 pub(super) struct Play<'a> {
     tape: &'a Tape,
-    pub(super) plan: Rc<Plan>,
+    pub(super) plan: Arc<Plan>,
     pub(super) table: Arc<DependencyTable>,
     pub(super) scheduler: Scheduler,
     pub(super) model: Model,
@@ -52,14 +50,14 @@ pub(super) enum Moment {
 
 /// Plays a random run, and says what it came by.
 pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
-    let plan = Rc::new(tape.plan(shape));
+    let plan = Arc::new(tape.plan(shape));
     let table = Arc::new(plan.table());
     let limits =
         SchedulerLimits { concurrent_executions: plan.concurrent_executions, ..SchedulerLimits::default() };
     let mut run = Play {
         tape,
         scheduler: Scheduler::with_limits(Arc::clone(&table), limits),
-        model: Model::new(Rc::clone(&plan)),
+        model: Model::new(Arc::clone(&plan)),
         reader: Reader::new(Arc::clone(&table)),
         plan,
         table,
@@ -122,7 +120,7 @@ impl Play<'_> {
     fn drain(&mut self, most: usize) -> Result<(), String> {
         for _ in 0..most {
             let said = self.scheduler.next_action().map(|action| self.reader.read(&action));
-            let expected = self.model.next();
+            let expected = self.model.next_line();
             if said != expected {
                 return Err(self.difference(said, expected));
             }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use workflow_core::scheduler::End;
-
-use crate::transcript::Line;
+use workflow_testkit::model::Line;
 
 /// How many runs came by what.
 #[derive(Debug, Default)]

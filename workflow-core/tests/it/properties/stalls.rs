@@ -1,13 +1,12 @@
 //! No random run is stalled that could have gone on: whatever arrives after all, no step runs.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use workflow_core::Seq;
 use workflow_core::scheduler::{End, Fact};
+use workflow_testkit::model::{Line, Model};
 
 use super::play::{Moment, Play};
-use crate::model::Model;
-use crate::transcript::Line;
 
 /// How often everything that can arrive does: the largest fixed list takes four.
 const ROUNDS: usize = 5;
@@ -40,12 +39,12 @@ impl Play<'_> {
     }
 
     fn as_it_stalled(&self) -> Model {
-        let mut model = Model::patient(Rc::clone(&self.plan));
+        let mut model = Model::patient(Arc::clone(&self.plan));
         for moment in &self.history {
             match moment {
                 Moment::Told(fact) => model.apply(fact),
                 Moment::Said(Line::Ends(_)) => break,
-                Moment::Said(_) | Moment::Quiet => drop(model.next()),
+                Moment::Said(_) | Moment::Quiet => drop(model.next_line()),
             }
         }
         model
@@ -53,7 +52,7 @@ impl Play<'_> {
 
     fn tell_patient(&self, model: &mut Model, fact: &Fact) -> Result<(), String> {
         model.apply(fact);
-        while let Some(line) = model.next() {
+        while let Some(line) = model.next_line() {
             match line {
                 Line::Appends { .. } | Line::Gathers { .. } => model.apply(&Fact::Appended),
                 Line::Asks { .. } | Line::Starts { .. } => {

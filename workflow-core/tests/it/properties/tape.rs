@@ -7,8 +7,7 @@ use proptest::array::{uniform4, uniform24};
 use proptest::collection::vec;
 use proptest::num::u8::ANY;
 use proptest::strategy::Strategy;
-
-use crate::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take, own_events};
+use workflow_testkit::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 /// What a random run is made of: rows of the table, and how the run goes.
 #[derive(Clone)]
@@ -182,10 +181,10 @@ fn fan_out_first(step: &mut PlannedStep, pick: u8, events: &[PlannedEvent]) {
 /// Makes every gather collect something and every fan-out end in a gather, as a table demands (S48).
 fn make_gathers_fit(plan: &mut Plan) {
     let items: Vec<usize> = plan.fan_outs().iter().map(|place| place.item).collect();
-    let own = own_events(plan);
+    let own = plan.branch_events();
     let inputs = plan.steps.iter_mut().flat_map(|step| &mut step.inputs);
     for input in inputs.filter(|input| input.take == Take::Gather) {
-        let fits = own.iter().any(|events| events.contains(input.events[0]));
+        let fits = own.iter().any(|events| events.contains(&input.events[0]));
         match items.get(input.events[0] % items.len().max(1)) {
             Some(item) if !fits => input.events = vec![*item],
             Some(_) => {}

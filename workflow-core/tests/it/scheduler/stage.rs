@@ -8,8 +8,7 @@ use workflow_core::{
     DependencyTable, EventDef, EventIndex, ExecutionId, FanOutPolicy, InputDef, OutputRow, Roles, Seq,
     StepDef, StepIndex, TableBuilder,
 };
-
-use crate::transcript::{Line, Reader};
+use workflow_testkit::model::{Line, Reader};
 
 pub(super) struct Stage {
     table: Arc<DependencyTable>,

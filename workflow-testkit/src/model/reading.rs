@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::{End, Events, Model, Take};
-use crate::transcript::Call;
-use workflow_core::scheduler::CandidateId;
+use workflow_core::scheduler::{CandidateId, End};
+
+use super::events::Events;
+use super::line::Call;
+use super::{Model, Take};
 
 impl Model {
     /// Evaluates one step in one scope; `false` if nothing is left to evaluate.

@@ -4,9 +4,10 @@
 use workflow_core::scheduler::End;
 use workflow_core::{ExecutionId, FanOutPolicy};
 
+use super::Model;
+use super::line::{BranchLine, Line, Placed};
+use super::log::{Batch, Part};
 use super::work::WorkState;
-use super::{Model, Part};
-use crate::transcript::{BranchLine, Line, Placed};
 
 /// One scope; the root is the run.
 #[derive(Debug)]
@@ -192,7 +193,7 @@ impl Model {
         }
         let entry = self.number(opener, self.plan.gathered(fan_out));
         let parts = vec![Part::Event(entry.seq)];
-        self.unconfirmed.push_back(super::Batch { scope: opener, parts });
+        self.unconfirmed.push_back(Batch { scope: opener, parts });
         self.out.push_back(Line::Gathers { entry, fan_out, branches });
     }
 

@@ -1,11 +1,13 @@
 //! Which gathers take which fan-outs (S48): found by growing, step by step, what can be emitted in the own
 //! scope of each fan-out's branches, until nothing new is found.
 
-use super::events::Events;
+use super::events::{Events, MOST};
 use super::plan::{Plan, PlannedInput, PlannedOutput, Take};
 
 /// Per fan-out the events that its branches can hold in their own scope, the item among them.
-pub(crate) fn own_events(plan: &Plan) -> Vec<Events> {
+pub(super) fn own_events(plan: &Plan) -> Vec<Events> {
+    let types = plan.events.len() + plan.fan_outs().len();
+    assert!(types <= MOST, "a plan has at most {MOST} event types and fan-outs, not {types}");
     let items = plan.fan_outs().into_iter().map(|place| Events::from_iter([place.item]));
     let own: Vec<Events> = std::iter::once(sent(plan)).chain(items).collect();
     let emitted: Vec<Events> = (0..plan.steps.len()).map(|step| emitted_beside(plan, step)).collect();
@@ -81,7 +83,7 @@ fn sent(plan: &Plan) -> Events {
 }
 
 /// The event types a parameter takes; for a gather the events that say that a fan-out is gathered.
-pub(crate) fn taken(plan: &Plan, own: &[Events], input: &PlannedInput) -> Events {
+pub(super) fn taken(plan: &Plan, own: &[Events], input: &PlannedInput) -> Events {
     if input.take != Take::Gather {
         return input.events.iter().copied().collect();
     }
@@ -90,7 +92,7 @@ pub(crate) fn taken(plan: &Plan, own: &[Events], input: &PlannedInput) -> Events
 }
 
 /// The events that the gathers of one fan-out collect.
-pub(crate) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
+pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     let inputs = plan.steps.iter().flat_map(|step| &step.inputs);
     let gathers = inputs.filter(|input| input.take == Take::Gather);
     gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()

@@ -37,8 +37,8 @@ impl Model {
         external.chain(replies).chain(gathers).collect()
     }
 
-    /// What can come, with each scope that would be evaluated in: the scope itself and the open ones below. An
-    /// item comes to its own branch when that opens.
+    /// What can come, with each scope that would be evaluated in: the scope itself and the open ones below.
+    /// An item comes to its own branch when that opens.
     fn triggers(&self, coming: &BTreeSet<Arrival>) -> Vec<(Arrival, u32)> {
         let mut triggers = Vec::new();
         for arrival in coming {
@@ -85,7 +85,8 @@ impl Model {
         coming.iter().any(|other| seen.contains(&other.scope) && events.contains(other.event))
     }
 
-    /// Whether the step would be handed what it was not handed before (S20), some of it the scope's own (S46).
+    /// Whether the step would be handed what it was not handed before (S20), some of it the scope's own
+    /// (S46).
     fn has_new_combination(&self, step: usize, arrival: Arrival, scope: u32) -> bool {
         // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
         let is_new = self.scope_state(scope) == ScopeState::Unopened;

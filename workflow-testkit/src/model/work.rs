@@ -2,10 +2,10 @@
 //! failure mean (S28, S29).
 
 use workflow_core::ExecutionId;
-use workflow_core::scheduler::Emission;
+use workflow_core::scheduler::{Answer, CandidateId, Emission, End};
 
 use super::Model;
-use crate::transcript::{Call, Line};
+use super::line::{Call, Line};
 
 /// A precondition that was asked.
 #[derive(Debug)]
@@ -52,6 +52,22 @@ impl Model {
         let is_open = question.state == WorkState::Running;
         question.state = WorkState::Over;
         is_open.then(|| question.call.clone())
+    }
+
+    /// S18. An answer after the end, or while the run is stopping, comes too late.
+    pub(super) fn answer(&mut self, question: u64, answer: Answer) {
+        if self.is_closed() {
+            return;
+        }
+        let Some(call) = self.take_question(question) else { return };
+        match answer {
+            // Between the question and its answer another trigger may have used the combination up.
+            Answer::Yes if !self.is_used_up(&call) => self.execute(call),
+            Answer::Yes | Answer::No => {}
+            // The other steps of a trigger that is being evaluated come first.
+            Answer::Failed if self.trigger.is_some() => self.failing = self.failing.or(Some(question)),
+            Answer::Failed => self.finish(End::PreconditionFailed(CandidateId(question))),
+        }
     }
 
     pub(super) fn execute(&mut self, call: Call) {

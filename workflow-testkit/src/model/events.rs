@@ -1,11 +1,14 @@
-//! Sets of event types. A random workflow has few of them, and a model asks for them all the time.
+//! Sets of event types. A plan has few of them, and a model asks for them all the time.
+
+/// The most event types there can be, those included that say that a fan-out is gathered.
+pub(super) const MOST: usize = 128;
 
 /// Event types by number, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Events(u128);
+pub(super) struct Events(u128);
 
 impl Events {
-    pub(crate) fn contains(self, event: usize) -> bool {
+    pub(super) fn contains(self, event: usize) -> bool {
         self.0 >> event & 1 == 1
     }
 
@@ -18,7 +21,7 @@ impl Events {
     }
 
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
-        (0..128).filter(move |event| self.contains(*event))
+        (0..MOST).filter(move |event| self.contains(*event))
     }
 }
 

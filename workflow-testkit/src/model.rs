@@ -1,0 +1,304 @@
+//! The scheduling rules, written down a second time: a naive implementation of S11–S21, S28–S31, S33 and
+//! S44–S50, to read and to compare with.
+//!
+//! It keeps everything that ever happened and finds every answer by looking through all of it. It is right by
+//! being obvious, and shares no code with the [scheduler](workflow_core::scheduler): a workflow is described
+//! to it by a [`Plan`], which both a model and a table are made from. What it costs grows with the square of
+//! the log and more, so that it is for runs of tens of events, not of thousands.
+//!
+//! | rules | what they are about | file in `model/` |
+//! |---|---|---|
+//! | S11–S17, S45, S46 | what a scope sees, when a step is ready, what it is bound to | `reading` |
+//! | S18–S21, S29 | preconditions, duplicates, limits, what a failure means | `work` |
+//! | S4, S23, S28, S33 | positions, batches, the stop event, refusals | `log` |
+//! | S30 | waiting and stalling: whether anything that can come makes a step run | `ends`, `arrivals` |
+//! | S44, S46–S50 | branches: opening, settling, gathering, failing | `branches` |
+//! | S48 | which fan-outs a gather takes | `gathers` |
+//!
+//! # How to use it
+//! To read how a rule is meant, begin with [`Model::next_line`] in the source. To test a scheduler, or a
+//! front end that makes tables of its own, tell both sides the same [facts](workflow_core::scheduler::Fact),
+//! ask both for the same number of actions, and compare each: a [`Reader`] makes a [`Line`] of an action, and
+//! the model says lines by itself. A table of a front end's own has to list event types and steps in the
+//! order of the plan that says the same. Made of random plans and random facts, that is the property that the
+//! scheduler's own tests check.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use workflow_core::scheduler::{Fact, Scheduler};
+//! use workflow_testkit::model::{Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep};
+//! use workflow_testkit::model::{Reader, Take};
+//!
+//! let plan = Plan {
+//!     events: vec![
+//!         PlannedEvent { start: true, ..PlannedEvent::default() },
+//!         PlannedEvent { stop: true, ..PlannedEvent::default() },
+//!     ],
+//!     steps: vec![PlannedStep {
+//!         inputs: vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }],
+//!         outputs: vec![PlannedOutput::Events(1)],
+//!         ..PlannedStep::default()
+//!     }],
+//!     ..Plan::default()
+//! };
+//! let table = Arc::new(plan.table());
+//! let event = table.event_named("E0").expect("the first event of the plan");
+//!
+//! let mut scheduler = Scheduler::new(Arc::clone(&table));
+//! let mut reader = Reader::new(Arc::clone(&table));
+//! let mut model = Model::new(plan);
+//! let mut said = Vec::new();
+//! for fact in [Fact::EventReceived { event }, Fact::Appended] {
+//!     model.apply(&fact);
+//!     scheduler.apply(fact);
+//!     while let Some(line) = model.next_line() {
+//!         let action = scheduler.next_action().expect("the scheduler says as much as the model");
+//!         assert_eq!(reader.read(&action), line);
+//!         said.push(line.text(&table));
+//!     }
+//! }
+//! assert_eq!(said, ["append for the outside: #1 E0", "start x1 s0(#1) by #1"]);
+//! ```
+//!
+//! # Numbers
+//! Everything is a plain number, so that a transcript can be followed with a pencil: event types, steps and
+//! fan-outs by their places in the plan from 0; positions in the log from 1, written `#1`; executions from 1,
+//! written `x1`; questions to preconditions from 0, written `q0`; scopes in the order in which they were
+//! numbered, the root being 0.
+//!
+//! # What the rules leave open
+//! There the model does what the scheduler does, so that the two can be compared: evaluation goes on when
+//! everything was handed out; what an execution commits comes before what its end makes room for; branches
+//! that are settled at the same time settle in order, once every event is evaluated; and what is dropped is
+//! named scopes first.
+//!
+//! The most events that a log may hold is not modelled.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use workflow_core::scheduler::{End, Fact};
+
+mod arrivals;
+mod branches;
+mod ends;
+mod events;
+mod gathers;
+mod line;
+mod log;
+mod plan;
+mod reader;
+mod reading;
+mod table;
+mod text;
+mod work;
+
+pub use line::{BranchLine, Call, Line, Placed};
+pub use plan::{FanOutPlace, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
+pub use reader::Reader;
+
+use branches::{Group, Scope};
+use events::Events;
+use log::Batch;
+use work::{Execution, Question};
+
+/// One run, as the rules have it: everything that happened in it.
+///
+/// Tell it facts with [`apply`](Self::apply), then take every [`next_line`](Self::next_line). The
+/// [module](self) has an example.
+#[derive(Debug)]
+pub struct Model {
+    plan: Arc<Plan>,
+    /// Per step and parameter the event types it takes.
+    taken: Vec<Vec<Events>>,
+    /// Per fan-out its item.
+    items: Vec<usize>,
+    /// Per fan-out the event types its gathers collect.
+    collected: Vec<Events>,
+    /// What was handed out to be appended; the position is the index plus 1.
+    log: Vec<Logged>,
+    /// The batches that were handed out and are not confirmed, oldest first.
+    unconfirmed: VecDeque<Batch>,
+    /// The events in the log that were not evaluated yet, in the order in which they will be.
+    unread: VecDeque<u64>,
+    /// The events that were evaluated, in the order in which they were. The last is the newest that any
+    /// step sees (S12).
+    read: Vec<u64>,
+    /// The event being evaluated.
+    trigger: Option<u64>,
+    /// In which scopes which steps are still to be evaluated at the trigger.
+    todo: VecDeque<(u32, usize)>,
+    scopes: Vec<Scope>,
+    groups: Vec<Group>,
+    questions: Vec<Question>,
+    executions: Vec<Execution>,
+    /// The requests that were replied to.
+    replied: BTreeSet<u64>,
+    surplus: Vec<u64>,
+    /// What is to be handed out.
+    out: VecDeque<Line>,
+    failing: Option<u64>,
+    is_stopping: bool,
+    waits: bool,
+    patience: Patience,
+    is_degraded: bool,
+    end: Option<End>,
+}
+
+/// How long a run waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    AsTheRulesSay,
+    /// Even if nothing that can arrive makes a difference.
+    Endless,
+}
+
+/// One event of the log.
+#[derive(Debug, Clone, Copy)]
+struct Logged {
+    scope: u32,
+    event: usize,
+    /// Whether its batch is confirmed and its branch, if it is an item, was opened.
+    has_arrived: bool,
+}
+
+impl Model {
+    /// A run of this workflow in which nothing has happened.
+    ///
+    /// # Panics
+    /// If the plan has more than 128 event types and fan-outs together, or numbers that lead nowhere.
+    pub fn new(plan: impl Into<Arc<Plan>>) -> Self {
+        let plan = plan.into();
+        let own = gathers::own_events(&plan);
+        let taken_by =
+            |step: &PlannedStep| step.inputs.iter().map(|input| gathers::taken(&plan, &own, input)).collect();
+        Self {
+            taken: plan.steps.iter().map(taken_by).collect(),
+            items: plan.fan_outs().iter().map(|place| place.item).collect(),
+            collected: (0..own.len()).map(|fan_out| gathers::collected(&plan, &own, fan_out)).collect(),
+            log: Vec::new(),
+            unconfirmed: VecDeque::new(),
+            unread: VecDeque::new(),
+            read: Vec::new(),
+            trigger: None,
+            todo: VecDeque::new(),
+            scopes: vec![Scope::root()],
+            groups: Vec::new(),
+            questions: Vec::new(),
+            executions: Vec::new(),
+            replied: BTreeSet::new(),
+            surplus: vec![0; plan.steps.len()],
+            out: VecDeque::new(),
+            failing: None,
+            is_stopping: false,
+            waits: false,
+            patience: Patience::AsTheRulesSay,
+            is_degraded: false,
+            end: None,
+            plan,
+        }
+    }
+
+    /// One that waits where the rules say that the run is stalled, to see what would have become of it.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn patient(plan: impl Into<Arc<Plan>>) -> Self {
+        Self { patience: Patience::Endless, ..Self::new(plan) }
+    }
+
+    /// Tells it what happened, as a scheduler is told. A fact that is of something unknown, or that comes too
+    /// late, changes nothing or is refused.
+    ///
+    /// # Panics
+    /// If it does not know this kind of fact, or the type of an event.
+    pub fn apply(&mut self, fact: &Fact) {
+        self.waits = false;
+        match fact {
+            Fact::EventReceived { event } => self.receive(event.get()),
+            Fact::ReplyReceived { request } => self.receive_reply(request.0),
+            Fact::Appended => self.confirm(),
+            Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate.0, *answer),
+            Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution.0, emissions),
+            Fact::ExecutionFailed { execution } => self.fail(execution.0),
+            Fact::CancelRequested => self.finish(End::Cancelled),
+            unknown => panic!("a fact that the model does not know: {unknown:?}"),
+        }
+    }
+
+    /// What is to be done next; `None` until another fact is told. Evaluation is lazy: it goes on when
+    /// everything was handed out.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            if let Some(line) = self.out.pop_front() {
+                return Some(line);
+            }
+            let goes_on = !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest());
+            if !goes_on {
+                return None;
+            }
+        }
+    }
+
+    /// How the run ended, if it did.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Whether a failure was handled on the way (S34).
+    pub fn is_degraded(&self) -> bool {
+        self.is_degraded
+    }
+
+    /// Every execution that was created, in order: the first is `x1`.
+    pub fn executed(&self) -> impl Iterator<Item = &Call> {
+        self.executions.iter().map(|execution| &execution.call)
+    }
+
+    /// How deep the tree of scopes is; a run without branches has a depth of 1.
+    pub fn depth(&self) -> usize {
+        self.scopes.iter().zip(0..).map(|(_, scope)| self.depth_of(scope)).max().unwrap_or(0)
+    }
+
+    /// How many scopes there are from this one to the root, both included.
+    ///
+    /// # Panics
+    /// If there is no such scope.
+    pub fn depth_of(&self, scope: u32) -> usize {
+        self.chain(scope).len()
+    }
+
+    /// How many events came after a fixed list of the step was full (S17).
+    ///
+    /// # Panics
+    /// If the plan has no such step.
+    pub fn surplus_of(&self, step: usize) -> u64 {
+        self.surplus[step]
+    }
+
+    /// The positions of the requests in the log that have no reply, and whose scope is still open.
+    pub fn open_requests(&self) -> Vec<u64> {
+        let requests = self.log.iter().zip(1..).filter(|(logged, seq)| {
+            logged.has_arrived
+                && self.plan.events.get(logged.event).is_some_and(|event| event.reply.is_some())
+                && self.is_open(logged.scope)
+                && !self.replied.contains(seq)
+        });
+        requests.map(|(_, seq)| seq).collect()
+    }
+
+    /// Whether nothing is accepted any more: the run has ended, or is about to, because an event that ends
+    /// it was handed out to be appended (S28, S33).
+    fn is_closed(&self) -> bool {
+        self.end.is_some() || self.is_stopping
+    }
+
+    fn logged(&self, seq: u64) -> Logged {
+        self.log[usize::try_from(seq).expect("a position fits the memory") - 1]
+    }
+
+    fn is_stop(&self, seq: u64) -> bool {
+        self.plan.events.get(self.logged(seq).event).is_some_and(|event| event.stop)
+    }
+}

@@ -1,0 +1,190 @@
+//! What is to be done, as lines that can be compared and read.
+
+use std::fmt::Write as _;
+
+use workflow_core::DependencyTable;
+use workflow_core::scheduler::{Cause, End};
+
+/// One thing that is to be done: what an [`Action`](workflow_core::scheduler::Action) says, in plain numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Line {
+    /// The precondition of a step is asked (S18).
+    Asks {
+        /// The number of the question, which the answer names.
+        question: u64,
+        /// The step, and what it would be handed.
+        call: Call,
+    },
+    /// An execution starts.
+    Starts {
+        /// Its number.
+        execution: u64,
+        /// The step, and what it is handed.
+        call: Call,
+    },
+    /// A batch is appended to the log.
+    Appends {
+        /// Who caused it.
+        cause: Cause,
+        /// Its events in order.
+        entries: Vec<Placed>,
+    },
+    /// The event that says that a fan-out is gathered is appended to the log (S48).
+    Gathers {
+        /// The event.
+        entry: Placed,
+        /// The fan-out.
+        fan_out: usize,
+        /// Its branches, in fan-out order.
+        branches: Vec<BranchLine>,
+    },
+    /// An execution is dropped with its branch (S49).
+    Drops {
+        /// Its number.
+        execution: u64,
+    },
+    /// Nothing of a branch is needed any more: it is settled, or dropped (S50).
+    Frees {
+        /// Its scope.
+        scope: u32,
+    },
+    /// What an execution wants to commit is refused, because the run has ended (S28).
+    RefusesCommit {
+        /// Its number.
+        execution: u64,
+    },
+    /// What came from outside is refused (S33).
+    RefusesReceived,
+    /// Nothing can happen before something arrives from outside (S30).
+    Waits,
+    /// The run ends.
+    Ends(End),
+}
+
+/// A step with what it would be handed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The step.
+    pub step: usize,
+    /// The scope it was evaluated in.
+    pub scope: u32,
+    /// The event that triggered it.
+    pub trigger: u64,
+    /// Per parameter the positions of the events it is bound to.
+    pub binding: Vec<Vec<u64>>,
+}
+
+/// An event with its place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// Its position.
+    pub seq: u64,
+    /// Its scope.
+    pub scope: u32,
+    /// Its type.
+    pub event: usize,
+}
+
+/// A settled branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchLine {
+    /// Its scope.
+    pub scope: u32,
+    /// The position of its item.
+    pub item: u64,
+    /// Type and position of each of its own events that a gather of the fan-out collects, in order.
+    pub events: Vec<(usize, u64)>,
+    /// Its executions that failed.
+    pub failures: Vec<u64>,
+}
+
+impl Line {
+    /// The line for people, with the names of the table that it is about.
+    ///
+    /// # Panics
+    /// If it is about another table.
+    pub fn text(&self, table: &DependencyTable) -> String {
+        match self {
+            Self::Asks { question, call } => format!("ask q{question} {}", call.text(table)),
+            Self::Starts { execution, call } => format!("start x{execution} {}", call.text(table)),
+            Self::Appends { cause, entries } => {
+                let entries: Vec<String> = entries.iter().map(|entry| entry.text(table)).collect();
+                format!("append for {}: {}", cause_text(*cause), entries.join(", "))
+            }
+            Self::Gathers { entry, branches, .. } => {
+                let branches: Vec<String> = branches.iter().map(|branch| branch.text(table)).collect();
+                format!("gather {}: {}", entry.text(table), branches.join("; "))
+            }
+            Self::Drops { execution } => format!("drop x{execution}"),
+            Self::Frees { scope } => format!("free scope {scope}"),
+            Self::RefusesCommit { execution } => format!("refuse the commit of x{execution}"),
+            Self::RefusesReceived => "refuse what was sent".to_owned(),
+            Self::Waits => "wait".to_owned(),
+            Self::Ends(end) => end_text(end),
+        }
+    }
+}
+
+impl Call {
+    fn text(&self, table: &DependencyTable) -> String {
+        let slots: Vec<String> = self.binding.iter().map(|seqs| slot_text(seqs)).collect();
+        let Self { step, scope, trigger, .. } = self;
+        let name = table.steps()[*step].name();
+        format!("{name}({}) by #{trigger}{}", slots.join(", "), scope_text(*scope))
+    }
+}
+
+impl Placed {
+    fn text(&self, table: &DependencyTable) -> String {
+        format!("#{} {}{}", self.seq, table.events()[self.event].name(), scope_text(self.scope))
+    }
+}
+
+impl BranchLine {
+    fn text(&self, table: &DependencyTable) -> String {
+        let mut text = format!("scope {} of #{}", self.scope, self.item);
+        for (event, seq) in &self.events {
+            let _ = write!(text, ", #{seq} {}", table.events()[*event].name());
+        }
+        for execution in &self.failures {
+            let _ = write!(text, ", failed x{execution}");
+        }
+        text
+    }
+}
+
+fn slot_text(seqs: &[u64]) -> String {
+    if seqs.is_empty() {
+        return "-".to_owned();
+    }
+    let seqs: Vec<String> = seqs.iter().map(|seq| format!("#{seq}")).collect();
+    seqs.join(" ")
+}
+
+fn scope_text(scope: u32) -> String {
+    if scope == 0 { String::new() } else { format!(" in scope {scope}") }
+}
+
+fn cause_text(cause: Cause) -> String {
+    match cause {
+        Cause::Outside => "the outside".to_owned(),
+        Cause::Reply(request) => format!("the reply to {request}"),
+        Cause::Execution(execution) => execution.to_string(),
+    }
+}
+
+fn end_text(end: &End) -> String {
+    match end {
+        End::Completed(stop) => format!("completed by {stop}"),
+        End::Failed(executions) => {
+            let executions: Vec<String> = executions.iter().map(ToString::to_string).collect();
+            format!("failed by {}", executions.join(" "))
+        }
+        End::PreconditionFailed(question) => format!("failed by the precondition of q{}", question.0),
+        End::Stalled => "stalled".to_owned(),
+        End::Cancelled => "cancelled".to_owned(),
+        End::LogFull => "the log is full".to_owned(),
+        unknown => panic!("an end that the transcript does not know: {unknown:?}"),
+    }
+}

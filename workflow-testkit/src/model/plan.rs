@@ -1,0 +1,154 @@
+//! A workflow described as plainly as possible. The table under test and the model are both made from it,
+//! so neither takes its knowledge of the workflow from the other.
+
+use super::gathers;
+
+/// A workflow: its event types and its steps, by number.
+///
+/// A plan is what its author says it is. Whether its numbers lead anywhere, and whether the graph that they
+/// make has problems, is asked with [`table`](Self::table) and [`problems`](Self::problems).
+///
+/// ```
+/// use workflow_testkit::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
+///
+/// let plan = Plan {
+///     events: vec![
+///         PlannedEvent { start: true, ..PlannedEvent::default() },
+///         PlannedEvent { stop: true, ..PlannedEvent::default() },
+///     ],
+///     steps: vec![PlannedStep {
+///         inputs: vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }],
+///         outputs: vec![PlannedOutput::Events(1)],
+///         ..PlannedStep::default()
+///     }],
+///     ..Plan::default()
+/// };
+/// assert!(plan.problems().is_empty());
+/// assert_eq!(plan.to_string(), "\
+/// E0 (start)
+/// E1 (stop)
+/// s0(E0) -> E1
+/// 1024 executions at a time
+/// ");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, and the reply
+    /// to `E3` is named `E3.reply`.
+    pub events: Vec<PlannedEvent>,
+    /// The steps in declaration order, named `s0`, `s1` and so on.
+    pub steps: Vec<PlannedStep>,
+    /// The most executions at a time (S21); by default 1,024.
+    pub concurrent_executions: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { events: Vec::new(), steps: Vec::new(), concurrent_executions: 1_024 }
+    }
+}
+
+/// One event type, with its roles (S2). Without any it is passed from step to step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlannedEvent {
+    /// Opens a run.
+    pub start: bool,
+    /// Ends a run.
+    pub stop: bool,
+    /// May be sent in from outside.
+    pub external: bool,
+    /// For a request: the event that replies to it.
+    pub reply: Option<usize>,
+    /// For a reply: the request.
+    pub replies_to: Option<usize>,
+}
+
+/// One step: its signature and its policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlannedStep {
+    /// Its parameters that take events, in order.
+    pub inputs: Vec<PlannedInput>,
+    /// What it may emit.
+    pub outputs: Vec<PlannedOutput>,
+    /// Whether it is asked before it is executed (S18).
+    pub has_precondition: bool,
+    /// The most executions in one scope, if there is a bound (S19).
+    pub max_executions: Option<u32>,
+    /// The most executions at a time, if there is a bound (S21).
+    pub concurrency: Option<u32>,
+    /// Whether siblings go on when it fails (S29).
+    pub continue_on_error: bool,
+}
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedInput {
+    /// How it takes its events.
+    pub take: Take,
+    /// Whether the step does without it.
+    pub optional: bool,
+    /// The event types it takes: one, or several for an event set; what it collects for a gather.
+    pub events: Vec<usize>,
+}
+
+/// How a parameter takes its events (S5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// The triggering event, or the latest (S15).
+    One,
+    /// All there are (S16).
+    List,
+    /// The first so many (S17).
+    Fixed(u32),
+    /// The reply to a request; the event is the reply.
+    Reply,
+    /// The settled branches of a fan-out, with their events of one type (S48).
+    Gather,
+}
+
+/// One thing a step may emit (S7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlannedOutput {
+    /// Any number of events of this type.
+    Events(usize),
+    /// Any number of branches, each with an item of this type (S44).
+    FanOut(usize),
+}
+
+/// A place where branches open. Fan-outs are numbered in the order of the steps and their outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FanOutPlace {
+    /// The step that fans out.
+    pub step: usize,
+    /// The event type of its items.
+    pub item: usize,
+}
+
+impl Plan {
+    /// Every fan-out, by number.
+    pub fn fan_outs(&self) -> Vec<FanOutPlace> {
+        let steps = self.steps.iter().enumerate();
+        let outputs =
+            steps.flat_map(|(step, planned)| planned.outputs.iter().map(move |output| (step, *output)));
+        let fan_outs = outputs.filter_map(|(step, output)| match output {
+            PlannedOutput::FanOut(item) => Some(FanOutPlace { step, item }),
+            PlannedOutput::Events(_) => None,
+        });
+        fan_outs.collect()
+    }
+
+    /// The number of the event that says that a fan-out is gathered (S48). These are numbered after all
+    /// others, as they are in a table.
+    pub fn gathered(&self, fan_out: usize) -> usize {
+        self.events.len() + fan_out
+    }
+
+    /// Per fan-out the event types that its branches can hold in their own scope: the item, and what steps
+    /// can leave beside it. A gather takes the fan-outs whose branches can hold what it collects (S48).
+    ///
+    /// # Panics
+    /// If there are more event types and fan-outs than [a model can take](super::Model::new).
+    pub fn branch_events(&self) -> Vec<Vec<usize>> {
+        gathers::own_events(self).into_iter().map(|events| events.iter().collect()).collect()
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads the scheduler's actions as lines. A bound list is written out as the positions it stands for, so
+//! that what is compared is what a step would be handed, not how the scheduler names it.
+
+use std::sync::Arc;
+
+use workflow_core::DependencyTable;
+use workflow_core::scheduler::{Action, Bound, Entry, GroupSummary};
+
+use super::line::{BranchLine, Call, Line, Placed};
+
+/// Reads the actions of one scheduler, from the first on, and keeps the log they make.
+#[derive(Debug)]
+pub struct Reader {
+    table: Arc<DependencyTable>,
+    log: Vec<Placed>,
+}
+
+impl Reader {
+    /// A reader of what a scheduler with this table says.
+    pub fn new(table: Arc<DependencyTable>) -> Self {
+        Self { table, log: Vec::new() }
+    }
+
+    /// Every event that was handed out to be appended so far.
+    pub fn log(&self) -> &[Placed] {
+        &self.log
+    }
+
+    /// The next action as a line.
+    ///
+    /// # Panics
+    /// If it does not know this kind of action, or if the action makes no sense after those before it: a
+    /// position that leaves a gap in the log, a list that is longer than what is there.
+    pub fn read(&mut self, action: &Action) -> Line {
+        match action {
+            Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
+                Line::Asks { question: candidate.0, call: self.call(step.get(), scope.0, trigger.0, binding) }
+            }
+            Action::StartExecution { execution, step, scope, trigger, binding } => Line::Starts {
+                execution: execution.0,
+                call: self.call(step.get(), scope.0, trigger.0, binding),
+            },
+            Action::Append { cause, entries } => {
+                let entries = entries.iter().map(|entry| self.place(*entry)).collect();
+                Line::Appends { cause: *cause, entries }
+            }
+            Action::AppendGathered { entry, group } => {
+                let (entry, branches) = (self.place(*entry), branch_lines(group));
+                Line::Gathers { entry, fan_out: group.fan_out.get(), branches }
+            }
+            Action::DropExecution { execution } => Line::Drops { execution: execution.0 },
+            Action::FreeScope { scope } => Line::Frees { scope: scope.0 },
+            Action::RefuseCommit { execution } => Line::RefusesCommit { execution: execution.0 },
+            Action::RefuseReceived => Line::RefusesReceived,
+            Action::Wait => Line::Waits,
+            Action::Finish { end } => Line::Ends(end.clone()),
+            unknown => panic!("an action that the transcript does not know: {unknown:?}"),
+        }
+    }
+
+    /// Takes an entry into the log, which has to be without gaps (S4).
+    fn place(&mut self, entry: Entry) -> Placed {
+        let placed = Placed { seq: entry.seq.0, scope: entry.scope.0, event: entry.event.get() };
+        assert_eq!(placed.seq, self.log.len() as u64 + 1, "the log has neither gaps nor repeats");
+        self.log.push(placed);
+        placed
+    }
+
+    fn call(&self, step: usize, scope: u32, trigger: u64, binding: &[Bound]) -> Call {
+        let inputs = self.table.steps()[step].inputs();
+        assert_eq!(inputs.len(), binding.len(), "every parameter is bound, if only to nothing");
+        let seqs = |(slot, bound): (usize, &Bound)| match bound {
+            Bound::Nothing => Vec::new(),
+            Bound::One(seq) => vec![seq.0],
+            Bound::List(prefixes) => {
+                let types: Vec<usize> = inputs[slot].events().iter().map(|event| event.get()).collect();
+                let prefixes = prefixes.iter().flat_map(|(of, count)| self.prefix(&types, of.0, *count));
+                let mut seqs: Vec<u64> = prefixes.collect();
+                seqs.sort_unstable();
+                seqs
+            }
+        };
+        Call { step, scope, trigger, binding: binding.iter().enumerate().map(seqs).collect() }
+    }
+
+    /// The first `count` events of these types in one scope.
+    fn prefix(&self, types: &[usize], scope: u32, count: u32) -> Vec<u64> {
+        let of_scope =
+            self.log.iter().filter(|placed| placed.scope == scope && types.contains(&placed.event));
+        let prefix: Vec<u64> = of_scope.map(|placed| placed.seq).take(count as usize).collect();
+        assert_eq!(prefix.len(), count as usize, "a list is a prefix of what is in the log");
+        prefix
+    }
+}
+
+fn branch_lines(group: &GroupSummary) -> Vec<BranchLine> {
+    let lines = group.branches.iter().map(|branch| BranchLine {
+        scope: branch.scope.0,
+        item: branch.item.0,
+        events: branch.events.iter().map(|(event, seq)| (event.get(), seq.0)).collect(),
+        failures: branch.failures.iter().map(|execution| execution.0).collect(),
+    });
+    lines.collect()
+}

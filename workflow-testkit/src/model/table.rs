@@ -1,0 +1,95 @@
+//! The plan as a table: what the scheduler is made with. The model knows nothing of it.
+
+use workflow_core::{
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
+    TableBuilder, TableProblem,
+};
+
+use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take};
+
+impl Plan {
+    /// The table of the plan, for a scheduler under test. Its events and steps have the numbers they have in
+    /// the plan. It is checked for what makes it a table, not for whether the graph makes sense.
+    ///
+    /// # Panics
+    /// If the plan is of no table: a number that leads nowhere, a gather that fits no fan-out.
+    pub fn table(&self) -> DependencyTable {
+        self.builder().build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
+    }
+
+    /// What the rules say against the whole graph: everything that keeps it from being built. None for a
+    /// workflow that the macros accept.
+    pub fn problems(&self) -> Vec<TableProblem> {
+        self.builder().build().err().map_or_else(Vec::new, |error| error.problems)
+    }
+
+    fn builder(&self) -> TableBuilder {
+        let mut builder = DependencyTable::builder("planned");
+        for event in 0..self.events.len() {
+            builder = builder.event(self.event_def(event));
+        }
+        for (number, step) in self.steps.iter().enumerate() {
+            builder = builder.step(self.step_def(number, step));
+        }
+        builder
+    }
+
+    fn event_def(&self, event: usize) -> EventDef {
+        let planned = self.events[event];
+        if let Some(request) = planned.replies_to {
+            return EventDef::reply_to(self.event_name(event), self.event_name(request));
+        }
+        let mut roles = Roles::NONE;
+        if planned.start {
+            roles = roles.start();
+        }
+        if planned.stop {
+            roles = roles.stop();
+        }
+        if planned.external {
+            roles = roles.external();
+        }
+        if planned.reply.is_some() {
+            roles = roles.request();
+        }
+        EventDef::new(self.event_name(event), roles)
+    }
+
+    fn step_def(&self, number: usize, step: &PlannedStep) -> StepDef {
+        let mut policy = StepPolicy::DEFAULT;
+        if let Some(most) = step.max_executions {
+            policy = policy.max_executions(most);
+        }
+        if let Some(most) = step.concurrency {
+            policy = policy.concurrency(most);
+        }
+        if step.continue_on_error {
+            policy = policy.continue_on_error();
+        }
+        let mut def = StepDef::new(format!("s{number}")).policy(policy);
+        for input in &step.inputs {
+            def = def.input(self.input_def(input));
+        }
+        for output in &step.outputs {
+            def = def.output(match output {
+                PlannedOutput::Events(event) => OutputDef::many(self.event_name(*event)),
+                PlannedOutput::FanOut(item) => OutputDef::fan_out(self.event_name(*item)),
+            });
+        }
+        if step.has_precondition { def.precondition(PreconditionDef::new("may")) } else { def }
+    }
+
+    fn input_def(&self, input: &PlannedInput) -> InputDef {
+        let names: Vec<String> = input.events.iter().map(|event| self.event_name(*event)).collect();
+        let first = names[0].clone();
+        let def = match input.take {
+            Take::One if names.len() == 1 => InputDef::one(first),
+            Take::One => InputDef::one_of(names),
+            Take::List => InputDef::list(names),
+            Take::Fixed(count) => InputDef::fixed(count, names),
+            Take::Reply => InputDef::reply(first),
+            Take::Gather => InputDef::gather(first),
+        };
+        if input.optional { def.optional() } else { def }
+    }
+}
