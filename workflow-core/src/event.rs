@@ -6,7 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+
+use crate::json::{self, ToJson};
 
 mod role;
 mod set;
@@ -248,14 +251,14 @@ impl AnyEvent {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        serde_json::to_value(self)
+        json::to_json(&*self.payload)
     }
 }
 
 impl Serialize for AnyEvent {
     /// The value, without its name.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (*self.payload).serialize(serializer)
+        self.to_json().map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -266,11 +269,9 @@ impl fmt::Debug for AnyEvent {
 }
 
 /// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
-pub(crate) trait Erased: Any + erased_serde::Serialize + Send + Sync {
+pub(crate) trait Erased: Any + ToJson + Send + Sync {
     fn event_type(&self) -> &'static EventType;
 }
-
-erased_serde::serialize_trait_object!(Erased);
 
 impl<E: Event> Erased for E {
     fn event_type(&self) -> &'static EventType {

@@ -78,6 +78,7 @@ mod event;
 mod explain;
 mod id;
 mod input;
+mod json;
 #[doc(hidden)]
 pub mod kind;
 mod middleware;

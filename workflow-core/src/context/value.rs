@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::json::{self, ToJson};
+
 /// A type that context can hold. There is nothing to implement: the bounds suffice.
 ///
 /// ```
@@ -76,7 +78,7 @@ impl ContextValue {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&*self.value)
+        json::to_json(&*self.value)
     }
 
     /// The value as a `T`: cloned if it is one, else read from its JSON, so that it makes no difference
@@ -107,16 +109,14 @@ impl ContextValue {
 /// Shows the type, never the value: a context may hold secrets.
 impl fmt::Debug for ContextValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ContextValue({})", (*self.value).type_name())
+        write!(f, "ContextValue({})", self.value.type_name())
     }
 }
 
 /// What the value can do once its type is forgotten.
-trait Held: Any + erased_serde::Serialize + Send + Sync {
+trait Held: Any + ToJson + Send + Sync {
     fn type_name(&self) -> &'static str;
 }
-
-erased_serde::serialize_trait_object!(Held);
 
 impl<T: Serialize + Send + Sync + 'static> Held for T {
     fn type_name(&self) -> &'static str {

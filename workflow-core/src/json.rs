@@ -1,0 +1,425 @@
+//! Values of any type as JSON, by a serialiser that is itself compiled here: for each type of event only the calls
+//! of it are compiled where the type is defined. What comes out is what `serde_json::to_value` makes.
+
+use serde::ser::{
+    Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
+};
+use serde_json::{Error, Map, Value};
+
+/// What `serde_json` calls the structs that stand for text which is JSON already.
+const VERBATIM: [&str; 2] = ["$serde_json::private::RawValue", "$serde_json::private::Number"];
+
+/// A value whose type is forgotten.
+pub(crate) trait ToJson {
+    /// Writes the value.
+    fn write(&self, to: &mut JsonWriter) -> Result<(), Error>;
+}
+
+impl<T: Serialize + ?Sized> ToJson for T {
+    fn write(&self, to: &mut JsonWriter) -> Result<(), Error> {
+        self.serialize(to)
+    }
+}
+
+/// The value as JSON.
+pub(crate) fn to_json(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
+    let mut writer = JsonWriter::default();
+    value.write(&mut writer)?;
+    writer.done.ok_or_else(|| Error::custom("nothing was written"))
+}
+
+/// Takes one value, part by part.
+#[derive(Debug, Default)]
+pub(crate) struct JsonWriter {
+    /// What was begun, the innermost last.
+    open: Vec<Open>,
+    done: Option<Value>,
+}
+
+#[derive(Debug)]
+enum Open {
+    List(Vec<Value>),
+    Object {
+        entries: Map<String, Value>,
+        key: String,
+    },
+    /// Text that is JSON already.
+    Verbatim(Option<Value>),
+}
+
+impl JsonWriter {
+    fn put(&mut self, value: Value) -> Result<(), Error> {
+        match self.open.last_mut() {
+            None => self.done = Some(value),
+            Some(Open::List(values)) => values.push(value),
+            Some(Open::Object { entries, key }) => {
+                entries.insert(std::mem::take(key), value);
+            }
+            Some(Open::Verbatim(inner)) => {
+                let text = value.as_str().ok_or_else(|| Error::custom("JSON as it stands is a text"))?;
+                *inner = Some(serde_json::from_str(text)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, length: Option<usize>) -> &mut Self {
+        // A length is only a hint, and no reason to allocate without bound.
+        self.open.push(Open::List(Vec::with_capacity(length.unwrap_or(0).min(1_024))));
+        self
+    }
+
+    fn object(&mut self) -> &mut Self {
+        self.open.push(Open::Object { entries: Map::new(), key: String::new() });
+        self
+    }
+
+    /// An enum's variant: an object of one entry.
+    fn variant(&mut self, name: &'static str) -> &mut Self {
+        self.object().named(name)
+    }
+
+    fn named(&mut self, name: &'static str) -> &mut Self {
+        self.key(name.to_owned())
+    }
+
+    fn key(&mut self, name: String) -> &mut Self {
+        if let Some(Open::Object { key, .. }) = self.open.last_mut() {
+            *key = name;
+        }
+        self
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        let value = match self.open.pop() {
+            Some(Open::List(values)) => Value::Array(values),
+            Some(Open::Object { entries, .. }) => Value::Object(entries),
+            Some(Open::Verbatim(inner)) => inner.unwrap_or_default(),
+            None => return Err(Error::custom("nothing is open")),
+        };
+        self.put(value)
+    }
+}
+
+/// A key as text: what is no text itself is written as one.
+fn key_of(key: Value) -> Result<String, Error> {
+    match key {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(truth) => Ok(truth.to_string()),
+        _ => Err(Error::custom("a key is a text, a number or a bool")),
+    }
+}
+
+fn out_of_range<E>(_: E) -> Error {
+    Error::custom("number out of range")
+}
+
+macro_rules! scalars {
+    ($($name:ident: $type:ty),+) => {
+        $(fn $name(self, value: $type) -> Result<(), Error> {
+            self.put(Value::from(value))
+        })+
+    };
+}
+
+impl<'a> Serializer for &'a mut JsonWriter {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = &'a mut JsonWriter;
+    type SerializeTuple = &'a mut JsonWriter;
+    type SerializeTupleStruct = &'a mut JsonWriter;
+    type SerializeTupleVariant = &'a mut JsonWriter;
+    type SerializeMap = &'a mut JsonWriter;
+    type SerializeStruct = &'a mut JsonWriter;
+    type SerializeStructVariant = &'a mut JsonWriter;
+
+    scalars! {
+        serialize_bool: bool, serialize_str: &str, serialize_f32: f32, serialize_f64: f64,
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64
+    }
+
+    fn serialize_i128(self, value: i128) -> Result<(), Error> {
+        match u64::try_from(value) {
+            Ok(value) => self.serialize_u64(value),
+            Err(_) => self.serialize_i64(i64::try_from(value).map_err(out_of_range)?),
+        }
+    }
+
+    fn serialize_u128(self, value: u128) -> Result<(), Error> {
+        self.serialize_u64(u64::try_from(value).map_err(out_of_range)?)
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Error> {
+        self.put(Value::String(value.into()))
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
+        self.put(value.iter().copied().collect())
+    }
+
+    fn serialize_none(self) -> Result<(), Error> {
+        self.put(Value::Null)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.put(Value::Null)
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
+        self.put(Value::Null)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self.variant(variant))?;
+        self.close()
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<Self, Error> {
+        Ok(self.list(length))
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<Self, Error> {
+        Ok(self.list(Some(length)))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Self, Error> {
+        Ok(self.list(Some(length)))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Self, Error> {
+        Ok(self.variant(variant).list(Some(length)))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self, Error> {
+        Ok(self.object())
+    }
+
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self, Error> {
+        if VERBATIM.contains(&name) {
+            self.open.push(Open::Verbatim(None));
+            return Ok(self);
+        }
+        Ok(self.object())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Self, Error> {
+        Ok(self.variant(variant).object())
+    }
+}
+
+macro_rules! elements {
+    ($($trait:ident $element:ident $closes:literal),+) => {
+        $(impl $trait for &mut JsonWriter {
+            type Ok = ();
+            type Error = Error;
+
+            fn $element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                value.serialize(&mut **self)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                (0..$closes).try_for_each(|_| self.close())
+            }
+        })+
+    };
+}
+
+elements! {
+    SerializeSeq serialize_element 1,
+    SerializeTuple serialize_element 1,
+    SerializeTupleStruct serialize_field 1,
+    SerializeTupleVariant serialize_field 2
+}
+
+macro_rules! fields {
+    ($($trait:ident $closes:literal),+) => {
+        $(impl $trait for &mut JsonWriter {
+            type Ok = ();
+            type Error = Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                value.serialize(self.named(name))
+            }
+
+            fn end(self) -> Result<(), Error> {
+                (0..$closes).try_for_each(|_| self.close())
+            }
+        })+
+    };
+}
+
+fields!(SerializeStruct 1, SerializeStructVariant 2);
+
+impl SerializeMap for &mut JsonWriter {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        let key = key_of(to_json(key)?)?;
+        self.key(key);
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        value.serialize(&mut **self)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Serialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Unit;
+
+    #[derive(Serialize)]
+    struct Wrapped(i16);
+
+    #[derive(Serialize)]
+    struct Pair(bool, char);
+
+    #[derive(Serialize)]
+    enum Shape {
+        Empty,
+        One(Box<Shape>),
+        Two(u8, f32),
+        Named { inner: Option<Wrapped>, rest: Vec<Shape> },
+    }
+
+    #[derive(Serialize)]
+    struct Everything {
+        unit: (),
+        empty: Unit,
+        pair: Pair,
+        numbers: (i8, i64, u64, f64, i128, u128),
+        text: &'static str,
+        none: Option<u8>,
+        shapes: [Shape; 3],
+        named: BTreeMap<u32, Vec<Wrapped>>,
+        by_truth: BTreeMap<bool, u8>,
+        #[serde(flatten)]
+        more: BTreeMap<String, Value>,
+    }
+
+    fn everything() -> Everything {
+        let named = Shape::Named { inner: Some(Wrapped(-3)), rest: vec![Shape::Two(1, 0.5), Shape::Empty] };
+        Everything {
+            unit: (),
+            empty: Unit,
+            pair: Pair(true, 'ß'),
+            numbers: (-1, i64::MIN, u64::MAX, 1.5, i128::from(u64::MAX), 7),
+            text: "\"quoted\"\n",
+            none: None,
+            shapes: [Shape::Empty, Shape::One(Box::new(Shape::Empty)), named],
+            named: [(1, vec![Wrapped(2)]), (30, vec![])].into(),
+            by_truth: [(true, 0)].into(),
+            more: [("rest".to_owned(), json!({"a": [null, -0.25, {"b": {}}]}))].into(),
+        }
+    }
+
+    #[test]
+    fn everything_is_written_as_serde_json_writes_it() {
+        let value = everything();
+        assert_eq!(to_json(&value).unwrap(), serde_json::to_value(&value).unwrap());
+        for number in [f64::NAN, f64::INFINITY, -0.0] {
+            assert_eq!(to_json(&number).unwrap(), serde_json::to_value(number).unwrap());
+        }
+        let third = 1.0_f32 / 3.0;
+        assert_eq!(to_json(&third).unwrap(), serde_json::to_value(third).unwrap());
+    }
+
+    #[test]
+    fn what_has_no_json_is_an_error() {
+        assert!(to_json(&u128::MAX).is_err());
+        assert!(to_json(&i128::MIN).is_err());
+        assert!(to_json(&BTreeMap::from([([1, 2], 3)])).is_err());
+    }
+
+    struct Refusing;
+
+    impl Serialize for Refusing {
+        fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(S::Error::custom("it is secret"))
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_value_is_passed_on() {
+        assert_eq!(to_json(&[Refusing]).unwrap_err().to_string(), "it is secret");
+    }
+
+    #[test]
+    fn bytes_are_a_list_of_numbers() {
+        struct Bytes;
+        impl Serialize for Bytes {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(&[1, 255])
+            }
+        }
+        assert_eq!(to_json(&Bytes).unwrap(), json!([1, 255]));
+    }
+
+    #[test]
+    fn json_in_text_stands_as_it_is() {
+        struct Raw(&'static str);
+        impl Serialize for Raw {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut raw = serializer.serialize_struct(VERBATIM[0], 1)?;
+                raw.serialize_field(VERBATIM[0], self.0)?;
+                raw.end()
+            }
+        }
+        assert_eq!(to_json(&[Raw("{\"a\": 1}")]).unwrap(), json!([{"a": 1}]));
+        assert!(to_json(&Raw("{")).is_err());
+    }
+}
