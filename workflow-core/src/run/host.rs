@@ -1,6 +1,7 @@
 //! A workflow with its type erased, so that one run type drives all of them.
 
 use std::any::TypeId;
+use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -94,17 +95,25 @@ impl Host {
     }
 
     /// One execution of a step, from its bindings to its batch.
-    pub(crate) async fn call(self: Arc<Self>, step: usize, call: StepCall) -> Result<Emitted, StepError> {
-        if self.middleware.is_empty() {
-            return self.step(step, call).await;
+    #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the call twice")]
+    pub(crate) fn step(
+        self: Arc<Self>,
+        step: usize,
+        mut call: StepCall,
+    ) -> impl Future<Output = Result<Emitted, StepError>> + Send + use<> {
+        async move {
+            self.steps.call(step, &mut call)?.await?;
+            Ok(call.committed())
         }
-        Next::all(self, step).call(call).await
     }
 
-    /// The step itself.
-    pub(crate) async fn step(self: Arc<Self>, step: usize, mut call: StepCall) -> Result<Emitted, StepError> {
-        self.steps.call(step, &mut call)?.await?;
-        Ok(call.committed())
+    /// The same with what stands around it.
+    pub(crate) async fn surrounded(
+        self: Arc<Self>,
+        step: usize,
+        call: StepCall,
+    ) -> Result<Emitted, StepError> {
+        Next::all(self, step).call(call).await
     }
 
     /// One question to the precondition of a step.

@@ -115,6 +115,12 @@ impl<F> Drop for Guarded<F> {
 /// One execution, in memory that another one may use after it.
 pub(super) type Execution = ReusableBoxFuture<'static, StepResult>;
 
+fn kept_in(spare: Option<Execution>, future: impl Future<Output = StepResult> + Send + 'static) -> Execution {
+    let Some(mut spare) = spare else { return ReusableBoxFuture::new(future) };
+    spare.set(future);
+    spare
+}
+
 /// A step's future, guarded, in its span.
 pub(super) struct GuardedStep {
     future: Guarded<Execution>,
@@ -132,13 +138,11 @@ impl GuardedStep {
         span: Span,
         spare: Option<Execution>,
     ) -> Self {
-        let future = Arc::clone(host).call(step, call);
-        let future = match spare {
-            Some(mut spare) => {
-                spare.set(future);
-                spare
-            }
-            None => ReusableBoxFuture::new(future),
+        let begun = Arc::clone(host);
+        let future = if host.middleware.is_empty() {
+            kept_in(spare, begun.step(step, call))
+        } else {
+            kept_in(spare, begun.surrounded(step, call))
         };
         Self { future: Guarded::new(future), span, host: Arc::clone(host), step }
     }
