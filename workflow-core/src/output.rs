@@ -91,6 +91,11 @@ impl Emitted {
         self.items.iter().flat_map(EmittedItem::events)
     }
 
+    /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
+    pub fn opens_branches_in_turn(&self) -> bool {
+        self.items.iter().any(EmittedItem::opens_in_turn)
+    }
+
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));
@@ -130,6 +135,11 @@ impl EmittedItem {
             Self::Event(event) => std::slice::from_ref(event),
             Self::FanOut(fan_out) => &fan_out.items,
         }
+    }
+
+    fn opens_in_turn(&self) -> bool {
+        let Self::FanOut(fan_out) = self else { return false };
+        fan_out.concurrency.is_some_and(|most| (most.get() as usize) < fan_out.items.len())
     }
 
     /// The type of the event, or of the fan-out's items.
