@@ -21,6 +21,8 @@ pub(crate) struct Cast {
 struct Part {
     failures: Option<Failures>,
     player: Option<Player>,
+    /// Whether the test answers by hand.
+    by_hand: bool,
 }
 
 /// Answers the calls of a step.
@@ -34,11 +36,17 @@ struct Failures {
 
 impl Cast {
     pub(crate) fn replace<T>(&mut self, step: &'static str, stand_in: impl StandIn<T>, places: Vec<usize>) {
-        self.play(step, Box::new(move |call| stand_in.answer(call, &places)));
+        let player: Player = Box::new(move |call| stand_in.answer(call, &places));
+        self.play(step, player, false);
     }
 
-    pub(crate) fn play(&mut self, step: &'static str, player: Player) {
-        self.parts.entry(step).or_default().player = Some(player);
+    pub(crate) fn mock(&mut self, step: &'static str, player: Player) {
+        self.play(step, player, true);
+    }
+
+    fn play(&mut self, step: &'static str, player: Player, by_hand: bool) {
+        let part = self.parts.entry(step).or_default();
+        (part.player, part.by_hand) = (Some(player), by_hand);
     }
 
     pub(crate) fn fail_first(
@@ -49,6 +57,16 @@ impl Cast {
     ) {
         let failures = Failures { left: AtomicU32::new(calls), error: Box::new(error) };
         self.parts.entry(step).or_default().failures = Some(failures);
+    }
+
+    /// A step that the test answers by hand, if there is any.
+    pub(crate) fn mocked(&self) -> Option<&'static str> {
+        self.parts.iter().filter(|(_, part)| part.by_hand).map(|(step, _)| *step).min()
+    }
+
+    /// Whether the first calls of the step are failed: what becomes of a call depends on those before it.
+    pub(crate) fn fails_first(&self, step: &str) -> bool {
+        self.parts.get(step).is_some_and(|part| part.failures.is_some())
     }
 }
 

@@ -48,6 +48,8 @@
 //!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) are set before the run.
 //! - The [`TestRun`] that comes of it has the assertions, the transcript for golden tests, the report and the
 //!   explanation.
+//! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one in which
+//!   an assertion does not hold.
 //!
 //! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
 //! run that would not end fails its scenario: see [`Start`].
@@ -57,6 +59,7 @@
 
 mod cast;
 pub mod conformance;
+mod explore;
 mod journal;
 mod mock;
 pub mod model;
@@ -68,6 +71,7 @@ mod start;
 mod test_run;
 mod transcript;
 
+pub use explore::{Explore, Explored, Outcome, Verdict, explore};
 pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};
 pub use stand_in::StandIn;

@@ -227,15 +227,16 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Puts a [`Mock`] in the place of a step, for the test to answer its calls by hand.
     ///
-    /// Virtual time stands still while a call is out. One that is not answered within a minute of real time fails. Of
-    /// two for one step, and of a mock and a [stand-in](Self::replace), the later counts.
+    /// It cannot be [explored](crate::explore()). Virtual time stands still while a call is out. One that is not
+    /// answered within a minute of real time fails. Of two for one step, and of a mock and a [stand-in](Self::replace),
+    /// the later counts.
     ///
     /// # Panics
     /// If the workflow has no such step.
     #[track_caller]
     pub fn mock(mut self, step: &str, mock: Mock) -> Self {
         let step = Self::step(step);
-        self.cast.play(step.name(), mock.player(step));
+        self.cast.mock(step.name(), mock.player(step));
         self
     }
 

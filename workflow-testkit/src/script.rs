@@ -1,11 +1,14 @@
-//! What comes from outside while a scenario runs: events and replies, each when it is due by the virtual clock.
+//! What comes from outside while a scenario runs: events and replies, each when it is due by the virtual clock, or,
+//! where orders are explored, when it is its turn.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::time::Instant;
-use workflow_core::{ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
+use workflow_core::{
+    EventType, ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow,
+};
 
 /// How long nothing may happen, in virtual time, before a scenario is given up.
 const IDLE: Duration = Duration::from_hours(365 * 24);
@@ -14,20 +17,28 @@ const IDLE: Duration = Duration::from_hours(365 * 24);
 const ACTS: u32 = 10_000;
 
 /// One thing that is sent or replied.
-type Act<W> =
+pub(crate) type Act<W> =
     Box<dyn for<'a> FnOnce(&'a RunHandle<W>) -> BoxFuture<'a, Result<(), SendError>> + Send + 'static>;
 
 /// Everything that a scenario sends and replies.
 pub(crate) struct Script<W> {
     /// What is sent when the run waits, one a wait.
-    sends: VecDeque<Act<W>>,
+    sends: VecDeque<Sent<W>>,
     /// What is sent at a time since the start.
-    timed: Vec<(Duration, Act<W>)>,
+    timed: Vec<(Duration, Sent<W>)>,
     replies: Vec<Replies<W>>,
+}
+
+/// One event that is sent.
+pub(crate) struct Sent<W> {
+    pub(crate) event: EventType,
+    pub(crate) act: Act<W>,
 }
 
 /// How requests of one type are replied to.
 struct Replies<W> {
+    /// What the log calls the reply.
+    name: &'static str,
     answers: fn(&OpenRequest) -> bool,
     after: Duration,
     reply: MakeReply<W>,
@@ -44,11 +55,11 @@ impl<W> Default for Script<W> {
 
 impl<W: Workflow> Script<W> {
     pub(crate) fn send<E: ExternalEvent>(&mut self, event: E) {
-        self.sends.push_back(Box::new(|run| run.send(event)));
+        self.sends.push_back(Sent::of(event));
     }
 
     pub(crate) fn send_after<E: ExternalEvent>(&mut self, after: Duration, event: E) {
-        self.timed.push((after, Box::new(|run| run.send(event))));
+        self.timed.push((after, Sent::of(event)));
     }
 
     pub(crate) fn reply_after<R: Request>(
@@ -62,7 +73,38 @@ impl<W: Workflow> Script<W> {
             Some(act)
         };
         let answers = |open: &OpenRequest| open.id::<R>().is_some();
-        self.replies.push(Replies { answers, after, reply: Box::new(reply) });
+        self.replies.push(Replies { name: R::REPLY_NAME, answers, after, reply: Box::new(reply) });
+    }
+
+    /// Takes out everything that is sent, for who has an idea of his own of when it is.
+    pub(crate) fn take_sends(&mut self) -> Vec<Sent<W>> {
+        self.sends.drain(..).chain(self.timed.drain(..).map(|(_, send)| send)).collect()
+    }
+
+    pub(crate) fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// What the log will call the reply to this request; none if it is not replied to.
+    pub(crate) fn reply_name(&self, request: &OpenRequest) -> Option<&'static str> {
+        Some(self.replies[self.replies_to(request)?].name)
+    }
+
+    /// The reply to this request, if it is replied to.
+    pub(crate) fn reply_to(&mut self, request: &OpenRequest) -> Option<Act<W>> {
+        let replies = self.replies_to(request)?;
+        (self.replies[replies].reply)(request)
+    }
+
+    /// Who replies to this request: the later one of two.
+    fn replies_to(&self, request: &OpenRequest) -> Option<usize> {
+        self.replies.iter().rposition(|replies| (replies.answers)(request))
+    }
+}
+
+impl<W: Workflow> Sent<W> {
+    fn of<E: ExternalEvent>(event: E) -> Self {
+        Self { event: E::TYPE, act: Box::new(|run| run.send(event)) }
     }
 }
 
@@ -79,8 +121,8 @@ pub(crate) struct Performance<W> {
 /// What happens at a point of the virtual clock.
 enum Due<W> {
     Send(Act<W>),
-    /// The reply to a request by one of the script's replies.
-    Reply(usize, OpenRequest),
+    /// The reply to a request.
+    Reply(OpenRequest),
 }
 
 /// Why a scenario was given up.
@@ -109,7 +151,7 @@ impl<W: Workflow> Performance<W> {
     pub(crate) fn of(mut script: Script<W>, run: RunHandle<W>) -> Self {
         let now = Instant::now();
         let timed = script.timed.drain(..);
-        let due = timed.map(|(after, act)| (now + after.min(IDLE), Due::Send(act))).collect();
+        let due = timed.map(|(after, send)| (now + after.min(IDLE), Due::Send(send.act))).collect();
         Self { run, script, taken: HashSet::new(), due, acts: 0 }
     }
 
@@ -140,7 +182,7 @@ impl<W: Workflow> Performance<W> {
         tokio::time::sleep_until(at).await;
         match due {
             Due::Send(act) => self.act(act).await,
-            Due::Reply(replies, request) => self.reply(replies, &request).await,
+            Due::Reply(request) => self.reply(&request).await,
         }
     }
 
@@ -156,27 +198,24 @@ impl<W: Workflow> Performance<W> {
         if acted {
             return true;
         }
-        let Some(act) = self.script.sends.pop_front() else { return false };
-        self.act(act).await;
+        let Some(send) = self.script.sends.pop_front() else { return false };
+        self.act(send.act).await;
         true
     }
 
     async fn on_request(&mut self, request: OpenRequest) -> bool {
-        let Some(replies) = self.script.replies.iter().rposition(|replies| (replies.answers)(&request))
-        else {
-            return false;
-        };
+        let Some(replies) = self.script.replies_to(&request) else { return false };
         let after = self.script.replies[replies].after.min(IDLE);
         if after.is_zero() {
-            self.reply(replies, &request).await;
+            self.reply(&request).await;
         } else {
-            self.due.push((Instant::now() + after, Due::Reply(replies, request)));
+            self.due.push((Instant::now() + after, Due::Reply(request)));
         }
         true
     }
 
-    async fn reply(&mut self, replies: usize, request: &OpenRequest) {
-        if let Some(act) = (self.script.replies[replies].reply)(request) {
+    async fn reply(&mut self, request: &OpenRequest) {
+        if let Some(act) = self.script.reply_to(request) {
             self.act(act).await;
         }
     }

@@ -9,11 +9,14 @@ use workflow_core::{
     RunOptions, StartError, StartEvent, ThreadId, Workflow,
 };
 
+use crate::cast::Cast;
 use crate::journal::{Journal, Recorder};
+use crate::script::Script;
 use crate::stage::Stage;
 use crate::{ScenarioOf, TestRun};
 
-/// A scenario and the event it starts with. Awaiting it gives the [`TestRun`].
+/// A scenario and the event it starts with. Awaiting it gives the [`TestRun`]; [`explore`](crate::explore()) runs it in
+/// many orders.
 ///
 /// The run has a thread, a tokio runtime and a virtual clock of its own: whenever nothing in it can go on, the clock
 /// jumps to the next timer. So an hour of waiting takes no time, steps interleave in the same order each time, and
@@ -38,6 +41,14 @@ pub struct Start<W: Workflow> {
 type Begin<W> =
     Box<dyn FnOnce(Engine, RunOptions) -> BoxFuture<'static, Result<RunHandle<W>, StartError>> + Send>;
 
+/// A run that is about to begin, and what belongs to it.
+pub(crate) struct Prepared<W: Workflow> {
+    /// Starts the run, on the runtime that polls it.
+    pub(crate) started: BoxFuture<'static, Result<RunHandle<W>, Failure>>,
+    pub(crate) script: Script<W>,
+    pub(crate) journal: Journal,
+}
+
 /// What else a scenario is run with.
 pub(crate) struct Hooks {
     /// Is given the engine before the stand-ins stand around its steps, so that middleware that is added here stands
@@ -59,8 +70,13 @@ impl<W: Workflow> Start<W> {
         Self { scenario, begin: Box::new(begin) }
     }
 
-    /// Runs it with something else around it. The future needs no runtime: whatever polls it will do.
-    pub(crate) async fn run_with(self, hooks: Hooks) -> Result<TestRun<W>, Failure> {
+    /// What stands in for the workflow's steps.
+    pub(crate) fn cast(&self) -> &Cast {
+        &self.scenario.cast
+    }
+
+    /// Prepares the run with something else around it.
+    pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
         let Self { scenario, begin } = self;
         let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
         let run = options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"));
@@ -74,6 +90,12 @@ impl<W: Workflow> Start<W> {
             let engine = (hooks.engine)(engine, contexts).middleware(cast).build().map_err(Failure::of)?;
             begin(engine, options).await.map_err(Failure::of)
         };
+        Prepared { started: Box::pin(started), script, journal }
+    }
+
+    /// Runs it. The future needs no runtime: whatever polls it will do.
+    async fn run(self) -> Result<TestRun<W>, Failure> {
+        let Prepared { started, script, journal } = self.prepare(Hooks::default());
         let (stage, handle) = Stage::open(script, started).await?;
         TestRun::settle(stage, handle, journal).await
     }
@@ -111,10 +133,7 @@ impl<W: Workflow> IntoFuture for Start<W> {
     type IntoFuture = BoxFuture<'static, TestRun<W>>;
 
     fn into_future(self) -> BoxFuture<'static, TestRun<W>> {
-        Box::pin(async move {
-            let run = self.run_with(Hooks::default()).await;
-            run.unwrap_or_else(|failure| panic!("{failure}"))
-        })
+        Box::pin(async move { self.run().await.unwrap_or_else(|failure| panic!("{failure}")) })
     }
 }
 

@@ -27,7 +27,8 @@ mod assert;
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,
-    stage: Stage,
+    /// Where it goes on; none if it was driven elsewhere.
+    stage: Option<Stage>,
     journal: Journal,
     settled: Settled,
     displayed: Vec<DisplayItem>,
@@ -52,6 +53,26 @@ impl<W: Workflow> TestRun<W> {
         journal: Journal,
     ) -> Result<Self, Failure> {
         let settled = stage.settle().await;
+        Self::seen(Some(stage), handle, journal, settled).await
+    }
+
+    /// A run that was driven on the current runtime until it ended, or waits.
+    pub(crate) async fn driven(
+        handle: RunHandle<W>,
+        journal: Journal,
+        elapsed: Duration,
+    ) -> Result<Self, Failure> {
+        let status = handle.settled().await;
+        let explanation = if status.is_ended() { None } else { handle.explain().await.ok() };
+        Self::seen(None, handle, journal, Settled { status, elapsed, explanation, given_up: None }).await
+    }
+
+    async fn seen(
+        stage: Option<Stage>,
+        handle: RunHandle<W>,
+        journal: Journal,
+        settled: Settled,
+    ) -> Result<Self, Failure> {
         let mut run = Self { handle, stage, journal, settled, displayed: Vec::new(), ended: None };
         run.look().await?;
         Ok(run)
@@ -63,8 +84,10 @@ impl<W: Workflow> TestRun<W> {
     /// # Panics
     /// As [`Start`](crate::Start), if the run does not end.
     pub async fn settled(&mut self) -> RunStatus {
-        if self.ended.is_none() {
-            self.settled = self.stage.settle().await;
+        if self.ended.is_none()
+            && let Some(stage) = &mut self.stage
+        {
+            self.settled = stage.settle().await;
             let looked = self.look().await;
             looked.unwrap_or_else(|failure| panic!("{failure}"));
         }
@@ -185,17 +208,18 @@ impl<W: Workflow> TestRun<W> {
     /// If the run has not ended.
     #[track_caller]
     pub fn transcript(&self) -> String {
-        self.transcript_of(self.ended())
+        self.transcript_by(&self.ended().report)
     }
 
-    fn transcript_of(&self, ended: &Ended<W>) -> String {
-        let error = ended.outcome.as_ref().err();
-        transcript::of(&Seen { report: &ended.report, displayed: &self.displayed, error })
+    /// The transcript by a report that may have been made after the run was settled: of one that waited.
+    pub(crate) fn transcript_by(&self, report: &RunReport) -> String {
+        let error = self.ended.as_ref().and_then(|ended| ended.outcome.as_ref().err());
+        transcript::of(&Seen { report, status: self.settled.status, displayed: &self.displayed, error })
     }
 
     /// Everything that explains a failed assertion.
     fn evidence(&self) -> String {
-        let did = self.ended.as_ref().map(|ended| transcript::shortened(&self.transcript_of(ended)));
+        let did = self.ended.as_ref().map(|ended| transcript::shortened(&self.transcript_by(&ended.report)));
         let did = did.map(|transcript| format!("the run did this:\n{transcript}"));
         let explanation = self.explanation();
         let explained = explanation.map(|explanation| transcript::shortened(&explanation.to_string()));

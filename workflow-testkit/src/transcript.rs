@@ -8,9 +8,10 @@ use workflow_core::{
     RunReport, RunStatus, ScopeId, Seq,
 };
 
-/// What is seen of a run that has ended.
+/// What is seen of a run that has ended, or waited when its report was made.
 pub(crate) struct Seen<'a> {
     pub(crate) report: &'a RunReport,
+    pub(crate) status: RunStatus,
     pub(crate) displayed: &'a [DisplayItem],
     pub(crate) error: Option<&'a RunError>,
 }
@@ -64,7 +65,7 @@ fn shown(displayed: &[DisplayItem]) -> HashMap<ExecutionId, String> {
 
 /// How the run ended, and why, where no execution says so.
 fn ended(text: &mut String, seen: &Seen<'_>) {
-    let RunReport { status, quality, .. } = seen.report;
+    let (status, quality) = (seen.status, seen.report.quality);
     let _ = match (status, quality) {
         (RunStatus::Completed, Quality::Degraded) => writeln!(text, "{status}, {quality}"),
         _ => writeln!(text, "{status}"),

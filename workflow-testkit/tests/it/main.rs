@@ -5,10 +5,15 @@
 mod assertions;
 mod conformance;
 mod contexts;
+mod drawn;
+mod explored_scenarios;
 mod mocks;
 mod model;
+mod orders;
+mod runs;
 mod script;
 mod stand_ins;
 mod support;
 mod transcripts;
+mod traps;
 mod virtual_time;

@@ -68,8 +68,8 @@ pub(crate) fn failed<W: Workflow>(run: &TestRun<W>, assertion: impl FnOnce(&Test
 }
 
 /// What a panic says.
-pub(crate) fn panic_of(panics: impl FnOnce()) -> String {
-    text(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).expect_err("it panics"))
+pub(crate) fn panic_of<T>(panics: impl FnOnce() -> T) -> String {
+    text(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).err().expect("it panics"))
 }
 
 fn text(panic: Box<dyn std::any::Any + Send>) -> String {

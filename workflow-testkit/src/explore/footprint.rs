@@ -1,0 +1,187 @@
+//! What an operation touches, and whether two of them commute: whether it makes no difference which one goes first.
+//! In doubt they do not.
+
+use workflow_core::{
+    AnyEvent, DependencyTable, Emitted, InputKind, InputRow, OutputRow, ScopeId, StepRow, Workflow,
+};
+
+/// What an operation touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Footprint {
+    /// The end of the run, or what nobody knows.
+    Everything,
+    /// Events enter the log.
+    Log(Entry),
+    /// One key of the run's context, or of its thread's.
+    Context { of_thread: bool, key: String, writes: bool },
+}
+
+/// What the log's next batch is to the steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    scope: ScopeId,
+    /// The steps that will be evaluated and can tell in which order their events came.
+    steps: Vec<usize>,
+    /// The steps whose executions are not independent of each other, that it may start one of, or end one of.
+    bounded: Vec<usize>,
+    /// In a branch: the steps that can tell when its fan-out was gathered.
+    gathers: Vec<usize>,
+}
+
+/// What the steps of a workflow take an interest in.
+#[derive(Debug)]
+pub(super) struct Interest {
+    table: DependencyTable,
+    /// The steps that take anything else than one event at a time.
+    discerning: Vec<bool>,
+    /// The steps whose executions are not independent of each other, in all branches: there is a bound of concurrent
+    /// ones, or the first are failed.
+    bounded: Vec<bool>,
+    /// The discerning steps that gather.
+    gathers: Vec<usize>,
+    /// The events that say that a fan-out is gathered, by name.
+    gathered: Vec<String>,
+    /// Whether a run opens branches in one place only, and there once at most.
+    one_fan_out: bool,
+    /// Whether branches open in branches.
+    nested: bool,
+}
+
+impl Interest {
+    /// `fails_first` says of which steps the first calls are failed.
+    pub(super) fn of<W: Workflow>(fails_first: impl Fn(&str) -> bool) -> Self {
+        let table = DependencyTable::from_spec(W::TABLE).unwrap_or_else(|error| panic!("{error}"));
+        let graph = W::graph();
+        let node = |step: &StepRow| graph.nodes.iter().find(|node| &*node.name == step.name());
+        let limited = |step: &StepRow| node(step).is_some_and(|node| node.max_executions.is_some());
+        let bounded: Vec<bool> = (table.steps().iter())
+            .map(|step| fails_first(step.name()) || node(step).is_some_and(|node| node.concurrency.is_some()))
+            .collect();
+        let discerning: Vec<bool> = (table.steps().iter().zip(&bounded))
+            .map(|(step, bounded)| *bounded || limited(step) || !takes_one_at_a_time(step))
+            .collect();
+        let gathering = |step: &StepRow| step.inputs().iter().any(|input| input.kind() == InputKind::Gather);
+        let gathers =
+            (0..discerning.len()).filter(|step| discerning[*step] && gathering(&table.steps()[*step]));
+        let opener = |step: &StepRow| step.outputs().iter().any(OutputRow::is_fan_out);
+        let openers: Vec<&StepRow> = table.steps().iter().filter(|step| opener(step)).collect();
+        let once = |step: &StepRow| {
+            let forecast = node(step).and_then(|node| node.forecast.as_ref());
+            forecast.is_some_and(|forecast| forecast.greatest == Some(1) && forecast.per.is_none())
+        };
+        Self {
+            gathers: gathers.collect(),
+            gathered: gathered(&table),
+            one_fan_out: graph.boxes.len() == 1 && openers.iter().all(|step| once(step)),
+            nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
+            discerning,
+            bounded,
+            table,
+        }
+    }
+
+    pub(super) fn table(&self) -> &DependencyTable {
+        &self.table
+    }
+
+    /// Whether a run may have other scopes than its own.
+    pub(super) fn has_branches(&self) -> bool {
+        self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
+    }
+
+    /// Whether an event of this name says that a fan-out is gathered.
+    pub(super) fn is_gathered(&self, event: &str) -> bool {
+        self.gathered.iter().any(|name| name == event)
+    }
+
+    /// What an execution touches that commits this. What ends the run, or fails, touches everything.
+    pub(super) fn of_commit(&self, step: &str, scope: ScopeId, emitted: &Emitted) -> Footprint {
+        if emitted.events().any(|event| event.event_type().roles().is_stop()) {
+            return Footprint::Everything;
+        }
+        let Some(step) = self.table.step_named(step) else { return Footprint::Everything };
+        let mut footprint = self.of_events(scope, emitted.events().map(AnyEvent::name));
+        if let Footprint::Log(entry) = &mut footprint {
+            let row = &self.table.steps()[step.get()];
+            // A fan-out of nothing is gathered at once.
+            if row.outputs().iter().any(OutputRow::is_fan_out) {
+                entry.steps.extend(&self.gathers);
+            }
+            if self.bounded[step.get()] {
+                entry.bounded.push(step.get());
+            }
+        }
+        footprint
+    }
+
+    /// What events of these names touch when they enter the log.
+    pub(super) fn of_events<'a>(&self, scope: ScopeId, names: impl Iterator<Item = &'a str>) -> Footprint {
+        let (mut steps, mut bounded) = (Vec::new(), Vec::new());
+        for name in names {
+            let Some(event) = self.table.event_named(name) else { return Footprint::Everything };
+            let takes = |input: &InputRow| input.kind().takes_events() && input.events().contains(&event);
+            let rows = self.table.steps().iter().enumerate();
+            for (taker, _) in rows.filter(|(_, step)| step.inputs().iter().any(takes)) {
+                if self.discerning[taker] {
+                    steps.push(taker);
+                }
+                if self.bounded[taker] {
+                    bounded.push(taker);
+                }
+            }
+        }
+        let gathers = if scope == ScopeId::ROOT { Vec::new() } else { self.gathers.clone() };
+        Footprint::Log(Entry { scope, steps, bounded, gathers })
+    }
+
+    /// Whether it makes no difference to a run which of both goes first.
+    pub(super) fn commute(&self, one: &Footprint, other: &Footprint) -> bool {
+        match (one, other) {
+            (Footprint::Everything, _) | (_, Footprint::Everything) => false,
+            (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
+            (
+                Footprint::Context { of_thread, key, writes },
+                Footprint::Context { of_thread: other_of_thread, key: other_key, writes: other_writes },
+            ) => of_thread != other_of_thread || key != other_key || !(*writes || *other_writes),
+            // Nothing triggers a step but an event, and no event writes a context.
+            (Footprint::Log(_), Footprint::Context { .. })
+            | (Footprint::Context { .. }, Footprint::Log(_)) => true,
+        }
+    }
+
+    fn entries_commute(&self, one: &Entry, other: &Entry) -> bool {
+        if intersect(&one.bounded, &other.bounded) {
+            return false;
+        }
+        if one.scope == other.scope {
+            return !intersect(&one.steps, &other.steps);
+        }
+        // A branch may settle, and what comes from above is evaluated in those that are open.
+        if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested {
+            return false;
+        }
+        // Siblings do not see each other; who gathers one fan-out does not see who was last.
+        self.one_fan_out || !intersect(&one.gathers, &other.gathers)
+    }
+}
+
+fn gathered(table: &DependencyTable) -> Vec<String> {
+    let inputs = table.steps().iter().flat_map(StepRow::inputs);
+    let gathers = inputs.filter(|input| input.kind() == InputKind::Gather);
+    let events = gathers.flat_map(|input| input.events().iter());
+    events.map(|event| table.events()[event.get()].name().to_owned()).collect()
+}
+
+/// Whether each event that the step takes has an execution of its own, whatever came before: it has one input, which
+/// is not a list, and no precondition.
+fn takes_one_at_a_time(step: &StepRow) -> bool {
+    let mut inputs = step.inputs().iter().filter(|input| input.kind().takes_events());
+    let single = |input: &InputRow| {
+        matches!(input.kind(), InputKind::One | InputKind::Reply | InputKind::Gather) && !input.is_optional()
+    };
+    inputs.next().is_some_and(single) && inputs.next().is_none() && step.precondition().is_none()
+}
+
+fn intersect(one: &[usize], other: &[usize]) -> bool {
+    one.iter().any(|step| other.contains(step))
+}

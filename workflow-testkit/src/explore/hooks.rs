@@ -1,0 +1,152 @@
+//! What brings a run's operations to the gate: around the calls of its steps, and in front of its contexts.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use workflow_core::{
+    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, Emitted, EngineBuilder,
+    MemoryContexts, Middleware, Next, ScopeId, StepCall, StepError,
+};
+
+use super::footprint::{Footprint, Interest};
+use super::gate::{Actor, Gate, Who};
+use crate::start::Hooks;
+
+tokio::task_local! {
+    static WHO: Who;
+}
+
+/// Gates the completions and the context operations of a run.
+pub(super) fn gated(gate: &Arc<Gate>, interest: &Arc<Interest>) -> Hooks {
+    let (gate, interest) = (Arc::clone(gate), Arc::clone(interest));
+    let engine = move |engine: EngineBuilder, contexts: MemoryContexts| {
+        let contexts = GatedContexts { contexts, gate: Arc::clone(&gate) };
+        engine.middleware(Turnstile { gate, interest }).contexts(contexts)
+    };
+    Hooks { engine: Box::new(engine) }
+}
+
+/// Lets a step run to its end, and then holds back what has come of it.
+struct Turnstile {
+    gate: Arc<Gate>,
+    interest: Arc<Interest>,
+}
+
+type Called = Result<Result<Emitted, StepError>, Box<dyn Any + Send>>;
+
+impl Middleware for Turnstile {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        let (gate, interest) = (Arc::clone(&self.gate), Arc::clone(&self.interest));
+        let (step, scope) = (call.step().to_owned(), call.scope());
+        let who = gate.who(&step, call.execution());
+        Box::pin(async move {
+            let call = async move { next.call(call).await };
+            let called = AssertUnwindSafe(WHO.scope(who.clone(), call)).catch_unwind().await;
+            if let Ok(Ok(emitted)) = &called
+                && emitted.opens_branches_in_turn()
+            {
+                gate.note_branches_in_turn();
+            }
+            let footprint = footprint_of(&interest, &step, scope, &called);
+            gate.pass(who.actor, words_of(&who, &called), footprint).await;
+            note_output(&gate, &called);
+            called.unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+fn footprint_of(interest: &Interest, step: &str, scope: ScopeId, called: &Called) -> Footprint {
+    match called {
+        Ok(Ok(emitted)) => interest.of_commit(step, scope, emitted),
+        _ => Footprint::Everything,
+    }
+}
+
+fn words_of(who: &Who, called: &Called) -> String {
+    let name = &who.name;
+    match called {
+        Ok(Ok(emitted)) => {
+            let events: Vec<&str> = emitted.events().map(workflow_core::AnyEvent::name).collect();
+            let events = if events.is_empty() { "nothing".to_owned() } else { events.join(", ") };
+            format!("{name} completes with {events}")
+        }
+        Ok(Err(error)) => format!("{name} fails: {error}"),
+        Err(_) => format!("{name} panics"),
+    }
+}
+
+fn note_output(gate: &Gate, called: &Called) {
+    let Ok(Ok(emitted)) = called else { return };
+    if let Some(stop) = emitted.events().find(|event| event.event_type().roles().is_stop()) {
+        let json = stop.to_json().map_or_else(|error| error.to_string(), |json| json.to_string());
+        gate.note_output(format!("{} {json}", stop.name()));
+    }
+}
+
+/// Contexts of which every operation waits for its turn.
+struct GatedContexts {
+    contexts: MemoryContexts,
+    gate: Arc<Gate>,
+}
+
+impl GatedContexts {
+    async fn pass(&self, verb: &str, scope: &ContextScope, key: &str, writes: bool) {
+        let who = WHO.try_with(Clone::clone).ok();
+        let (actor, footprint) = match &who {
+            Some(who) => {
+                // There is one run, and it has one thread.
+                let of_thread = matches!(scope, ContextScope::Thread(_));
+                (who.actor, Footprint::Context { of_thread, key: key.to_owned(), writes })
+            }
+            // A precondition: what follows from its answer is not known here.
+            None => (Actor::Unknown, Footprint::Everything),
+        };
+        let name = who.as_ref().map_or("a precondition", |who| &who.name);
+        self.gate.pass(actor, format!("{name} {verb} `{key}`"), footprint).await;
+    }
+}
+
+impl ContextStore for GatedContexts {
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(async move {
+            self.pass("reads", scope, key, false).await;
+            self.contexts.get(scope, key).await
+        })
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(async move {
+            self.pass("writes", scope, key, true).await;
+            self.contexts.set(scope, key, value).await
+        })
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(async move {
+            self.pass("updates", scope, key, true).await;
+            self.contexts.update(scope, key, change).await
+        })
+    }
+
+    /// The engine clears a run's context when the run has ended.
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        self.contexts.clear(scope)
+    }
+}

@@ -1,0 +1,191 @@
+//! What tells the outcomes of two runs apart: how the run ended and with what, and which executions of which events
+//! there were, by where the events come from and not by their places in the log.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use workflow_core::{
+    BoundInput, ExecutionId, ExecutionOutcome, ExecutionTrace, InputKind, LoggedEvent, RunReport, RunStatus,
+    ScopeId, Seq,
+};
+
+use super::footprint::Interest;
+use super::gate::Actor;
+
+/// What came of a run, as far as it can be told apart from what came of others.
+///
+/// Two outcomes are equal if the runs ended alike, with the same output, and executed the same steps with the same
+/// events: events are the same if the same execution has emitted them, wherever they stand in the log. The elements of
+/// a list count in their order. It prints in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    status: RunStatus,
+    output: Option<String>,
+    executions: BTreeMap<String, u64>,
+    /// A digest of every execution with what it was bound to.
+    lineage: u64,
+}
+
+impl Outcome {
+    pub(super) fn of(
+        report: &RunReport,
+        status: RunStatus,
+        output: Option<String>,
+        arrived: &[Actor],
+        interest: &Interest,
+    ) -> Self {
+        let executions = report.steps.iter().map(|row| (row.step.to_string(), row.executions)).collect();
+        let output = output.filter(|_| status == RunStatus::Completed);
+        Self { status, output, executions, lineage: Lineage::of(report, arrived, interest) }
+    }
+
+    /// How the run ended, or that it waits.
+    pub fn status(&self) -> RunStatus {
+        self.status
+    }
+
+    /// The stop event's name and JSON.
+    pub fn output(&self) -> Option<&str> {
+        self.output.as_deref()
+    }
+
+    /// How often a step was executed, in all scopes; 0 if there is no such step.
+    pub fn executions(&self, step: &str) -> u64 {
+        self.executions.get(step).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        if let Some(output) = &self.output {
+            write!(f, " with {output}")?;
+        }
+        let ran = self.executions.iter().filter(|(_, count)| **count > 0);
+        let ran: Vec<String> = ran.map(|(step, count)| format!("{step} {count}")).collect();
+        write!(f, "; executions: {}", ran.join(", "))
+    }
+}
+
+/// Where each event of a run comes from, as digests.
+struct Lineage<'a> {
+    report: &'a RunReport,
+    interest: &'a Interest,
+    arrived: &'a [Actor],
+    events: HashMap<Seq, u64>,
+    executions: HashMap<ExecutionId, u64>,
+    traces: HashMap<ExecutionId, &'a ExecutionTrace>,
+    parents: HashMap<ScopeId, (ScopeId, Seq)>,
+}
+
+impl<'a> Lineage<'a> {
+    fn of(report: &'a RunReport, arrived: &'a [Actor], interest: &'a Interest) -> u64 {
+        let branches = report.branches.iter().map(|branch| (branch.scope, (branch.parent, branch.item)));
+        let mut lineage = Self {
+            report,
+            interest,
+            arrived,
+            events: HashMap::new(),
+            executions: HashMap::new(),
+            traces: report.trace.iter().map(|trace| (trace.execution, trace)).collect(),
+            parents: branches.collect(),
+        };
+        lineage.trace_events();
+        for trace in &report.trace {
+            lineage.execution(trace);
+        }
+        let mut all: Vec<u64> = lineage.executions.into_values().collect();
+        all.sort_unstable();
+        digest(&all)
+    }
+
+    /// An execution's inputs stand before what it emits, so that one pass in the log's order will do.
+    fn trace_events(&mut self) {
+        let mut outside = 0;
+        for logged in &self.report.log {
+            let origin = match logged.execution.and_then(|id| self.traces.get(&id).copied()) {
+                Some(trace) => {
+                    let place = trace.emitted.iter().position(|seq| *seq == logged.seq);
+                    digest(&(self.execution(trace), place))
+                }
+                None if self.interest.is_gathered(&logged.event) => digest(&self.scope(logged.scope)),
+                None => {
+                    outside += 1;
+                    self.arrival(outside)
+                }
+            };
+            self.events.insert(logged.seq, digest(&(&logged.event, origin)));
+        }
+    }
+
+    /// The first is the start event.
+    fn arrival(&self, place: usize) -> u64 {
+        let arrived = place.checked_sub(2).and_then(|place| self.arrived.get(place));
+        match arrived {
+            Some(Actor::Reply(request)) => digest(&("reply", self.events.get(request))),
+            Some(Actor::Send(place)) => digest(&("send", place)),
+            _ => digest(&"start"),
+        }
+    }
+
+    fn execution(&mut self, trace: &'a ExecutionTrace) -> u64 {
+        if let Some(known) = self.executions.get(&trace.execution) {
+            return *known;
+        }
+        let inputs = trace.inputs.iter().enumerate();
+        let inputs: Vec<u64> = inputs.map(|(place, bound)| self.bound(trace, place, *bound)).collect();
+        let outcome = match &trace.outcome {
+            ExecutionOutcome::Succeeded => "succeeded",
+            ExecutionOutcome::Failed { error, .. } => error,
+            _ => "dropped",
+        };
+        let execution = digest(&(&trace.step, self.scope(trace.scope), inputs, outcome));
+        self.executions.insert(trace.execution, execution);
+        execution
+    }
+
+    fn bound(&self, trace: &ExecutionTrace, place: usize, bound: BoundInput) -> u64 {
+        match bound {
+            BoundInput::Nothing => 0,
+            BoundInput::One(seq) => self.events.get(&seq).copied().unwrap_or(0),
+            BoundInput::List(count) => {
+                let list = self.listed(trace, place).take(count as usize);
+                digest(&list.map(|logged| self.events.get(&logged.seq).copied()).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The events that the list parameter at this place can see, oldest first.
+    fn listed(&self, trace: &'a ExecutionTrace, place: usize) -> impl Iterator<Item = &'a LoggedEvent> {
+        let table = self.interest.table();
+        let step = table.step_named(&trace.step).map(|step| &table.steps()[step.get()]);
+        let input = step.and_then(|step| step.inputs().get(place));
+        let lists = input.filter(|input| matches!(input.kind(), InputKind::List | InputKind::Fixed(_)));
+        let names: Vec<&str> = lists.map_or_else(Vec::new, |input| {
+            input.events().iter().map(|event| table.events()[event.get()].name()).collect()
+        });
+        let visible = self.visible(trace.scope);
+        self.report.log.iter().filter(move |logged| {
+            logged.seq <= trace.trigger && visible.contains(&logged.scope) && names.contains(&&*logged.event)
+        })
+    }
+
+    /// A scope and those above it.
+    fn visible(&self, scope: ScopeId) -> Vec<ScopeId> {
+        let above = |scope: &ScopeId| self.parents.get(scope).map(|(parent, _)| *parent);
+        std::iter::successors(Some(scope), above).collect()
+    }
+
+    /// A branch is known by its item.
+    fn scope(&self, scope: ScopeId) -> u64 {
+        let item = self.parents.get(&scope).and_then(|(_, item)| self.events.get(item));
+        item.copied().unwrap_or(0)
+    }
+}
+
+fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

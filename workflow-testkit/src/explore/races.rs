@@ -1,0 +1,141 @@
+//! Which operations of a run could have gone in another order, with a difference: the races of dynamic partial-order
+//! reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, 2014).
+
+use std::collections::HashMap;
+
+use super::footprint::Interest;
+use super::gate::{Op, OpId};
+use super::play::Moment;
+
+/// Something that is to be tried: at this moment, one of these operations, if none of them is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reversal {
+    pub(super) moment: usize,
+    pub(super) initials: Vec<OpId>,
+}
+
+/// Every race that one of the operations from the moment `from` on is the second of, as what reverses it. `left` was
+/// still at the gate in the end. O(n³) for n operations, in words of 64.
+pub(super) fn reversals(moments: &[Moment], left: &[Op], from: usize, interest: &Interest) -> Vec<Reversal> {
+    let past = Past::of(moments, interest);
+    let performed = (from..moments.len()).map(|at| (at, moments[at].op()));
+    let dropped = (from..moments.len()).flat_map(|at| {
+        let next = moments.get(at + 1).map_or(left, |next| &next.ops);
+        let gone = move |op: &&Op| op.id != moments[at].op().id && next.iter().all(|next| next.id != op.id);
+        moments[at].ops.iter().filter(gone).map(move |op| (at + 1, op))
+    });
+    performed.chain(dropped).flat_map(|(at, op)| past.races(at, op)).collect()
+}
+
+/// What happened before what: the closure of what enabled an operation, and of what it does not commute with.
+struct Past<'a> {
+    moments: &'a [Moment],
+    interest: &'a Interest,
+    /// The moment at which an operation first was at the gate.
+    first_seen: HashMap<OpId, usize>,
+    before: Vec<Set>,
+}
+
+impl<'a> Past<'a> {
+    fn of(moments: &'a [Moment], interest: &'a Interest) -> Self {
+        let mut first_seen = HashMap::new();
+        for (at, moment) in moments.iter().enumerate() {
+            for op in &moment.ops {
+                first_seen.entry(op.id).or_insert(at);
+            }
+        }
+        let mut past = Self { moments, interest, first_seen, before: Vec::with_capacity(moments.len()) };
+        for (at, moment) in moments.iter().enumerate() {
+            let mut before = past.enabling(moment.op());
+            for earlier in past.clashing(at, moment.op()) {
+                past.add(&mut before, earlier);
+            }
+            past.before.push(before);
+        }
+        past
+    }
+
+    fn add(&self, set: &mut Set, moment: usize) {
+        set.insert(moment);
+        set.extend(&self.before[moment]);
+    }
+
+    /// What had to happen for the operation to come to the gate: the operation before it came, and all before if time
+    /// has passed, since time passes when the gate is empty.
+    fn enabling(&self, op: &Op) -> Set {
+        let mut enabling = Set::default();
+        let seen = self.first_seen.get(&op.id).copied().unwrap_or(0);
+        if self.moments[seen].after_time {
+            (0..seen).for_each(|earlier| enabling.insert(earlier));
+        } else if seen > 0 {
+            self.add(&mut enabling, seen - 1);
+        }
+        enabling
+    }
+
+    /// The earlier operations that it does not commute with.
+    fn clashing(&self, at: usize, op: &Op) -> impl Iterator<Item = usize> {
+        (0..at).filter(move |earlier| {
+            let earlier = self.moments[*earlier].op();
+            earlier.id.actor == op.id.actor || !self.interest.commute(&earlier.footprint, &op.footprint)
+        })
+    }
+
+    /// The races of an operation that goes, or could have gone, at this moment.
+    fn races(&self, at: usize, op: &Op) -> Vec<Reversal> {
+        let enabling = self.enabling(op);
+        let clashing: Vec<usize> = self.clashing(at, op).collect();
+        let mut before = enabling.clone();
+        for earlier in &clashing {
+            self.add(&mut before, *earlier);
+        }
+        let direct = |first: &usize| {
+            let between =
+                (*first + 1..at).any(|between| before.has(between) && self.before[between].has(*first));
+            !enabling.has(*first) && !between
+        };
+        let races = clashing.iter().copied().filter(direct);
+        races.map(|first| self.reversal(first, at, op, &before)).collect()
+    }
+
+    /// What can go first at `first` for `op` to come before it: whatever of the rest, `op` included, does not depend on
+    /// it, nor on anything else of the rest.
+    fn reversal(&self, first: usize, at: usize, op: &Op, before: &Set) -> Reversal {
+        let rest: Vec<usize> = (first + 1..at).filter(|later| !self.before[*later].has(first)).collect();
+        let mut initials: Vec<OpId> = (rest.iter().enumerate())
+            .filter(|(place, later)| rest[..*place].iter().all(|other| !self.before[**later].has(*other)))
+            .map(|(_, later)| self.moments[*later].op().id)
+            .collect();
+        if rest.iter().all(|other| !before.has(*other)) {
+            initials.push(op.id);
+        }
+        Reversal { moment: first, initials }
+    }
+}
+
+/// A set of moments.
+#[derive(Debug, Clone, Default)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn insert(&mut self, moment: usize) {
+        let word = moment / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (moment % 64);
+    }
+
+    fn has(&self, moment: usize) -> bool {
+        self.0.get(moment / 64).is_some_and(|word| word >> (moment % 64) & 1 == 1)
+    }
+
+    fn extend(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word |= other;
+        }
+    }
+}

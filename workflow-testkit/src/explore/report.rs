@@ -1,0 +1,93 @@
+//! What an exploration says: how many orders there were and how many were tried, what came of them, and the order that
+//! failed.
+
+use std::fmt;
+
+use super::order::Order;
+use super::outcome::Outcome;
+
+/// What was explored. It prints as a sentence.
+#[derive(Debug, Clone)]
+pub struct Explored {
+    pub(super) tried: u64,
+    pub(super) exhaustive: bool,
+    /// Whether no two of those that were not drawn at random are equivalent as far as is known.
+    pub(super) reduced: bool,
+    pub(super) left_out: u64,
+    /// How many were drawn at random, and the seed.
+    pub(super) drawn: Option<(u64, u64)>,
+    pub(super) outcomes: Vec<(Outcome, Order)>,
+}
+
+impl Explored {
+    pub(super) fn new(reduced: bool) -> Self {
+        Self { tried: 0, exhaustive: false, reduced, left_out: 0, drawn: None, outcomes: Vec::new() }
+    }
+
+    /// How many different orders were tried.
+    pub fn tried(&self) -> u64 {
+        self.tried
+    }
+
+    /// Whether these stand for all orders there are.
+    pub fn is_exhaustive(&self) -> bool {
+        self.exhaustive
+    }
+
+    /// How often, at a point of some order, another operation could have gone next and was not tried, because that
+    /// leads to orders which cannot be told apart from those that were. Each stands for at least one order.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The different outcomes, in the order in which they were found.
+    pub fn outcomes(&self) -> impl ExactSizeIterator<Item = &Outcome> {
+        self.outcomes.iter().map(|(outcome, _)| outcome)
+    }
+
+    /// What to give to [`Explore::replay`](crate::Explore::replay) for this outcome, if it is one of these.
+    pub fn order_of(&self, outcome: &Outcome) -> Option<String> {
+        let known = self.outcomes.iter().find(|(known, _)| known == outcome);
+        known.map(|(_, order)| order.to_string())
+    }
+}
+
+impl fmt::Display for Explored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tried, left_out, .. } = self;
+        let what = if self.reduced { "orders that can be told apart" } else { "orders" };
+        let (drawn, seed) = self.drawn.unwrap_or_default();
+        match (self.exhaustive, tried - drawn) {
+            (true, all) => write!(f, "tried {all} of {all} {what}")?,
+            (false, systematic) => write!(f, "tried {systematic} of at least {systematic} {what}")?,
+        }
+        if drawn > 0 {
+            write!(f, ", and {drawn} at random with the seed {seed}")?;
+        }
+        if *left_out > 0 {
+            write!(f, "; {left_out} other ways lead only to orders equivalent to these")?;
+        }
+        Ok(())
+    }
+}
+
+/// An order under which an assertion does not hold.
+pub(super) struct Refuted<'a> {
+    pub(super) message: &'a str,
+    pub(super) words: &'a str,
+    pub(super) transcript: Option<&'a str>,
+    pub(super) explored: &'a Explored,
+    pub(super) seed: u64,
+    pub(super) order: &'a Order,
+}
+
+impl fmt::Display for Refuted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n\nin this order:\n{}", self.message, self.words)?;
+        if let Some(transcript) = self.transcript {
+            writeln!(f, "the run did this:\n{transcript}")?;
+        }
+        writeln!(f, "found in the order number {}, with the seed {}", self.explored.tried, self.seed)?;
+        write!(f, "replay with .replay(\"{}\")", self.order)
+    }
+}

@@ -1,0 +1,52 @@
+//! Making a failing order smaller while it still fails.
+
+use super::order::Order;
+
+/// How many runs may be spent on it.
+const MOST_RUNS: u32 = 500;
+
+/// A failing order, and what the assertion said of it.
+pub(super) struct Failing {
+    pub(super) order: Order,
+    pub(super) message: String,
+}
+
+/// The smallest failing order that is found by cutting off the end, leaving choices out and lowering them. `fails`
+/// follows choices as far as they fit, and says which order that made and with what message it failed.
+pub(super) fn shrink(found: Failing, mut fails: impl FnMut(&[usize]) -> Option<Failing>) -> Failing {
+    let (mut best, mut runs) = (found, 0);
+    'smaller: loop {
+        let choices = best.order.choices().to_vec();
+        for candidate in candidates(&choices) {
+            if runs == MOST_RUNS {
+                return best;
+            }
+            runs += 1;
+            if let Some(failing) = fails(&candidate)
+                && failing.order < best.order
+            {
+                best = failing;
+                continue 'smaller;
+            }
+        }
+        return best;
+    }
+}
+
+/// Smaller ones, the smallest first.
+fn candidates(choices: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let cut = (0..choices.len()).map(|length| choices[..length].to_vec());
+    let without = (0..choices.len()).map(|place| {
+        let mut without = choices.to_vec();
+        without.remove(place);
+        without
+    });
+    let lowered = (0..choices.len()).flat_map(move |place| {
+        (0..choices[place]).map(move |lower| {
+            let mut lowered = choices.to_vec();
+            lowered[place] = lower;
+            lowered
+        })
+    });
+    cut.chain(without).chain(lowered)
+}

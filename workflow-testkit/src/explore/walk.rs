@@ -1,0 +1,120 @@
+//! Going from run to run, with what was found on the way.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use workflow_core::{RunStatus, Workflow};
+
+use super::footprint::Interest;
+use super::gate::Op;
+use super::order::{Choose, Order, Random, Replay};
+use super::play::{Played, play, words};
+use super::search::{Reduction, Search};
+use super::{Explored, Outcome};
+use crate::{Start, TestRun};
+
+/// How many runs are made at most for each order that may be tried: some runs are given up when it shows that they are
+/// equivalent to others.
+const RUNS_PER_ORDER: u64 = 20;
+
+/// Is shown each run of another order.
+type Visit<'a, W> = &'a mut dyn FnMut(&Played<W>) -> ControlFlow<()>;
+
+/// An exploration on its way.
+pub(super) struct Walk<'a, W: Workflow, F> {
+    scenario: &'a F,
+    interest: Arc<Interest>,
+    pub(super) explored: Explored,
+    seen: HashSet<Order>,
+    outcomes: HashSet<Outcome>,
+    visit: Visit<'a, W>,
+}
+
+impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
+    pub(super) fn new(scenario: &'a F, interest: &Arc<Interest>, reduced: bool, visit: Visit<'a, W>) -> Self {
+        let (interest, explored) = (Arc::clone(interest), Explored::new(reduced));
+        Self { scenario, interest, explored, seen: HashSet::new(), outcomes: HashSet::new(), visit }
+    }
+
+    fn play(&self, choose: &mut dyn Choose) -> Played<W> {
+        play((self.scenario)(), &self.interest, choose)
+    }
+
+    /// Every order that makes a difference, one after the other; whether there is an end to it within so many.
+    pub(super) fn systematically(&mut self, mut search: Search<'_>, orders: u64) -> ControlFlow<(), bool> {
+        let mut runs = 0;
+        while self.explored.tried < orders && runs < orders.saturating_mul(RUNS_PER_ORDER) {
+            runs += 1;
+            let played = self.play(&mut search);
+            assert_same(&search, &played);
+            if played.opens_branches_in_turn && search.reduction() == Reduction::Races {
+                search.restart(Reduction::Sleep);
+                (self.explored, runs) = (Explored::new(true), 0);
+                self.seen.clear();
+                self.outcomes.clear();
+                continue;
+            }
+            let more = search.advance(&played.moments, &played.left);
+            self.explored.left_out = search.left_out;
+            self.visit(played)?;
+            if !more {
+                self.explored.exhaustive = true;
+                return ControlFlow::Continue(true);
+            }
+        }
+        ControlFlow::Continue(false)
+    }
+
+    pub(super) fn at_random(&mut self, seed: u64, orders: u64) -> ControlFlow<()> {
+        let systematic = self.explored.tried;
+        for place in 0..orders {
+            let played = self.play(&mut Random::new(seed.wrapping_add(place)));
+            let visited = self.visit(played);
+            self.explored.drawn = Some((self.explored.tried - systematic, seed));
+            visited?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(super) fn replay(&mut self, order: &Order) -> ControlFlow<()> {
+        let played = self.play(&mut Replay::strict(order));
+        let fits = played.run.is_some() && played.order() == *order;
+        assert!(fits, "the order {order} does not fit: the run went\n{}", words(&played.moments));
+        self.visit(played)
+    }
+
+    fn visit(&mut self, mut played: Played<W>) -> ControlFlow<()> {
+        let Some(status) = played.run.as_ref().map(TestRun::status) else { return ControlFlow::Continue(()) };
+        let order = played.order();
+        if !self.seen.insert(order.clone()) {
+            return ControlFlow::Continue(());
+        }
+        self.explored.tried += 1;
+        (self.visit)(&played)?;
+        self.note(&mut played, status, order);
+        ControlFlow::Continue(())
+    }
+
+    fn note(&mut self, played: &mut Played<W>, status: RunStatus, order: Order) {
+        if let Some(report) = played.report() {
+            let output = played.output.take();
+            let outcome = Outcome::of(&report, status, output, &played.arrived, &self.interest);
+            if self.outcomes.insert(outcome.clone()) {
+                self.explored.outcomes.push((outcome, order));
+            }
+        }
+    }
+}
+
+/// An order stands for the same run each time.
+fn assert_same<W: Workflow>(search: &Search<'_>, played: &Played<W>) {
+    let Some((before, now)) = &search.differs else { return };
+    let list = |ops: &[Op]| ops.iter().map(|op| &*op.words).collect::<Vec<_>>().join("; ");
+    panic!(
+        "a run does not do the same each time: after\n{}came once [{}] and once [{}]",
+        words(&played.moments),
+        list(before),
+        list(now)
+    );
+}

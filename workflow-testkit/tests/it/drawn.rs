@@ -1,0 +1,56 @@
+//! Small workflows whose behaviour is drawn from a seed: what the exploration finds of them is compared with what is
+//! found by trying every order there is.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use workflow_core::Workflow;
+use workflow_testkit::{Explored, Outcome, ScenarioOf, Start, explore};
+
+mod branches;
+mod shapes;
+
+/// A number below `sides`, the same one for the same arguments.
+fn roll(seed: u64, what: &str, input: u64, sides: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, what, input).hash(&mut hasher);
+    hasher.finish() % sides
+}
+
+/// Something, as often as not.
+fn maybe<T>(seed: u64, what: &str, input: u64, value: T) -> Option<T> {
+    (roll(seed, what, input, 4) > 0).then_some(value)
+}
+
+fn outcomes(explored: &Explored) -> HashSet<Outcome> {
+    assert!(explored.is_exhaustive(), "{explored}");
+    explored.outcomes().cloned().collect()
+}
+
+/// How many orders were tried with and without reduction.
+fn compare<W: Workflow>(seed: u64, scenario: impl Fn() -> Start<W>) -> [u64; 2] {
+    let reduced = explore(&scenario).orders(50_000).survey();
+    let every = explore(&scenario).every_order().orders(50_000).survey();
+    let (found, expected) = (outcomes(&reduced), outcomes(&every));
+    let missed: Vec<&Outcome> = expected.difference(&found).collect();
+    let ways: Vec<_> = missed.iter().map(|missed| (every.order_of(missed), missed.to_string())).collect();
+    assert!(missed.is_empty(), "seed {seed}: {reduced}; missed {ways:#?}");
+    assert_eq!(found, expected, "seed {seed}");
+    assert!(reduced.tried() <= every.tried(), "seed {seed}: {reduced}, and {every}");
+    [reduced.tried(), every.tried()]
+}
+
+/// The same for many seeds, of which some have orders that need not be tried.
+fn compare_all<W: Workflow>(seeds: u64, scenario: impl Fn(u64) -> ScenarioOf<W>) {
+    let [reduced, every] = sums(seeds, scenario);
+    assert!(reduced < every, "nothing was left out of {every}");
+}
+
+fn sums<W: Workflow>(seeds: u64, scenario: impl Fn(u64) -> ScenarioOf<W>) -> [u64; 2] {
+    let mut sums = [0, 0];
+    for seed in 0..seeds {
+        let tried = compare(seed, || scenario(seed).start(shapes::Go));
+        sums = [sums[0] + tried[0], sums[1] + tried[1]];
+    }
+    sums
+}
