@@ -96,6 +96,11 @@ impl Emitted {
         self.items.iter().any(EmittedItem::opens_in_turn)
     }
 
+    /// Whether the batch holds a fan-out that runs all of its branches to their ends before it fails (S49).
+    pub fn waits_for_all_branches(&self) -> bool {
+        self.items.iter().any(EmittedItem::waits_for_all)
+    }
+
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));
@@ -140,6 +145,10 @@ impl EmittedItem {
     fn opens_in_turn(&self) -> bool {
         let Self::FanOut(fan_out) = self else { return false };
         fan_out.concurrency.is_some_and(|most| (most.get() as usize) < fan_out.items.len())
+    }
+
+    fn waits_for_all(&self) -> bool {
+        matches!(self, Self::FanOut(fan_out) if fan_out.policy == FanOutPolicy::WaitAll)
     }
 
     /// The type of the event, or of the fan-out's items.

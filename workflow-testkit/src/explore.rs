@@ -93,9 +93,14 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// # Which orders are left out
 /// Two operations commute if it makes no difference to the run which goes first, and of orders that differ only in such
 /// pairs one is tried. Operations on different keys commute, and so do reads. Completions and arrivals commute if no
-/// step can tell the order of their events: none takes events of both, or it takes one event at a time and has neither
-/// precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches. What ends
-/// the run, or fails, commutes with nothing; in doubt operations do not.
+/// step can tell the order of their events: none takes or gathers events of both, or it takes one event at a time and
+/// has neither precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches
+/// or a failure waits for all of them. What ends the run, or fails, commutes with nothing; in doubt operations do not.
+///
+/// What counts is what the run's own steps can tell. An assertion on the log itself, as on the order of
+/// [`emitted`](TestRun::emitted) or [`displayed`](TestRun::displayed) values, of
+/// [executions](TestRun::assert_order) or in the [transcript](TestRun::transcript), can tell more:
+/// [`every_order`](Self::every_order) tries all for it.
 ///
 /// A workflow, a stand-in or a reply that shares state in any other way, as in a `Mutex` among its fields, has
 /// differences that cannot be seen here: [`every_order`](Self::every_order) tries all. What a step does between two

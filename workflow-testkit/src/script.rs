@@ -198,6 +198,9 @@ impl<W: Workflow> Performance<W> {
         if acted {
             return true;
         }
+        if self.due.iter().any(|(_, due)| matches!(due, Due::Reply(_))) {
+            return false;
+        }
         let Some(send) = self.script.sends.pop_front() else { return false };
         self.act(send.act).await;
         true

@@ -2,7 +2,8 @@
 //! In doubt they do not.
 
 use workflow_core::{
-    AnyEvent, DependencyTable, Emitted, InputKind, InputRow, OutputRow, ScopeId, StepRow, Workflow,
+    AnyEvent, DependencyTable, Emitted, EventType, InputKind, InputRow, InputSpec, OutputRow, ScopeId,
+    StepRow, StepSpec, Workflow,
 };
 
 /// What an operation touches.
@@ -20,7 +21,7 @@ pub(super) enum Footprint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     scope: ScopeId,
-    /// The steps that will be evaluated and can tell in which order their events came.
+    /// The steps that can tell in which order their events came: that will be evaluated, or gather them.
     steps: Vec<usize>,
     /// The steps whose executions are not independent of each other, that it may start one of, or end one of.
     bounded: Vec<usize>,
@@ -39,6 +40,8 @@ pub(super) struct Interest {
     bounded: Vec<bool>,
     /// The discerning steps that gather.
     gathers: Vec<usize>,
+    /// Per step the events that its gathers collect, by name: a branch hands them on in their order.
+    collected: Vec<Vec<&'static str>>,
     /// The events that say that a fan-out is gathered, by name.
     gathered: Vec<String>,
     /// Whether a run opens branches in one place only, and there once at most.
@@ -71,6 +74,7 @@ impl Interest {
         };
         Self {
             gathers: gathers.collect(),
+            collected: W::TABLE.steps().iter().map(collected).collect(),
             gathered: gathered(&table),
             one_fan_out: graph.boxes.len() == 1 && openers.iter().all(|step| once(step)),
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
@@ -129,6 +133,10 @@ impl Interest {
                     bounded.push(taker);
                 }
             }
+            if scope != ScopeId::ROOT {
+                let collects = |step: &usize| self.collected[*step].contains(&name);
+                steps.extend((0..self.collected.len()).filter(collects));
+            }
         }
         let gathers = if scope == ScopeId::ROOT { Vec::new() } else { self.gathers.clone() };
         Footprint::Log(Entry { scope, steps, bounded, gathers })
@@ -163,6 +171,11 @@ impl Interest {
         // Siblings do not see each other; who gathers one fan-out does not see who was last.
         self.one_fan_out || !intersect(&one.gathers, &other.gathers)
     }
+}
+
+fn collected(step: &StepSpec) -> Vec<&'static str> {
+    let gathers = step.inputs().iter().filter(|input| input.kind() == InputKind::Gather);
+    gathers.flat_map(InputSpec::events).map(EventType::name).collect()
 }
 
 fn gathered(table: &DependencyTable) -> Vec<String> {

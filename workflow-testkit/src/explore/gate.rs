@@ -65,6 +65,7 @@ struct State {
     /// How often each step was called.
     calls: HashMap<String, u32>,
     opens_branches_in_turn: bool,
+    waits_for_all_branches: bool,
     /// The event that ended the run, as JSON.
     output: Option<String>,
 }
@@ -113,6 +114,14 @@ impl Gate {
 
     pub(super) fn opens_branches_in_turn(&self) -> bool {
         self.state().opens_branches_in_turn
+    }
+
+    pub(super) fn note_waits_for_all_branches(&self) {
+        self.state().waits_for_all_branches = true;
+    }
+
+    pub(super) fn waits_for_all_branches(&self) -> bool {
+        self.state().waits_for_all_branches
     }
 
     pub(super) fn note_output(&self, output: String) {

@@ -13,6 +13,7 @@ use workflow_core::{
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Who};
+use super::play::MOST_OPERATIONS;
 use crate::start::Hooks;
 
 tokio::task_local! {
@@ -24,6 +25,8 @@ pub(super) fn gated(gate: &Arc<Gate>, interest: &Arc<Interest>) -> Hooks {
     let (gate, interest) = (Arc::clone(gate), Arc::clone(interest));
     let engine = move |engine: EngineBuilder, contexts: MemoryContexts| {
         let contexts = GatedContexts { contexts, gate: Arc::clone(&gate) };
+        // Which executions wait for a place among those that run would be another thing to explore.
+        let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
         engine.middleware(Turnstile { gate, interest }).contexts(contexts)
     };
     Hooks { engine: Box::new(engine) }
@@ -45,16 +48,25 @@ impl Middleware for Turnstile {
         Box::pin(async move {
             let call = async move { next.call(call).await };
             let called = AssertUnwindSafe(WHO.scope(who.clone(), call)).catch_unwind().await;
-            if let Ok(Ok(emitted)) = &called
-                && emitted.opens_branches_in_turn()
-            {
-                gate.note_branches_in_turn();
-            }
+            note_branches(&gate, &called);
+            // The last branch to settle may fail the run, whatever it commits itself.
+            let may_fail = scope != ScopeId::ROOT && gate.waits_for_all_branches();
             let footprint = footprint_of(&interest, &step, scope, &called);
+            let footprint = if may_fail { Footprint::Everything } else { footprint };
             gate.pass(who.actor, words_of(&who, &called), footprint).await;
             note_output(&gate, &called);
             called.unwrap_or_else(|panic| resume_unwind(panic))
         })
+    }
+}
+
+fn note_branches(gate: &Gate, called: &Called) {
+    let Ok(Ok(emitted)) = called else { return };
+    if emitted.opens_branches_in_turn() {
+        gate.note_branches_in_turn();
+    }
+    if emitted.waits_for_all_branches() {
+        gate.note_waits_for_all_branches();
     }
 }
 

@@ -109,7 +109,7 @@ impl<'a> Lineage<'a> {
                     let place = trace.emitted.iter().position(|seq| *seq == logged.seq);
                     digest(&(self.execution(trace), place))
                 }
-                None if self.interest.is_gathered(&logged.event) => digest(&self.scope(logged.scope)),
+                None if self.interest.is_gathered(&logged.event) => self.gathered(logged),
                 None => {
                     outside += 1;
                     self.arrival(outside)
@@ -117,6 +117,22 @@ impl<'a> Lineage<'a> {
             };
             self.events.insert(logged.seq, digest(&(&logged.event, origin)));
         }
+    }
+
+    /// What the branches below hold by then, each in its order.
+    fn gathered(&self, gathered: &LoggedEvent) -> u64 {
+        let below =
+            |scope: &ScopeId| self.parents.get(scope).is_some_and(|(parent, _)| *parent == gathered.scope);
+        let before = self.report.log.iter().take_while(|logged| logged.seq < gathered.seq);
+        let mut branches = BTreeMap::<ScopeId, Vec<u64>>::new();
+        for logged in before.filter(|logged| below(&logged.scope)) {
+            let event = self.events.get(&logged.seq).copied().unwrap_or(0);
+            branches.entry(logged.scope).or_default().push(event);
+        }
+        let mut branches: Vec<u64> =
+            branches.iter().map(|(scope, events)| digest(&(self.scope(*scope), events))).collect();
+        branches.sort_unstable();
+        digest(&(self.scope(gathered.scope), branches))
     }
 
     /// The first is the start event.

@@ -16,7 +16,7 @@ use crate::start::Prepared;
 use crate::{Start, TestRun};
 
 /// How many operations a run may have.
-const MOST_OPERATIONS: usize = 4_096;
+pub(super) const MOST_OPERATIONS: usize = 4_096;
 
 /// How often virtual time may advance in a run.
 const MOST_ADVANCES: u32 = 100_000;

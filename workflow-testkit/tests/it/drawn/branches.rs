@@ -64,6 +64,50 @@ impl Fanning {
     }
 }
 
+/// Branches that hold several events, whose order the one who gathers them can tell; failures that wait for all.
+struct Folding(u64);
+
+#[workflow]
+impl Folding {
+    #[step]
+    async fn split(&self, _: &Go) -> FanOut<Page> {
+        let pages: FanOut<Page> = (0..=roll(self.0, "pages", 0, 2)).map(Page).collect();
+        if roll(self.0, "policy", 0, 2) == 0 { pages.wait_all() } else { pages }
+    }
+
+    #[step]
+    async fn odd(&self, page: &Page) -> Result<Read, StepError> {
+        if roll(self.0, "fails", page.0, 4) == 0 {
+            return Err(StepError::permanent("it fails"));
+        }
+        Ok(Read(2 * page.0 + 1))
+    }
+
+    #[step]
+    async fn even(&self, page: &Page, context: RunContext) -> Result<Read, StepError> {
+        if roll(self.0, "counts", page.0, 2) == 0 {
+            context.increment("read", 1).await?;
+        }
+        Ok(Read(2 * page.0 + 2))
+    }
+
+    #[step]
+    async fn late(&self, _: &Go, context: RunContext) -> Result<Option<Aside>, StepError> {
+        let counts = roll(self.0, "late", 0, 2) == 0;
+        Ok(if counts { Some(Aside(context.increment("late", 1).await?.unsigned_abs())) } else { None })
+    }
+
+    #[step]
+    async fn fold(&self, read: &Gather<Read>) -> Done {
+        Done(read.ok().fold(0, |folded, read| folded * 10 + read.0))
+    }
+}
+
+#[test]
+fn the_order_of_what_a_branch_holds_is_explored_as_by_trying_everything() {
+    compare_all(12, |seed| Scenario::new(Folding(seed)));
+}
+
 #[test]
 fn branches_are_explored_as_by_trying_everything() {
     // What goes wrong where branches open in turn is rare.
@@ -146,4 +190,35 @@ impl Parting {
 #[test]
 fn two_fan_outs_are_explored_as_by_trying_everything() {
     compare_all(25, |seed| Scenario::new(Parting(seed)));
+}
+
+struct Ordered;
+
+#[workflow]
+impl Ordered {
+    #[step]
+    async fn split(&self, _: &Go) -> FanOut<Page> {
+        FanOut::from_iter([Page(0)])
+    }
+
+    #[step]
+    async fn odd(&self, _page: &Page) -> Read {
+        Read(1)
+    }
+
+    #[step]
+    async fn even(&self, _page: &Page) -> Read {
+        Read(2)
+    }
+
+    #[step]
+    async fn fold(&self, read: &Gather<Read>) -> Done {
+        Done(read.ok().fold(0, |folded, read| folded * 10 + read.0))
+    }
+}
+
+#[test]
+fn who_gathers_can_tell_in_which_order_a_branch_emitted() {
+    let explored = workflow_testkit::explore(|| Scenario::new(Ordered).start(Go)).survey();
+    assert_eq!(explored.outcomes().len(), 2, "{explored}");
 }
