@@ -26,10 +26,12 @@ impl Use {
     }
 }
 
-/// Brings into scope what answers for types that cannot stand where they are used. Whether any does is not known
-/// here, so that nobody uses it can neither be warned of nor expected.
+/// Brings into scope what answers for types that cannot stand where they are used.
 pub(crate) fn stand_ins(krate: &Krate) -> TokenStream {
-    quote!(#[allow(unused_imports)] use #krate::Unusable as _;)
+    quote! {
+        #[allow(unused_imports, reason = "whether a type needs a stand-in, only the compiler knows")]
+        use #krate::Unusable as _;
+    }
 }
 
 /// Whether constants can ask what a type is: not where it may depend on a parameter.

@@ -178,11 +178,12 @@ impl<W: Workflow> ScenarioOf<W> {
     /// # #[event(stop)]
     /// # struct Answer(String);
     /// # struct Research;
+    /// # async fn asked(question: &str) -> String { format!("the service knows of {question}") }
     /// #[workflow]
     /// impl Research {
     ///     #[step]
     ///     async fn retrieve(&self, question: &Question) -> Fact {
-    ///         unimplemented!("asks a service")
+    ///         Fact(asked(&question.0).await)
     ///     }
     ///
     ///     #[step]

@@ -56,7 +56,7 @@ impl Block {
 fn named_again(name: &Path) -> TokenStream {
     quote_spanned! {name.span()=>
         const _: () = {
-            #[allow(unused_imports)]
+            #[allow(unused_imports, reason = "a path that needs no import is just as good")]
             use #name as _;
         };
     }
@@ -66,9 +66,15 @@ fn mark(index: usize, method: &mut ImplItemFn) -> Option<Marked> {
     let steps = take(&mut method.attrs, "step");
     let preconditions = take(&mut method.attrs, "precondition");
     if !steps.is_empty() {
-        // A step is async whether or not it waits, and has a parameter for all it needs. A level that the
-        // user sets stands behind these, and wins.
-        method.attrs.insert(0, parse_quote!(#[allow(clippy::unused_async, clippy::too_many_arguments)]));
+        // A level that the user sets stands behind these, and wins.
+        let levels = parse_quote! {
+            #[allow(
+                clippy::unused_async,
+                clippy::too_many_arguments,
+                reason = "a step is async whether or not it waits, and has a parameter for all it needs"
+            )]
+        };
+        method.attrs.insert(0, levels);
     }
     let marked = !steps.is_empty() || !preconditions.is_empty();
     marked.then_some(Marked { index, steps, preconditions })
