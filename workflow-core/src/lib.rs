@@ -86,6 +86,7 @@ mod observe;
 mod output;
 mod run;
 pub mod scheduler;
+mod store;
 mod table;
 #[doc(hidden)]
 pub mod warn;
@@ -122,6 +123,10 @@ pub use output::{Emitted, FanOut, FanOutPolicy, OutputSpec, StepOutput};
 pub use run::{
     BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, Quality, RequestId,
     RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
+};
+pub use store::{
+    Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,
+    StoreFuture, StoredRun,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, Forecast, InputDef, InputRow, OutputDef,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What kind of failure an error is; retry policies go by it (S35).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {

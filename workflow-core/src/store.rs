@@ -1,0 +1,175 @@
+//! Where the journals of runs are kept: the trait that a store implements, and the one that keeps them in
+//! memory. What a journal says is `record`'s; who writes it, and when, is the run's.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::id::RunId;
+
+mod error;
+mod memory;
+mod record;
+mod summary;
+
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use record::{Record, RecordedEvent};
+pub use summary::{RunQuery, RunSummary, StoredRun};
+
+/// A place in the journal of a run: how many records stand before it. A journal begins at 0.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// The place after so many more records.
+    pub fn after(self, records: usize) -> Self {
+        Self(self.0.saturating_add(records as u64))
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What enters a journal at once, and where the run stands with it.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The records, in their order; at least one.
+    pub records: Vec<Record>,
+    /// The run as the batch leaves it: what [`EventStore::runs`] lists.
+    pub run: RunSummary,
+}
+
+/// Keeps the journals of runs.
+///
+/// A journal is the append-only sequence of a run's [`Record`]s. A store maps the id of a run to its journal
+/// and to its latest [`RunSummary`]; it has these four duties and no other knowledge. It never interprets a
+/// record: it does not know what one means, nor when a run is over other than by the summary.
+///
+/// **Order.** The calls for one run have a single order, whichever process they come from, and each sees all
+/// that came before it. A call that has returned comes before every call that begins later. Runs are
+/// independent of each other: one that fails or is slow holds up no other.
+///
+/// **Atomicity.** A batch is in the journal as a whole or not at all, and with it its summary: no reader sees
+/// a part, and neither does anybody after a crash.
+///
+/// **Durability.** When [`append`](Self::append) returns `Ok`, the batch is as durable as the store promises
+/// to its users. The engine starts nothing that depends on a batch before that (S38).
+///
+/// **Errors.** [`StoreError::Conflict`] and [`StoreError::Unserialisable`] mean that nothing was changed.
+/// After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
+/// journal as it is. A store repeats what is worth repeating by itself.
+///
+/// **Cancellation.** A call begins when it is made, or when its future is first polled. A future that is
+/// dropped before it returns leaves the call either done or not done, never half done.
+///
+/// **Values.** A store that keeps bytes serialises the records, for example with `serde_json::to_vec`, and
+/// reads them back with `serde_json::from_slice`. One that keeps everything in memory keeps them as they are,
+/// and nothing is ever serialised.
+///
+/// ```
+/// use workflow_core::{EventStore, MemoryStore, Position, RunQuery};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// let store: Box<dyn EventStore> = Box::new(MemoryStore::default());
+/// assert!(store.read(&"order-17".into(), Position(0), 100).await?.is_empty());
+/// assert!(store.runs(&RunQuery::new()).await?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub trait EventStore: Send + Sync + 'static {
+    /// Appends a batch to the journal of a run, if the journal ends at `expected`; position 0 begins one.
+    ///
+    /// This rule is what keeps two writers of one run apart (S40): of any number of appends at the same
+    /// position exactly one succeeds. It is not idempotent: an append that is repeated is a conflict.
+    ///
+    /// # Errors
+    /// `Conflict` if the journal ends elsewhere, with where it ends; `Unserialisable` if a record has no form
+    /// that the store can keep; `Unavailable`.
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
+
+    /// The records of a run from a position on, in their order: at most so many, and at least one unless the
+    /// journal ends there. Of a run that the store does not have, and from behind the end, there are none.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    /// `Corrupt` if what is kept cannot be read as records; `Unavailable`.
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>>;
+
+    /// The runs that the query asks for, in the order of their ids, as their latest batch left them. A page
+    /// is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
+    ///
+    /// A run that is begun, ends or is removed between two pages is listed or not; every other is listed
+    /// once.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unavailable`.
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>>;
+
+    /// Removes a run with its journal, and says whether there was one. Its id is free then, and whoever still
+    /// writes to it gets a `Conflict`. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn remove(&self, run: &RunId) -> StoreFuture<bool>;
+}
+
+/// What a store's call comes to: an answer that is there at once, without an allocation, or a future.
+///
+/// ```
+/// use workflow_core::StoreFuture;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// assert!(StoreFuture::ready(Ok(true)).await.unwrap());
+/// assert!(StoreFuture::new(async { Ok(true) }).await.unwrap());
+/// # }
+/// ```
+#[must_use = "nothing may have happened before it is awaited"]
+pub struct StoreFuture<T>(Answer<T>);
+
+enum Answer<T> {
+    Ready(Option<Result<T, StoreError>>),
+    Pending(BoxFuture<'static, Result<T, StoreError>>),
+}
+
+impl<T> StoreFuture<T> {
+    /// An answer that is there.
+    pub fn ready(answer: Result<T, StoreError>) -> Self {
+        Self(Answer::Ready(Some(answer)))
+    }
+
+    /// An answer that takes time. One allocation.
+    pub fn new(answer: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Self {
+        Self(Answer::Pending(Box::pin(answer)))
+    }
+}
+
+impl<T: Unpin> Future for StoreFuture<T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            // Polled after its end, it pends, as a future may.
+            Answer::Ready(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            Answer::Pending(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<T> fmt::Debug for StoreFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreFuture").finish_non_exhaustive()
+    }
+}

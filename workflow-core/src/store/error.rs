@@ -1,0 +1,86 @@
+//! What can go wrong with a store, for those who use it and for those who write it.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use super::Position;
+use crate::id::RunId;
+
+/// A store's call that did not do what was asked.
+///
+/// ```
+/// use workflow_core::{Position, StoreError};
+///
+/// let error = StoreError::Conflict { expected: Position(3), found: Position(5) };
+/// assert_eq!(
+///     error.to_string(),
+///     "the journal ends at 5 and not at 3: somebody else has written to the run",
+/// );
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The journal does not end where it was expected to; nothing was changed (S40).
+    #[error("the journal ends at {found} and not at {expected}: somebody else has written to the run")]
+    Conflict {
+        /// Where it was expected to end.
+        expected: Position,
+        /// Where it ends.
+        found: Position,
+    },
+    /// An event has no form that the store can keep; nothing was changed.
+    #[error("a record cannot be serialised")]
+    Unserialisable {
+        /// What the type's own `Serialize` reported.
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// What the store has of the run cannot be read.
+    #[error("the journal of run `{run}` cannot be read at position {position}")]
+    Corrupt {
+        /// The run.
+        run: RunId,
+        /// The first record that cannot be read.
+        position: Position,
+        /// What is wrong with it.
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// The store cannot do its work now; whether the call took effect is unknown.
+    #[error("the event store is unavailable")]
+    Unavailable {
+        /// What the store reported.
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// The engine was built without a store.
+    #[error("the engine keeps no journals: give it a store with `.store(…)`")]
+    NoStore,
+    /// The run goes on in this engine, so that its journal must stay.
+    #[error("run `{run}` has not ended: cancel it first")]
+    InUse {
+        /// The run.
+        run: RunId,
+    },
+}
+
+impl StoreError {
+    /// Wraps the error of a store's backend.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use workflow_core::StoreError;
+    ///
+    /// assert!(StoreError::unavailable(std::fmt::Error).source().is_some());
+    /// ```
+    pub fn unavailable(source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { source: Arc::new(source) }
+    }
+
+    /// Wraps what a record's serialisation reported.
+    pub fn unserialisable(source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unserialisable { source: Arc::new(source) }
+    }
+
+    /// Wraps what makes a record unreadable.
+    pub fn corrupt(run: &RunId, position: Position, source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Corrupt { run: run.clone(), position, source: Arc::new(source) }
+    }
+}

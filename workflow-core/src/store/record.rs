@@ -1,0 +1,190 @@
+//! The records of a journal: everything that is needed to tell a run again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::ser::{Error as _, SerializeStruct};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::ErrorClass;
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, ScopeId, Seq, ThreadId};
+use crate::run::RunStatus;
+use crate::scheduler::Cause;
+
+/// One record of a run's journal.
+///
+/// A batch of a step's execution is its [`ExecutionSucceeded`](Self::ExecutionSucceeded) and the events that
+/// it emitted, in their order (S23). More kinds of record will be added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Record {
+    /// The run began: the first record of every journal.
+    RunStarted {
+        /// The workflow.
+        workflow: Arc<str>,
+        /// The thread that the run belongs to.
+        thread: ThreadId,
+        /// The labels that it was started with.
+        metadata: BTreeMap<String, String>,
+        /// When.
+        at: SystemTime,
+    },
+    /// An event entered the log.
+    EventLogged {
+        /// Its position in the log.
+        seq: Seq,
+        /// Its scope.
+        scope: ScopeId,
+        /// What caused it.
+        cause: Cause,
+        /// The event.
+        event: RecordedEvent,
+        /// When.
+        at: SystemTime,
+    },
+    /// All branches of a fan-out are settled: the event that a gather takes entered the log (S48). What it
+    /// holds is what the branches left in the log.
+    FanOutGathered {
+        /// Its position in the log.
+        seq: Seq,
+        /// The scope that opened the branches.
+        scope: ScopeId,
+        /// When.
+        at: SystemTime,
+    },
+    /// An execution committed; what it emitted follows.
+    ExecutionSucceeded {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// When.
+        at: SystemTime,
+    },
+    /// An execution failed for good; it left nothing in the log.
+    ExecutionFailed {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The error's text.
+        error: String,
+        /// When.
+        at: SystemTime,
+    },
+    /// The run ended: the last record of every journal that is complete.
+    RunEnded {
+        /// How.
+        status: RunStatus,
+        /// When.
+        at: SystemTime,
+    },
+}
+
+/// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
+///
+/// ```
+/// use workflow_core::{AnyEvent, RecordedEvent, prelude::*};
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// struct Scored(u32);
+///
+/// let written = RecordedEvent::new(AnyEvent::new(Scored(7)));
+/// let bytes = serde_json::to_vec(&written).unwrap();
+/// let read: RecordedEvent = serde_json::from_slice(&bytes).unwrap();
+/// assert_eq!((read.name(), read.to_json().unwrap()), ("Scored", serde_json::json!(7)));
+/// ```
+#[derive(Clone)]
+pub struct RecordedEvent(Payload);
+
+#[derive(Clone)]
+enum Payload {
+    Value(AnyEvent),
+    Read(Arc<Read>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Read {
+    #[serde(rename = "type")]
+    name: Box<str>,
+    data: Box<RawValue>,
+}
+
+impl RecordedEvent {
+    /// Records a value; it is serialised when somebody asks for it.
+    pub fn new(event: AnyEvent) -> Self {
+        Self(Payload::Value(event))
+    }
+
+    /// The wire name of its type (S1).
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Payload::Value(event) => event.name(),
+            Payload::Read(read) => &read.name,
+        }
+    }
+
+    /// The value itself; none if it was read back.
+    pub fn value(&self) -> Option<&AnyEvent> {
+        match &self.0 {
+            Payload::Value(event) => Some(event),
+            Payload::Read(_) => None,
+        }
+    }
+
+    /// The value as JSON.
+    ///
+    /// # Errors
+    /// What the type's own `Serialize` reports.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        match &self.0 {
+            Payload::Value(event) => event.to_json(),
+            Payload::Read(read) => serde_json::from_str(read.data.get()),
+        }
+    }
+}
+
+impl Serialize for RecordedEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Payload::Read(read) => read.serialize(serializer),
+            Payload::Value(event) => {
+                let data = event.to_json().map_err(|error| {
+                    S::Error::custom(format_args!("event `{}` cannot be serialised: {error}", event.name()))
+                })?;
+                let mut record = serializer.serialize_struct("RecordedEvent", 2)?;
+                record.serialize_field("type", event.name())?;
+                record.serialize_field("data", &data)?;
+                record.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Payload::Read(Arc::new(Read::deserialize(deserializer)?))))
+    }
+}
+
+impl fmt::Debug for RecordedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordedEvent({})", self.name())
+    }
+}

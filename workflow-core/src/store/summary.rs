@@ -1,0 +1,122 @@
+//! Runs as a store lists them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::Position;
+use crate::id::RunId;
+use crate::run::RunStatus;
+
+/// Where a run stands, as its latest batch left it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// The workflow.
+    pub workflow: Arc<str>,
+    /// [`RunStatus::Running`] until the run has ended: whether it waits is nothing that a journal says.
+    pub status: RunStatus,
+    /// When it was started, by the clock of its engine.
+    pub started: SystemTime,
+}
+
+impl RunSummary {
+    /// A run of the workflow that has not ended.
+    pub fn running(workflow: impl Into<Arc<str>>, started: SystemTime) -> Self {
+        Self { workflow: workflow.into(), status: RunStatus::Running, started }
+    }
+
+    /// The same run, ended.
+    pub fn ended(self, status: RunStatus) -> Self {
+        Self { status, ..self }
+    }
+}
+
+/// A run that a store has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredRun {
+    /// Its id.
+    pub id: RunId,
+    /// Where its journal ends.
+    pub end: Position,
+    /// Where it stands.
+    pub run: RunSummary,
+}
+
+/// Which runs of a store to list.
+///
+/// ```
+/// use workflow_core::{MemoryStore, RunQuery, EventStore};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// # let store = MemoryStore::default();
+/// let mut query = RunQuery::new().workflow("Orders").open();
+/// loop {
+///     let page = store.runs(&query).await?;
+///     for run in &page {
+///         assert!(!run.run.status.is_ended());
+///     }
+///     match page.last() {
+///         Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
+///         _ => break,
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQuery {
+    workflow: Option<Arc<str>>,
+    open: bool,
+    after: Option<RunId>,
+    at_most: Option<usize>,
+}
+
+impl RunQuery {
+    /// How many runs a page holds unless told otherwise.
+    const PAGE: usize = 1_000;
+
+    /// Every run, from the first one on, 1,000 at a time.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only runs of this workflow.
+    pub fn workflow(self, workflow: impl Into<Arc<str>>) -> Self {
+        Self { workflow: Some(workflow.into()), ..self }
+    }
+
+    /// Only runs that have not ended.
+    pub fn open(self) -> Self {
+        Self { open: true, ..self }
+    }
+
+    /// Only runs whose ids come after this one: the next page after the one that ends with it.
+    pub fn after(self, run: impl Into<RunId>) -> Self {
+        Self { after: Some(run.into()), ..self }
+    }
+
+    /// At most so many. 0 is taken as 1.
+    pub fn at_most(self, runs: usize) -> Self {
+        Self { at_most: Some(runs.max(1)), ..self }
+    }
+
+    /// How many runs a page holds at most. Default: 1,000.
+    pub fn page(&self) -> usize {
+        self.at_most.unwrap_or(Self::PAGE)
+    }
+
+    /// The id after which the page begins; none for the first page.
+    pub fn begins_after(&self) -> Option<&RunId> {
+        self.after.as_ref()
+    }
+
+    /// Whether the query asks for this run. A store may ask its own index first, and this in the end.
+    pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
+        self.after.as_ref().is_none_or(|after| id > after)
+            && self.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
+            && !(self.open && run.status.is_ended())
+    }
+}
