@@ -17,17 +17,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
 use crate::display::DisplayHub;
-use crate::error::{RunError, StartError};
+use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    Command, Host, MAILBOX, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
+    Command, Host, MAILBOX, Received, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
+use crate::store::EventStore;
 use crate::workflow::Workflow;
 
 mod builder;
+mod stored;
 
 pub use builder::EngineBuilder;
 
@@ -65,6 +67,7 @@ pub struct Engine {
 struct Inner {
     hosts: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
+    store: Option<Arc<dyn EventStore>>,
     contexts: Arc<dyn ContextStore>,
     observers: Observers,
     limits: SchedulerLimits,
@@ -101,10 +104,12 @@ impl Engine {
     /// Starts a run of `W` on the current tokio runtime and returns a handle on it.
     ///
     /// With [`max_concurrent_runs`](EngineBuilder::max_concurrent_runs) it waits for a place first; dropping
-    /// the future gives up the wait. A start event that no step of `W` takes does not compile.
+    /// the future gives up the wait. With a [`store`](EngineBuilder::store) it then waits until the store has
+    /// the beginning of the run, which goes on if the future is dropped meanwhile. A start event that no step of `W` takes does not compile.
     ///
     /// # Errors
-    /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`].
+    /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
+    /// [`StartError::Store`].
     pub fn start<W: Workflow>(
         &self,
         event: impl StartEvent,
@@ -161,8 +166,12 @@ impl Engine {
     fn spawn(&self, start: Start, options: RunOptions) -> BoxFuture<'_, Result<Started, StartError>> {
         Box::pin(async move {
             let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-            let (run, started) = self.prepare(start, options).await?;
+            let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
+            let (run, started) = self.prepare(start, options, done).await?;
             runtime.spawn(run);
+            if let Some(written) = written {
+                stored::begun(&started.0, written).await?;
+            }
             Ok(started)
         })
     }
@@ -174,7 +183,7 @@ impl Engine {
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         Box::pin(async move {
             let engine = Self::builder().host(workflow).build()?;
-            let (run, (shared, _sender)) = engine.prepare(start, RunOptions::new()).await?;
+            let (run, (shared, _sender)) = engine.prepare(start, RunOptions::new(), None).await?;
             run.await;
             shared.outcome().await
         })
@@ -185,6 +194,7 @@ impl Engine {
         &self,
         start: Start,
         options: RunOptions,
+        done: Option<oneshot::Sender<Result<(), SendError>>>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Started), StartError> {
         let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
         let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
@@ -198,8 +208,10 @@ impl Engine {
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
-        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, mailbox, slot);
-        Ok((run.drive(start.event, index, registered), (shared, sender)))
+        let journal = self.inner.journal(&shared);
+        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, mailbox, slot, journal);
+        let start = Received { event: start.event, done };
+        Ok((run.drive(start, index, registered), (shared, sender)))
     }
 
     async fn take_slot(&self) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {

@@ -10,6 +10,7 @@ use crate::explain::StallReport;
 use crate::id::{ExecutionId, RunId, Seq};
 use crate::input::BranchFailure;
 use crate::run::RunStatus;
+use crate::store::StoreError;
 
 mod step;
 mod table;
@@ -85,8 +86,8 @@ pub enum StartError {
         /// The workflow.
         workflow: &'static str,
     },
-    /// A run of this id is running.
-    #[error("run `{run}` is running already: choose another id, or leave it out")]
+    /// A run of this id is running, or the engine's store has its journal.
+    #[error("run `{run}` exists already: choose another id, or leave it out")]
     DuplicateRun {
         /// The id.
         run: RunId,
@@ -97,6 +98,9 @@ pub enum StartError {
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,
+    /// The store did not take the beginning of the run.
+    #[error("the run cannot be written: {0}")]
+    Store(StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
@@ -159,6 +163,18 @@ pub enum RunError {
         /// The bound.
         limit: u64,
     },
+    /// The store did not take what the run wrote; its journal ends before that.
+    #[error("the run's journal cannot be written: {source}")]
+    Store {
+        /// What the store reported.
+        source: StoreError,
+    },
+    /// Somebody else writes the run's journal: this run stopped without effect (S40).
+    #[error("run `{run}` is written by somebody else: it goes on there")]
+    Conflict {
+        /// The run.
+        run: RunId,
+    },
     /// The task that drove the run is gone: its runtime was shut down, or it panicked outside of any step.
     #[error("the task that drove the run ended before the run did")]
     Abandoned,
@@ -198,6 +214,8 @@ impl fmt::Debug for RunError {
             Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
             Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
             Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
+            Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
+            Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),
             Self::Abandoned => f.write_str("Abandoned"),
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()

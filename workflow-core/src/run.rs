@@ -11,6 +11,7 @@ mod finish;
 mod handle;
 mod host;
 mod in_flight;
+mod journal;
 mod log;
 mod options;
 mod past;
@@ -29,10 +30,11 @@ pub use report::{
 
 pub use timeline::Timeline;
 
-pub(crate) use drive::Run;
+pub(crate) use drive::{Received, Run};
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, MAILBOX, output_of};
 pub(crate) use host::{Host, Unhosted};
+pub(crate) use journal::Journal;
 pub(crate) use shared::{RunContexts, RunShared};
 
 /// Where a run stands.
@@ -47,7 +49,8 @@ pub enum RunStatus {
     Waiting,
     /// A stop event is in the log (S28).
     Completed,
-    /// An execution or a precondition failed, and nothing took the failure (S29), or the log was full.
+    /// An execution or a precondition failed, and nothing took the failure (S29), the log was full, or the
+    /// store did not take what the run wrote.
     Failed,
     /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
     /// step run (S30). It is noticed at once.

@@ -46,6 +46,8 @@ pub enum Fact {
     },
     /// The batch of the oldest unconfirmed [`Action::Append`] is in the log.
     Appended,
+    /// A batch cannot be appended: the run ends here.
+    AppendFailed,
     /// A precondition answered.
     PreconditionAnswered {
         /// Whom it was asked for.
@@ -225,6 +227,8 @@ pub enum End {
     Cancelled,
     /// The log holds as many events as it may.
     LogFull,
+    /// A batch could not be appended.
+    AppendFailed,
 }
 
 /// What bounds one run.
@@ -351,6 +355,9 @@ impl Scheduler {
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
             Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution, &emissions),
             Fact::ExecutionFailed { execution } => self.fail(execution),
+            Fact::AppendFailed => self.finish(End::AppendFailed),
+            // Once a stop event is on its way to the log, the run ends by it.
+            Fact::CancelRequested if self.stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
         }
     }

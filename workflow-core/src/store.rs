@@ -22,9 +22,7 @@ pub use record::{Record, RecordedEvent};
 pub use summary::{RunQuery, RunSummary, StoredRun};
 
 /// A place in the journal of a run: how many records stand before it. A journal begins at 0.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub u64);
 

@@ -222,6 +222,9 @@ impl Model {
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate.0, *answer),
             Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution.0, emissions),
             Fact::ExecutionFailed { execution } => self.fail(execution.0),
+            Fact::AppendFailed => self.finish(End::AppendFailed),
+            // Once an event that ends the run is on its way to the log, the run ends by it (S28).
+            Fact::CancelRequested if self.is_stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }

@@ -19,6 +19,7 @@ use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::run::{Host, Unhosted};
 use crate::scheduler::SchedulerLimits;
+use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
@@ -27,6 +28,7 @@ use crate::workflow::Workflow;
 pub struct EngineBuilder {
     hosts: Vec<Host>,
     configs: ConfigSet,
+    store: Option<Arc<dyn EventStore>>,
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
@@ -41,6 +43,7 @@ impl Default for EngineBuilder {
         Self {
             hosts: Vec::new(),
             configs: ConfigSet::default(),
+            store: None,
             contexts: None,
             observers: Vec::new(),
             middleware: Vec::new(),
@@ -76,6 +79,15 @@ impl EngineBuilder {
         layers: impl Into<ConfigLayers<C>>,
     ) -> Self {
         self.configs.insert::<C>(layers.into());
+        self
+    }
+
+    /// Sets where the journals of runs are kept. Default: nowhere, and a run costs nothing for it.
+    ///
+    /// With a store, what enters a run's log is in the store first, and nothing that depends on it starts
+    /// before that (S38).
+    pub fn store(mut self, store: impl EventStore) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -143,6 +155,7 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 hosts: hosts.collect(),
                 configs: self.configs,
+                store: self.store,
                 contexts,
                 observers: Observers::start(self.observers),
                 limits: self.limits,

@@ -64,6 +64,7 @@ impl Run {
             error: error.to_string(),
             took: self.trace.took(execution),
         });
+        self.record_execution(execution, Some(&error));
         if !self.host.table.step(step).policy.continue_on_error {
             self.failures.insert(execution, error);
         }
@@ -88,9 +89,11 @@ impl Run {
             Command::Cancel { reason, done } => {
                 // Without an answer the handle waits for the end and is told of it.
                 if self.scheduler.end().is_none() {
-                    self.cancel_reason = reason;
                     self.scheduler.apply(Fact::CancelRequested);
-                    let _ = done.send(());
+                    if self.scheduler.end().is_some() {
+                        self.cancel_reason = reason;
+                        let _ = done.send(());
+                    }
                 }
             }
             Command::Explain { done } => {
@@ -118,15 +121,6 @@ impl Run {
             asked: asked.event.name().to_owned(),
             answered: answers,
         })
-    }
-
-    /// What came from outside is in the log.
-    pub(super) fn received(&mut self) -> Option<AnyEvent> {
-        let Received { event, done } = self.receiving.pop_front()?;
-        if let Some(done) = done {
-            let _ = done.send(Ok(()));
-        }
-        Some(event)
     }
 
     /// What came from outside was refused (S33).

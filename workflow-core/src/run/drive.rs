@@ -14,6 +14,7 @@ use tracing::Span;
 use super::handle::Command;
 use super::host::Host;
 use super::in_flight::{Arrived, Dropped, Execution, InFlight};
+use super::journal::Journal;
 use super::log::Log;
 use super::past::View;
 use super::shared::RunShared;
@@ -51,6 +52,8 @@ pub(crate) struct Run {
     pub(super) committing: Option<(ExecutionId, Emitted)>,
     /// What came from outside and the scheduler has not answered yet, oldest first.
     pub(super) receiving: VecDeque<Received>,
+    /// What the run's store is told; none without a store.
+    pub(super) journal: Option<Journal>,
     /// What executions failed with, until the run or a gather needs it.
     pub(super) failures: HashMap<ExecutionId, StepError>,
     pub(super) precondition_failures: HashMap<CandidateId, (StepIndex, StepError)>,
@@ -78,9 +81,9 @@ pub(super) struct Asked {
 
 /// Something from outside, and who wants to know that it was taken.
 #[derive(Debug)]
-pub(super) struct Received {
-    pub(super) event: AnyEvent,
-    pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
+pub(crate) struct Received {
+    pub(crate) event: AnyEvent,
+    pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
 
 /// One reading of the clock serves everything that happens between two polls of user code. What is recorded
@@ -119,6 +122,7 @@ impl Run {
         limits: SchedulerLimits,
         mailbox: mpsc::Receiver<Command>,
         slots: Option<(Arc<Semaphore>, OwnedSemaphorePermit)>,
+        journal: Option<Journal>,
     ) -> Self {
         let (slots, slot) = slots.unzip();
         Self {
@@ -135,6 +139,7 @@ impl Run {
             spare: None,
             committing: None,
             receiving: VecDeque::new(),
+            journal,
             failures: HashMap::new(),
             precondition_failures: HashMap::new(),
             asked: BTreeMap::new(),
@@ -150,9 +155,9 @@ impl Run {
 
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
     /// the run as abandoned. What is registered is dropped before anybody is told of the end.
-    pub(crate) async fn drive<R: Send>(mut self, start: AnyEvent, index: EventIndex, registered: R) {
+    pub(crate) async fn drive<R: Send>(mut self, start: Received, index: EventIndex, registered: R) {
         self.shared.tell(|| Observed::RunStarted);
-        self.receiving.push_back(Received { event: start, done: None });
+        self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
         loop {
             let ended = std::future::poll_fn(|cx| self.poll_slice(cx)).await;
@@ -161,6 +166,7 @@ impl Run {
             }
             self.take_slot().await;
         }
+        self.close_journal().await;
         self.finish();
         self.shared.clear_contexts().await;
         self.slot = None;
@@ -176,6 +182,7 @@ impl Run {
         if let Some(arrived) = self.poll_in_flight(cx) {
             self.arrived.push_back(arrived);
         }
+        self.poll_writing(cx);
         for _ in 0..SLICE {
             if self.scheduler.end().is_some() {
                 self.held = None;
@@ -188,7 +195,7 @@ impl Run {
                 self.perform(action, cx);
             } else if self.scheduler.end().is_some() {
                 return Poll::Ready(true);
-            } else if !self.take_arrived(cx) && !self.poll_mailbox(cx) {
+            } else if !self.take_arrived(cx) && !self.poll_mailbox(cx) && !self.poll_journal(cx) {
                 return Poll::Pending;
             }
         }
@@ -243,7 +250,7 @@ impl Run {
         let Some(slots) = self.slots.clone() else { return };
         let mut slot = pin!(slots.acquire_owned());
         std::future::poll_fn(|cx| {
-            while self.poll_mailbox(cx) {}
+            while self.poll_mailbox(cx) || self.poll_writing(cx) {}
             if self.scheduler.end().is_some() {
                 return Poll::Ready(());
             }

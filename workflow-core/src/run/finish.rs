@@ -28,7 +28,7 @@ impl From<&End> for RunStatus {
             End::Completed(_) => Self::Completed,
             End::Stalled => Self::Stalled,
             End::Cancelled => Self::Cancelled,
-            End::Failed(_) | End::PreconditionFailed(_) | End::LogFull => Self::Failed,
+            End::Failed(_) | End::PreconditionFailed(_) | End::LogFull | End::AppendFailed => Self::Failed,
         }
     }
 }
@@ -37,14 +37,15 @@ impl Run {
     /// Refuses what is left, drops what runs, and keeps what people may ask for.
     pub(super) fn finish(&mut self) {
         let Some(end) = self.scheduler.end().cloned() else { return };
-        let status = RunStatus::from(&end);
+        let unwritten = self.journal_error();
+        let status = if unwritten.is_some() { RunStatus::Failed } else { RunStatus::from(&end) };
         self.close_mailbox();
         self.refuse_what_is_left(status);
         // Closed before executions are dropped: what they showed stands (S28).
         self.shared.display.close(status);
         self.drop_what_runs();
         self.shared.contexts.close();
-        let outcome = self.outcome(&end);
+        let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.
         let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
         let _ = self.shared.finished.set(finished);
@@ -91,6 +92,8 @@ impl Run {
             End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
             End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
             End::LogFull => RunError::LogFull { limit: self.limits.events },
+            // Said by the journal.
+            End::AppendFailed => RunError::Abandoned,
         })
     }
 

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::drive::{Asked, Run};
 use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicked};
+use super::journal::Entering;
 use super::log::BranchRecord;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
@@ -30,7 +31,7 @@ impl Run {
             Action::StartExecution { execution, step, scope, trigger, binding } => {
                 self.start(execution, step, scope, trigger, binding, cx);
             }
-            Action::Append { cause, entries } => self.append(cause, &entries),
+            Action::Append { cause, entries } => self.append(cause, entries),
             Action::AppendGathered { entry, group } => self.append_gathered(entry, &group),
             Action::DropExecution { execution } => self.drop_execution(execution),
             Action::FreeScope { scope } => self.free(scope),
@@ -184,19 +185,31 @@ impl Run {
     }
 
     /// One batch enters the log (S23).
-    fn append(&mut self, cause: Cause, entries: &[Entry]) {
-        let events: SmallVec<[AnyEvent; 1]> = match cause {
-            Cause::Execution(id) => self.committed(id),
-            _ => self.received().into_iter().collect(),
+    fn append(&mut self, cause: Cause, entries: SmallVec<[Entry; 1]>) {
+        let (events, done) = match cause {
+            Cause::Execution(id) => (self.committed(id), None),
+            Cause::Outside | Cause::Reply(_) => {
+                let received = self.receiving.pop_front();
+                received.map(|received| (smallvec![received.event], received.done)).unwrap_or_default()
+            }
         };
         debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
+        self.enter(Entering { cause, entries, events, done });
+    }
+
+    /// The batch is in the log: whoever depends on it can go on (S38).
+    pub(super) fn entered(&mut self, batch: Entering) {
+        let Entering { cause, entries, events, done } = batch;
         if let Cause::Execution(id) = cause {
             self.note_success(id);
-            self.trace.emitted(id, entries);
-            self.note_branches(id, entries);
+            self.trace.emitted(id, &entries);
+            self.note_branches(id, &entries);
         }
-        for (entry, event) in entries.iter().zip(events) {
-            self.append_event(*entry, event, cause);
+        for (entry, event) in entries.into_iter().zip(events) {
+            self.append_event(entry, event, cause);
+        }
+        if let Some(done) = done {
+            let _ = done.send(Ok(()));
         }
         self.scheduler.apply(Fact::Appended);
     }
@@ -236,8 +249,12 @@ impl Run {
     fn append_gathered(&mut self, entry: Entry, group: &GroupSummary) {
         let branches = group.branches.iter().filter_map(|branch| self.gathered_branch(branch)).collect();
         let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
-        self.append_event(entry, event, Cause::Outside);
-        self.scheduler.apply(Fact::Appended);
+        self.enter(Entering {
+            cause: Cause::Outside,
+            entries: smallvec![entry],
+            events: smallvec![event],
+            done: None,
+        });
     }
 
     fn gathered_branch(&mut self, branch: &BranchSummary) -> Option<GatheredBranch> {
@@ -259,7 +276,11 @@ impl Run {
     /// S28. A step that returned nothing had nothing to be refused.
     pub(super) fn refuse_commit(&mut self, execution: ExecutionId) {
         let Some((_, emitted)) = self.committing.take() else { return };
-        let events: Vec<&'static str> = emitted.into_events().iter().map(AnyEvent::name).collect();
+        self.note_refused(execution, &emitted.into_events());
+    }
+
+    pub(super) fn note_refused(&mut self, execution: ExecutionId, events: &[AnyEvent]) {
+        let events: Vec<&'static str> = events.iter().map(AnyEvent::name).collect();
         if events.is_empty() {
             self.note_success(execution);
         } else if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {

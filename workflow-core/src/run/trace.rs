@@ -92,6 +92,11 @@ impl Trace {
         self.entry(execution).map(|entry| entry.step)
     }
 
+    /// What was evaluated: the step, where, and by which event.
+    pub(super) fn origin(&self, execution: ExecutionId) -> Option<(StepIndex, ScopeId, Seq)> {
+        self.entry(execution).map(|entry| (entry.step, entry.scope, entry.trigger))
+    }
+
     fn end(&mut self, execution: ExecutionId, now: Instant, outcome: ExecutionOutcome) -> Option<&Entered> {
         let entry = self.entry_mut(execution)?;
         entry.ended = now;

@@ -69,7 +69,8 @@ impl MemoryStore {
     fn list(&self, query: &RunQuery) -> Vec<StoredRun> {
         let runs = self.runs();
         let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
-        let listed = runs.range((after, Bound::Unbounded)).filter(|(id, journal)| query.admits(id, &journal.run));
+        let listed =
+            runs.range((after, Bound::Unbounded)).filter(|(id, journal)| query.admits(id, &journal.run));
         let stored = listed.map(|(id, journal)| StoredRun {
             id: id.clone(),
             end: Position::default().after(journal.records.len()),

@@ -55,6 +55,8 @@ pub enum Record {
         seq: Seq,
         /// The scope that opened the branches.
         scope: ScopeId,
+        /// The fan-out: the step that opened it and the event type of its items.
+        fan_out: Arc<str>,
         /// When.
         at: SystemTime,
     },

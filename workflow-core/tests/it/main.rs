@@ -24,6 +24,7 @@ mod graph_checks;
 mod injectables;
 mod inputs;
 mod join_bugs;
+mod journals;
 mod limits;
 mod middleware;
 mod observe;

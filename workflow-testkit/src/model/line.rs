@@ -185,6 +185,7 @@ fn end_text(end: &End) -> String {
         End::Stalled => "stalled".to_owned(),
         End::Cancelled => "cancelled".to_owned(),
         End::LogFull => "the log is full".to_owned(),
+        End::AppendFailed => "the log cannot be written".to_owned(),
         unknown => panic!("an end that the transcript does not know: {unknown:?}"),
     }
 }

@@ -19,6 +19,7 @@ impl Play<'_> {
             16 | 17 => Some(self.received(pick)),
             18 | 19 => self.replied(pick),
             20 | 21 => Some(self.told_before(pick)),
+            22 if pick % 16 == 0 => (self.unconfirmed > 0).then_some(Fact::AppendFailed),
             22 => (self.unconfirmed > 0).then_some(Fact::Appended),
             _ => (pick % 16 == 0).then_some(Fact::CancelRequested),
         };

@@ -1,0 +1,85 @@
+//! The runs that an engine's store has: beginning their journals, listing, reading and removing them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::sync::oneshot;
+
+use super::{Engine, Inner};
+use crate::error::{RunError, SendError, StartError};
+use crate::id::RunId;
+use crate::run::{Journal, RunShared};
+use crate::store::{EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoredRun};
+
+/// How many records are asked for at a time.
+const PAGE: usize = 1_024;
+
+impl Engine {
+    /// The runs that the engine's store has, a page at a time, whether they go on or have ended.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`], and what the store reports.
+    pub async fn runs(&self, query: &RunQuery) -> Result<Vec<StoredRun>, StoreError> {
+        self.inner.store()?.runs(query).await
+    }
+
+    /// Everything that the engine's store has of a run, in its order; nothing of a run that it does not have.
+    /// O(records) time and memory.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`], and what the store reports.
+    pub async fn history(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
+        let store = self.inner.store()?;
+        let mut records = Vec::new();
+        loop {
+            let page = store.read(run, Position::default().after(records.len()), PAGE).await?;
+            if page.is_empty() {
+                return Ok(records);
+            }
+            records.extend(page);
+        }
+    }
+
+    /// Removes a run that has ended from the engine's store; says whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if the run goes on in this engine, [`StoreError::NoStore`], and what the store
+    /// reports.
+    pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        if self.inner.running.contains_key(run) {
+            return Err(StoreError::InUse { run: run.clone() });
+        }
+        self.inner.store()?.remove(run).await
+    }
+}
+
+impl Inner {
+    fn store(&self) -> Result<&Arc<dyn EventStore>, StoreError> {
+        self.store.as_ref().ok_or(StoreError::NoStore)
+    }
+
+    /// The journal of a run that begins, if there is a store.
+    pub(super) fn journal(&self, run: &RunShared) -> Option<Journal> {
+        let store = Arc::clone(self.store.as_ref()?);
+        let (workflow, at) = (Arc::clone(&run.table.name), SystemTime::now());
+        let summary = RunSummary::running(Arc::clone(&workflow), at);
+        let (thread, metadata) = (run.thread.clone(), run.metadata.clone());
+        Some(Journal::begin(store, Record::RunStarted { workflow, thread, metadata, at }, summary))
+    }
+}
+
+/// Waits until the store has the beginning of a run.
+pub(super) async fn begun(
+    run: &RunShared,
+    written: oneshot::Receiver<Result<(), SendError>>,
+) -> Result<(), StartError> {
+    if let Ok(Ok(())) = written.await {
+        return Ok(());
+    }
+    match run.outcome().await {
+        Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
+        Err(RunError::Store { source }) => Err(StartError::Store(source)),
+        // It was cancelled at once, which its handle says.
+        _ => Ok(()),
+    }
+}

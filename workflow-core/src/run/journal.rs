@@ -1,0 +1,221 @@
+//! A run's way into its store: what is to enter the log waits here until the store has it (S38). What falls
+//! due together is one batch of the store's.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+
+use super::RunStatus;
+use super::drive::Run;
+use crate::error::{RunError, SendError, StepError};
+use crate::event::AnyEvent;
+use crate::id::ExecutionId;
+use crate::scheduler::{Cause, Entry, Fact};
+use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
+
+/// How many batches wait for one write before it is begun in any case.
+const MOST_ENTERING: usize = 256;
+
+/// The writing side of one run's journal.
+pub(crate) struct Journal {
+    store: Arc<dyn EventStore>,
+    run: RunSummary,
+    /// Where the journal ends, with what is being written.
+    end: Position,
+    /// What the next write holds.
+    records: Vec<Record>,
+    /// The batches that `records` stands for, oldest first.
+    entering: Vec<Entering>,
+    writing: Option<Writing>,
+    /// Why nothing is written any more.
+    failure: Option<StoreError>,
+    /// Whether the end of the run is written, or on its way.
+    ended: bool,
+}
+
+/// A write that the store has not answered.
+struct Writing {
+    answer: StoreFuture<()>,
+    entering: Vec<Entering>,
+}
+
+/// A batch on its way into the log.
+#[derive(Debug)]
+pub(super) struct Entering {
+    pub(super) cause: Cause,
+    pub(super) entries: SmallVec<[Entry; 1]>,
+    pub(super) events: SmallVec<[AnyEvent; 1]>,
+    /// Who wants to know that it is there.
+    pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
+}
+
+impl Journal {
+    /// The journal of a run that begins.
+    pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
+        Self {
+            store,
+            run,
+            end: Position(0),
+            records: vec![first],
+            entering: Vec::new(),
+            writing: None,
+            failure: None,
+            ended: false,
+        }
+    }
+
+    /// Begins to write what there is, unless something is being written.
+    fn write(&mut self, run: &crate::RunId) {
+        if self.writing.is_some() || self.failure.is_some() || self.records.is_empty() {
+            return;
+        }
+        let records = std::mem::take(&mut self.records);
+        let (expected, end) = (self.end, self.end.after(records.len()));
+        let answer = self.store.append(run, expected, Batch { records, run: self.run.clone() });
+        self.end = end;
+        self.writing = Some(Writing { answer, entering: std::mem::take(&mut self.entering) });
+    }
+
+    /// What came of the write: the batches that it held.
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Entering>>> {
+        let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
+        let answer = std::task::ready!(Pin::new(&mut writing.answer).poll(cx));
+        self.failure = answer.err();
+        Poll::Ready(self.writing.take().map(|writing| writing.entering))
+    }
+}
+
+impl Run {
+    /// A batch is to enter the log: at once without a store, else when the store has it.
+    pub(super) fn enter(&mut self, entering: Entering) {
+        if self.journal.is_none() {
+            return self.entered(entering);
+        }
+        self.record_batch(&entering);
+        let Some(journal) = &mut self.journal else { return };
+        journal.entering.push(entering);
+        if journal.entering.len() >= MOST_ENTERING {
+            journal.write(&self.shared.id);
+        }
+    }
+
+    fn record_batch(&mut self, entering: &Entering) {
+        let Entering { cause, entries, events, .. } = entering;
+        if let Cause::Execution(execution) = *cause {
+            self.record_execution(execution, None);
+        }
+        for (entry, event) in entries.iter().zip(events) {
+            self.record_event(*entry, *cause, event);
+        }
+        let table = &self.host.table;
+        // The end stands in the batch that brings it about.
+        if entries.iter().any(|entry| table.event(entry.event).roles.is_stop()) {
+            self.record_end(RunStatus::Completed);
+        }
+    }
+
+    fn record_event(&mut self, entry: Entry, cause: Cause, event: &AnyEvent) {
+        let Some(journal) = &mut self.journal else { return };
+        let (Entry { seq, scope, .. }, row) = (entry, self.host.table.event(entry.event));
+        let at = self.clock.wall(self.clock.now);
+        journal.records.push(if row.gathers.is_some() {
+            Record::FanOutGathered { seq, scope, fan_out: Arc::clone(&row.name), at }
+        } else {
+            Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at }
+        });
+    }
+
+    /// An execution ended; what follows from it is written behind it.
+    pub(super) fn record_execution(&mut self, execution: ExecutionId, failure: Option<&StepError>) {
+        let (Some(journal), Some((step, scope, trigger))) = (&mut self.journal, self.trace.origin(execution))
+        else {
+            return;
+        };
+        let step = Arc::clone(&self.host.table.step(step).name);
+        let at = self.clock.wall(self.clock.now);
+        journal.records.push(match failure {
+            None => Record::ExecutionSucceeded { execution, step, scope, trigger, at },
+            Some(error) => {
+                let (class, error) = (error.class(), error.to_string());
+                Record::ExecutionFailed { execution, step, scope, trigger, class, error, at }
+            }
+        });
+    }
+
+    fn record_end(&mut self, status: RunStatus) {
+        let at = self.clock.wall(self.clock.now);
+        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        journal.records.push(Record::RunEnded { status, at });
+        journal.run = journal.run.clone().ended(status);
+        journal.ended = true;
+    }
+
+    /// Goes on with the journal if nothing else is left to do; whether something came of it.
+    pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        journal.write(&self.shared.id);
+        self.poll_writing(cx)
+    }
+
+    /// Takes in what the store has answered.
+    pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        let Poll::Ready(Some(entering)) = journal.poll_written(cx) else { return false };
+        if journal.failure.is_none() {
+            entering.into_iter().for_each(|batch| self.entered(batch));
+        } else {
+            self.not_entered(entering);
+        }
+        true
+    }
+
+    /// The store did not take what it was given: the run stops here, and what it would have left is refused.
+    fn not_entered(&mut self, mut refused: Vec<Entering>) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.records.clear();
+        refused.append(&mut journal.entering);
+        self.scheduler.apply(Fact::AppendFailed);
+        for Entering { cause, events, .. } in refused {
+            if let Cause::Execution(execution) = cause {
+                self.note_refused(execution, &events);
+            }
+        }
+    }
+
+    /// Writes what is left, and how the run ended.
+    pub(super) async fn close_journal(&mut self) {
+        poll_fn(|cx| self.poll_written_out(cx)).await;
+        if let Some(end) = self.scheduler.end() {
+            self.record_end(end.into());
+        }
+        poll_fn(|cx| self.poll_written_out(cx)).await;
+    }
+
+    fn poll_written_out(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(journal) = &mut self.journal else { return Poll::Ready(()) };
+            if journal.ended {
+                journal.write(&self.shared.id);
+            }
+            if journal.writing.is_none() {
+                return Poll::Ready(());
+            }
+            if !self.poll_writing(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// What kept the run from being written, if anything did.
+    pub(super) fn journal_error(&self) -> Option<RunError> {
+        let error = self.journal.as_ref()?.failure.clone()?;
+        Some(match error {
+            StoreError::Conflict { .. } => RunError::Conflict { run: self.shared.id.clone() },
+            source => RunError::Store { source },
+        })
+    }
+}

@@ -1,0 +1,364 @@
+//! The journal of a run: what is in it, when it is written, and what follows when it cannot be (S23, S38, S40).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use expect_test::expect;
+use workflow_core::prelude::*;
+use workflow_core::{
+    Batch, EventStore, MemoryStore, Position, Record, RunId, RunOptions, RunQuery, RunStatus, SendError,
+    StartError, StoreError, StoreFuture, StoredRun,
+};
+
+use crate::fixtures::{Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
+
+/// A store that a test holds up, makes fail, and counts the batches of. Clones are one store.
+#[derive(Debug, Clone, Default)]
+struct Shelf {
+    kept: Arc<MemoryStore>,
+    appends: Arc<AtomicUsize>,
+    gate: Option<Gate>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Shelf {
+    fn gated() -> Self {
+        Self { gate: Some(Gate::closed()), ..Self::default() }
+    }
+
+    fn let_pass(&self, appends: usize) {
+        self.gate.as_ref().unwrap().let_pass(appends);
+    }
+
+    fn appends(&self) -> usize {
+        self.appends.load(Ordering::SeqCst)
+    }
+}
+
+impl EventStore for Shelf {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        self.appends.fetch_add(1, Ordering::SeqCst);
+        let (shelf, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            if let Some(gate) = &shelf.gate {
+                gate.pass().await;
+            }
+            if shelf.broken.load(Ordering::SeqCst) {
+                return Err(StoreError::unavailable(std::io::Error::other("the disk is gone")));
+            }
+            shelf.kept.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.kept.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.kept.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.kept.remove(run)
+    }
+}
+
+/// What a journal says, a record a line.
+async fn journal(store: &impl EventStore, run: &RunId) -> String {
+    let records = store.read(run, Position(0), usize::MAX).await.unwrap();
+    let lines = records.iter().map(|record| match record {
+        Record::RunStarted { workflow, .. } => format!("started {workflow}"),
+        Record::EventLogged { seq, scope, cause, event, .. } => {
+            let data = event.to_json().unwrap();
+            format!("{seq} {scope} {} {data} by {cause:?}", event.name())
+        }
+        Record::FanOutGathered { seq, scope, fan_out, .. } => format!("{seq} {scope} {fan_out}"),
+        Record::ExecutionSucceeded { execution, step, scope, trigger, .. } => {
+            format!("{execution} {step} in {scope} by {trigger}")
+        }
+        Record::ExecutionFailed { execution, step, error, class, .. } => {
+            format!("{execution} {step} failed: {error} ({class})")
+        }
+        Record::RunEnded { status, .. } => format!("ended {status}"),
+        other => panic!("{other:?} is new"),
+    });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn engine<W: Workflow>(workflow: W, store: impl EventStore) -> Engine {
+    Engine::builder().workflow(workflow).store(store).build().unwrap()
+}
+
+fn named(id: &str) -> RunOptions {
+    RunOptions::new().id(id)
+}
+
+/// Splits, works in branches, and joins them.
+struct Branches(Seen);
+
+#[workflow]
+impl Branches {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (1..=begin.0).map(Item).collect::<FanOut<_>>().continue_others()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Result<Part, StepError> {
+        if item.0 == 2 { Err(StepError::tool("no such part")) } else { Ok(Part(item.0 * 10)) }
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        self.0.note("joined");
+        Done(parts.ok().map(|part| part.0).sum())
+    }
+}
+
+#[tokio::test]
+async fn a_journal_holds_everything_that_entered_the_log_and_how_executions_ended() {
+    let store = Shelf::default();
+    let run = engine(Branches(Seen::default()), store.clone())
+        .start_with::<Branches>(Begin(2), named("r"))
+        .await
+        .unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(10));
+    expect![[r#"
+        started Branches
+        #1 scope 0 Begin 2 by Outside
+        x1 split in scope 0 by #1
+        #2 scope 1 Item 1 by Execution(ExecutionId(1))
+        #3 scope 2 Item 2 by Execution(ExecutionId(1))
+        x2 work in scope 1 by #2
+        #4 scope 1 Part 10 by Execution(ExecutionId(2))
+        x3 work failed: no such part (tool)
+        #5 scope 0 split.Item.gathered
+        x4 join in scope 0 by #5
+        #6 scope 0 Done 10 by Execution(ExecutionId(4))
+        ended completed
+    "#]]
+    .assert_eq(&journal(&store, run.id()).await);
+}
+
+// S38
+#[tokio::test]
+async fn nothing_that_depends_on_a_batch_starts_before_the_store_has_it() {
+    let (store, seen) = (Shelf::gated(), Seen::default());
+    let engine = engine(Branches(seen.clone()), store.clone());
+    let starting = tokio::spawn(async move { engine.start::<Branches>(Begin(0)).await.unwrap() });
+    until(|| store.appends() == 1).await;
+    everyone_else().await;
+    assert!(!starting.is_finished());
+    store.let_pass(1);
+    let run = starting.await.unwrap();
+    // The empty fan-out is split and gathered; the join waits for both to be in the store.
+    until(|| store.appends() == 2).await;
+    everyone_else().await;
+    assert_eq!(seen.lines(), [""; 0]);
+    store.let_pass(1);
+    until(|| store.appends() == 3).await;
+    store.let_pass(1);
+    until(|| store.appends() == 4).await;
+    assert_eq!(seen.lines(), ["joined"]);
+    everyone_else().await;
+    assert_eq!(run.status(), RunStatus::Running);
+    store.let_pass(1);
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+}
+
+/// Three steps that wait for each other at a gate.
+struct Together(Gate);
+
+#[workflow]
+impl Together {
+    #[step]
+    async fn one(&self, _: &Begin) -> Item {
+        self.0.pass().await;
+        Item(1)
+    }
+
+    #[step]
+    async fn two(&self, _: &Begin) -> Item {
+        self.0.pass().await;
+        Item(2)
+    }
+
+    #[step]
+    async fn three(&self, _: &Begin) -> Item {
+        self.0.pass().await;
+        Item(3)
+    }
+
+    #[step]
+    async fn end(&self, items: FixedList<Item, 3>) -> Done {
+        Done(items.iter().map(|item| item.0).sum())
+    }
+}
+
+// S38
+#[tokio::test]
+async fn what_falls_due_together_is_one_batch() {
+    let (store, gate) = (Shelf::default(), Gate::closed());
+    let engine = engine(Together(gate.clone()), store.clone());
+    let run = engine.start::<Together>(Begin(0)).await.unwrap();
+    everyone_else().await;
+    gate.let_pass(3);
+    assert_eq!(run.outcome().await.unwrap(), Done(6));
+    // The beginning, the three items, the end.
+    assert_eq!(store.appends(), 3);
+}
+
+/// Waits for the outside.
+struct Patient;
+
+#[workflow]
+impl Patient {
+    #[step]
+    async fn note(&self, alpha: &Alpha) -> Item {
+        Item(alpha.0)
+    }
+
+    #[step(reruns)]
+    async fn end(&self, _: &Begin, items: List<Item>, _: &Close) -> Done {
+        Done(u32::try_from(items.len()).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_is_in_the_store_when_the_sender_is_told() {
+    let store = Shelf::gated();
+    store.let_pass(1);
+    let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
+    let sender = run.clone();
+    let sending = tokio::spawn(async move { sender.send(Alpha(1)).await });
+    until(|| store.appends() == 2).await;
+    everyone_else().await;
+    assert!(!sending.is_finished());
+    assert!(!journal(&store, run.id()).await.contains("Alpha"));
+    store.let_pass(1);
+    sending.await.unwrap().unwrap();
+    assert!(journal(&store, run.id()).await.contains("Alpha 1 by Outside"));
+}
+
+// S40
+#[tokio::test]
+async fn a_run_that_somebody_else_writes_stops_without_effect() {
+    let store = Shelf::default();
+    let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
+    run.settled().await;
+    let summary = store.runs(&RunQuery::new()).await.unwrap()[0].run.clone();
+    let foreign = Record::RunEnded { status: RunStatus::Cancelled, at: std::time::SystemTime::now() };
+    store.append(run.id(), Position(2), Batch { records: vec![foreign], run: summary }).await.unwrap();
+    let before = journal(&store, run.id()).await;
+    assert!(matches!(run.send(Alpha(1)).await, Err(SendError::Ended { status: RunStatus::Failed, .. })));
+    assert!(matches!(run.outcome().await, Err(RunError::Conflict { .. })));
+    assert_eq!(journal(&store, run.id()).await, before);
+    assert_eq!(run.report().await.unwrap().log.len(), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_ends_the_run_that_it_fails_and_no_other() {
+    let store = Shelf::default();
+    let engine = engine(Patient, store.clone());
+    let [lost, kept] = [engine.start::<Patient>(Begin(0)).await, engine.start::<Patient>(Begin(0)).await];
+    let (lost, kept) = (lost.unwrap(), kept.unwrap());
+    store.broken.store(true, Ordering::SeqCst);
+    assert!(lost.send(Alpha(1)).await.is_err());
+    store.broken.store(false, Ordering::SeqCst);
+    let error = lost.outcome().await.unwrap_err();
+    assert_eq!(error.to_string(), "the run's journal cannot be written: the event store is unavailable");
+    kept.send(Alpha(1)).await.unwrap();
+    kept.send(Close).await.unwrap();
+    assert_eq!(kept.outcome().await.unwrap(), Done(1));
+    let open = engine.runs(&RunQuery::new().open()).await.unwrap();
+    assert_eq!(open.iter().map(|run| &run.id).collect::<Vec<_>>(), [lost.id()]);
+}
+
+#[tokio::test]
+async fn a_run_whose_beginning_cannot_be_written_is_not_started() {
+    let store = Shelf::default();
+    store.broken.store(true, Ordering::SeqCst);
+    let engine = engine(Patient, store);
+    let refused = engine.start::<Patient>(Begin(0)).await.unwrap_err();
+    assert!(matches!(refused, StartError::Store(StoreError::Unavailable { .. })), "{refused}");
+    assert!(engine.running().is_empty());
+}
+
+#[tokio::test]
+async fn the_id_of_a_stored_run_is_taken_until_the_run_is_removed() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = engine(Patient, Shelf { kept: Arc::clone(&store), ..Shelf::default() });
+    let run = engine.start_with::<Patient>(Begin(0), named("r")).await.unwrap();
+    assert!(matches!(engine.remove_run(run.id()).await, Err(StoreError::InUse { .. })));
+    run.send(Alpha(1)).await.unwrap();
+    run.send(Close).await.unwrap();
+    run.outcome().await.unwrap();
+    let again = engine.start_with::<Patient>(Begin(0), named("r")).await;
+    assert!(matches!(again, Err(StartError::DuplicateRun { .. })));
+    assert!(engine.remove_run(run.id()).await.unwrap());
+    assert!(!engine.remove_run(run.id()).await.unwrap());
+    assert!(engine.history(run.id()).await.unwrap().is_empty());
+    engine.start_with::<Patient>(Begin(0), named("r")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_run_says_so_in_its_journal_and_nothing_follows() {
+    let store = Shelf::default();
+    let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
+    run.cancel("enough").await.unwrap();
+    let journal = journal(&store, run.id()).await;
+    assert_eq!(journal.lines().last(), Some("ended cancelled"));
+    assert_eq!(store.runs(&RunQuery::new()).await.unwrap()[0].run.status, RunStatus::Cancelled);
+}
+
+// S28: once the stop event is on its way to the store, the run ends by it.
+#[tokio::test]
+async fn a_cancel_that_comes_while_the_stop_event_is_written_is_too_late() {
+    let store = Shelf::gated();
+    store.let_pass(3);
+    let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
+    run.send(Alpha(1)).await.unwrap();
+    let closing = run.clone();
+    let closed = tokio::spawn(async move { closing.send(Close).await });
+    until(|| store.appends() == 4).await;
+    store.let_pass(1);
+    closed.await.unwrap().unwrap();
+    until(|| store.appends() == 5).await;
+    let cancelling = run.clone();
+    let cancelled = tokio::spawn(async move { cancelling.cancel("too late").await });
+    everyone_else().await;
+    store.let_pass(1);
+    assert!(matches!(cancelled.await.unwrap(), Err(SendError::Ended { status: RunStatus::Completed, .. })));
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(journal(&store, run.id()).await.lines().last(), Some("ended completed"));
+}
+
+// S31: what the store was given before the cancel is in the log, and nothing after it.
+#[tokio::test]
+async fn a_cancel_waits_for_what_is_being_written() {
+    let store = Shelf::gated();
+    store.let_pass(1);
+    let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
+    let sender = run.clone();
+    let sending = tokio::spawn(async move { sender.send(Alpha(1)).await });
+    until(|| store.appends() == 2).await;
+    let cancelling = run.clone();
+    let cancelled = tokio::spawn(async move { cancelling.cancel("enough").await });
+    everyone_else().await;
+    store.let_pass(2);
+    sending.await.unwrap().unwrap();
+    cancelled.await.unwrap().unwrap();
+    let written = journal(&store, run.id()).await;
+    assert_eq!(
+        written.lines().skip(2).collect::<Vec<_>>(),
+        ["#2 scope 0 Alpha 1 by Outside", "ended cancelled"]
+    );
+    assert_eq!(run.report().await.unwrap().log.len(), 2);
+}
+
+#[tokio::test]
+async fn an_engine_without_a_store_says_so() {
+    let engine = Engine::builder().workflow(Patient).build().unwrap();
+    let error = engine.runs(&RunQuery::new()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the engine keeps no journals: give it a store with `.store(…)`");
+}
