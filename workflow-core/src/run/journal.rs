@@ -166,7 +166,9 @@ impl Run {
         let Some(journal) = &mut self.journal else { return false };
         let Poll::Ready(Some(entering)) = journal.poll_written(cx) else { return false };
         if journal.failure.is_none() {
-            entering.into_iter().for_each(|batch| self.entered(batch));
+            for batch in entering {
+                self.entered(batch);
+            }
         } else {
             self.not_entered(entering);
         }
