@@ -3,6 +3,7 @@
 //! triggers a step (S11), and what steps hand to each other are events, not context.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
@@ -138,4 +139,36 @@ pub trait ContextStore: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`; part of the scope may then be gone, and the call is to be repeated.
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>>;
+}
+
+impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        (**self).get(scope, key)
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        (**self).set(scope, key, value)
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        (**self).update(scope, key, change)
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        (**self).clear(scope)
+    }
 }

@@ -164,21 +164,25 @@ impl Display {
     /// # report(&Display::detached().0, 1, 2);
     /// ```
     pub fn show<E: DisplayEvent>(&self, event: E) {
-        self.show_any(AnyEvent::new(event));
+        let item = self.shown(AnyEvent::new(event));
+        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
     }
 
-    /// Shows an event that is at hand already: one that is both display and control, at its commit.
-    pub(crate) fn show_any(&self, event: AnyEvent) {
+    /// Shows an event that is both display and control, as it enters the log.
+    pub(crate) fn show_logged(&self, event: AnyEvent) {
+        self.hub.publish_if(self.shown(event), |_| self.enter(SHOWN) != VOID);
+    }
+
+    fn shown(&self, event: AnyEvent) -> DisplayItem {
         let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
-        let item = DisplayItem::Shown { step, execution, attempt, event };
-        self.hub.publish_if(item, || self.enter(SHOWN) != VOID);
+        DisplayItem::Shown { step, execution, attempt, event }
     }
 
     /// Takes back what the attempt has shown, once, and only if it has shown something.
     pub(crate) fn retract(&self) {
         let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
         let item = DisplayItem::Retracted { step, execution, attempt };
-        self.hub.publish_if(item, || self.enter(VOID) == SHOWN);
+        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(VOID) == SHOWN);
     }
 
     /// Stages only go up. Returns the one that was left.
@@ -226,6 +230,11 @@ impl DisplayHub {
         DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone() }
     }
 
+    /// From here on executions neither show anything nor take it back: what they showed stands (S28).
+    pub(crate) fn seal(&self) {
+        self.lock().sealed = true;
+    }
+
     /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
     pub(crate) fn close(&self, status: RunStatus) {
         let wakers = self.lock().close(status);
@@ -234,14 +243,14 @@ impl DisplayHub {
 
     /// Shows an event that came from outside.
     pub(crate) fn receive(&self, event: AnyEvent) {
-        self.publish_if(DisplayItem::Received { event }, || true);
+        self.publish_if(DisplayItem::Received { event }, |_| true);
     }
 
     /// Decides under the lock; wakes viewers, and drops what made room, after it.
-    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce() -> bool) {
+    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
         let heard = self.listener.as_ref().map(|listener| (listener, item.clone()));
         let mut ring = self.lock();
-        let published = (ring.is_open() && wanted()).then(|| ring.push(item));
+        let published = (ring.is_open() && wanted(&ring)).then(|| ring.push(item));
         drop(ring);
         let Some((dropped, wakers)) = published else { return };
         wakers.into_iter().for_each(std::task::Waker::wake);

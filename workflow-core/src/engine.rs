@@ -237,6 +237,7 @@ impl Engine {
             observers: self.inner.observers.clone(),
             metadata: options.metadata,
             status: watch::Sender::new(RunStatus::Running),
+            begun: AtomicBool::new(false),
             finished: OnceLock::new(),
         })
     }

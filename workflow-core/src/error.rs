@@ -100,7 +100,7 @@ pub enum StartError {
     ShutDown,
     /// The store did not take the beginning of the run.
     #[error("the run cannot be written: {0}")]
-    Store(StoreError),
+    Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
@@ -163,14 +163,14 @@ pub enum RunError {
         /// The bound.
         limit: u64,
     },
-    /// The store did not take what the run wrote; its journal ends before that.
+    /// The store did not take what the run wrote, or did not say so: the journal is as it is.
     #[error("the run's journal cannot be written: {source}")]
     Store {
         /// What the store reported.
         source: StoreError,
     },
     /// Somebody else writes the run's journal: this run stopped without effect (S40).
-    #[error("run `{run}` is written by somebody else: it goes on there")]
+    #[error("run `{run}` is written by somebody else, or was removed: it stopped here")]
     Conflict {
         /// The run.
         run: RunId,

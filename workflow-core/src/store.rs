@@ -4,6 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -66,13 +67,18 @@ pub struct Batch {
 ///
 /// **Errors.** [`StoreError::Conflict`] and [`StoreError::Unserialisable`] mean that nothing was changed.
 /// After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
-/// journal as it is. A store repeats what is worth repeating by itself.
+/// journal as it is. A store repeats what is worth repeating by itself, and finds out whether an append whose
+/// answer was lost has succeeded. A panic is taken for `Unavailable`.
+///
+/// **Time.** Calls are made, and their futures polled, in the tasks of runs: they must not block. Every future
+/// resolves in the end, be it with `Unavailable`: a run cannot end before its store has answered.
 ///
 /// **Cancellation.** A call begins when it is made, or when its future is first polled. A future that is
 /// dropped before it returns leaves the call either done or not done, never half done.
 ///
 /// **Values.** A store that keeps bytes serialises the records, for example with `serde_json::to_vec`, and
-/// reads them back with `serde_json::from_slice`. One that keeps everything in memory keeps them as they are,
+/// reads them back with `serde_json::from_slice`. Events in records are JSON, and no other format reads them. One
+/// that keeps everything in memory keeps them as they are,
 /// and nothing is ever serialised.
 ///
 /// ```
@@ -115,12 +121,30 @@ pub trait EventStore: Send + Sync + 'static {
     /// `Corrupt`, `Unavailable`.
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>>;
 
-    /// Removes a run with its journal, and says whether there was one. Its id is free then, and whoever still
-    /// writes to it gets a `Conflict`. Idempotent.
+    /// Removes a run with its journal, and says whether there was one. Its id is free then; whoever still writes
+    /// to it gets a `Conflict`, until a new journal of that id ends where the old one did. Idempotent.
     ///
     /// # Errors
     /// `Unavailable`.
     fn remove(&self, run: &RunId) -> StoreFuture<bool>;
+}
+
+impl<S: EventStore + ?Sized> EventStore for Arc<S> {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        (**self).append(run, expected, batch)
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        (**self).read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        (**self).runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        (**self).remove(run)
+    }
 }
 
 /// What a store's call comes to: an answer that is there at once, without an allocation, or a future.

@@ -15,6 +15,8 @@ pub(super) struct Ring {
     capacity: usize,
     /// How many items made room for others: the index of the oldest retained one.
     dropped: u64,
+    /// Whether executions show nothing any more.
+    pub(super) sealed: bool,
     /// How the run ended; nothing is pushed after that.
     ended: Option<RunStatus>,
     /// The viewers that have read everything and wait for more, each at most once.
@@ -36,6 +38,7 @@ impl Ring {
             items: VecDeque::new(),
             capacity: capacity.max(1),
             dropped: 0,
+            sealed: false,
             ended: None,
             waiting: Vec::new(),
             viewers: 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Engine, Inner};
 use crate::error::{RunError, SendError, StartError};
@@ -40,16 +40,20 @@ impl Engine {
         }
     }
 
-    /// Removes a run that has ended from the engine's store; says whether it was there.
+    /// Removes a run from the engine's store; says whether it was there. That it does not go on in another engine
+    /// is for the caller to know.
     ///
     /// # Errors
     /// [`StoreError::InUse`] if the run goes on in this engine, [`StoreError::NoStore`], and what the store
     /// reports.
     pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
-        if self.inner.running.contains_key(run) {
+        let store = self.inner.store()?;
+        // The id is taken while its journal goes, so that nobody begins another meanwhile.
+        let (nobody, _) = mpsc::channel(1);
+        let Ok(_taken) = self.register(run, &nobody) else {
             return Err(StoreError::InUse { run: run.clone() });
-        }
-        self.inner.store()?.remove(run).await
+        };
+        store.remove(run).await
     }
 }
 
@@ -79,6 +83,7 @@ pub(super) async fn begun(
     match run.outcome().await {
         Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
         Err(RunError::Store { source }) => Err(StartError::Store(source)),
+        Err(error @ RunError::Abandoned) => Err(StartError::Store(StoreError::unavailable(error))),
         // It was cancelled at once, which its handle says.
         _ => Ok(()),
     }

@@ -1,6 +1,5 @@
 //! What arrives at a run: ended executions, answered preconditions, and commands from its handles.
 
-use super::RunStatus;
 use super::drive::{Received, Run};
 use super::handle::{Command, MakeReply, OpenRequest};
 use super::in_flight::{Arrived, StepResult};
@@ -125,10 +124,8 @@ impl Run {
 
     /// What came from outside was refused (S33).
     pub(super) fn refuse_received(&mut self) {
-        if let Some(Received { done: Some(done), .. }) = self.receiving.pop_front() {
-            let status = self.scheduler.end().map_or(RunStatus::Completed, RunStatus::from);
-            let _ = done.send(Err(SendError::Ended { run: self.shared.id.clone(), status }));
-        }
+        // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
+        self.receiving.pop_front();
     }
 
     fn open_requests(&self) -> Vec<OpenRequest> {

@@ -2,13 +2,13 @@
 //! tasks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tracing::Span;
 
 use super::handle::Command;
@@ -64,8 +64,9 @@ pub(crate) struct Run {
     pub(super) span: Span,
     pub(super) clock: RunClock,
     mailbox: mpsc::Receiver<Command>,
-    /// An action that waits until the run has its place among the engine's running ones.
-    held: Option<Action>,
+    /// Actions that wait until the run has its place among the engine's running ones, oldest first.
+    pub(super) held: VecDeque<Action>,
+    slot_wait: Option<BoxFuture<'static, Result<OwnedSemaphorePermit, AcquireError>>>,
     slots: Option<Arc<Semaphore>>,
     slot: Option<OwnedSemaphorePermit>,
 }
@@ -147,7 +148,8 @@ impl Run {
             limits,
             clock: RunClock::start(),
             mailbox,
-            held: None,
+            held: VecDeque::new(),
+            slot_wait: None,
             slots,
             slot,
         }
@@ -156,51 +158,64 @@ impl Run {
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
     /// the run as abandoned. What is registered is dropped before anybody is told of the end.
     pub(crate) async fn drive<R: Send>(mut self, start: Received, index: EventIndex, registered: R) {
-        self.shared.tell(|| Observed::RunStarted);
+        if self.journal.is_none() {
+            self.shared.begin();
+        }
         self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
-        loop {
-            let ended = std::future::poll_fn(|cx| self.poll_slice(cx)).await;
-            if ended {
-                break;
-            }
-            self.take_slot().await;
-        }
+        std::future::poll_fn(|cx| self.poll_slice(cx)).await;
+        self.stop();
         self.close_journal().await;
         self.finish();
-        self.shared.clear_contexts().await;
+        // A run that goes on elsewhere, or may, needs its contexts.
+        if self.journal_error().is_none() {
+            self.shared.clear_contexts().await;
+        }
         self.slot = None;
         drop(registered);
     }
 
-    /// Handles what there is to handle: `true` at the end of the run, `false` when a waiting run has to
-    /// take its place among the engine's running ones first.
-    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    /// Handles what there is to handle, until the run ends.
+    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.clock.tick();
-        self.poll_mailbox(cx);
-        // What waits has its turn in every slice, however much ends while it is being started.
-        if let Some(arrived) = self.poll_in_flight(cx) {
-            self.arrived.push_back(arrived);
-        }
         self.poll_writing(cx);
-        for _ in 0..SLICE {
-            if self.scheduler.end().is_some() {
-                self.held = None;
+        // What waits has its turn in every slice, however much ends while it is being started.
+        if !self.journal_is_full() {
+            self.poll_mailbox(cx);
+            if let Some(arrived) = self.poll_in_flight(cx) {
+                self.arrived.push_back(arrived);
             }
-            if let Some(action) = self.held.take().or_else(|| self.scheduler.next_action()) {
-                if self.wants_slot(&action) {
-                    self.held = Some(action);
-                    return Poll::Ready(false);
-                }
-                self.perform(action, cx);
+        }
+        for _ in 0..SLICE {
+            if let Some(action) = self.take_held(cx).or_else(|| self.scheduler.next_action()) {
+                self.perform_or_hold(action, cx);
             } else if self.scheduler.end().is_some() {
-                return Poll::Ready(true);
-            } else if !self.take_arrived(cx) && !self.poll_mailbox(cx) && !self.poll_journal(cx) {
+                return Poll::Ready(());
+            } else if !self.take_news(cx) && !self.poll_journal(cx) {
                 return Poll::Pending;
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// What needs a place among the engine's running runs is held back until the run has one; everything else
+    /// goes on.
+    fn perform_or_hold(&mut self, action: Action, cx: &mut Context<'_>) {
+        if self.wants_slot(&action) && (!self.held.is_empty() || !self.has_slot(cx)) {
+            self.held.push_back(action);
+        } else {
+            self.perform(action, cx);
+        }
+    }
+
+    fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
+        if self.held.is_empty() || !self.has_slot(cx) { None } else { self.held.pop_front() }
+    }
+
+    /// What happened meanwhile; with a journal that falls behind it waits.
+    fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
+        !self.journal_is_full() && (self.take_arrived(cx) || self.poll_mailbox(cx))
     }
 
     fn take_arrived(&mut self, cx: &mut Context<'_>) -> bool {
@@ -235,6 +250,7 @@ impl Run {
     /// A waiting run gives its place among the engine's running ones to another.
     pub(super) fn wait(&mut self) {
         self.slot = None;
+        self.slot_wait = None;
         self.shared.status.send_replace(RunStatus::Waiting);
         self.shared.tell(|| Observed::RunWaiting);
     }
@@ -245,19 +261,15 @@ impl Run {
         runs && self.slot.is_none() && self.slots.is_some()
     }
 
-    /// Waits for a place and obeys the run's handles meanwhile: a cancel needs no place.
-    async fn take_slot(&mut self) {
-        let Some(slots) = self.slots.clone() else { return };
-        let mut slot = pin!(slots.acquire_owned());
-        std::future::poll_fn(|cx| {
-            while self.poll_mailbox(cx) || self.poll_writing(cx) {}
-            if self.scheduler.end().is_some() {
-                return Poll::Ready(());
-            }
-            // The semaphore is never closed.
-            slot.as_mut().poll(cx).map(|slot| self.slot = slot.ok())
-        })
-        .await;
+    /// Takes a place, if there is one now; else the run is woken when it is its turn.
+    fn has_slot(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(slots) = self.slots.as_ref().filter(|_| self.slot.is_none()) else { return true };
+        let wait = self.slot_wait.get_or_insert_with(|| Box::pin(Arc::clone(slots).acquire_owned()));
+        let Poll::Ready(slot) = wait.as_mut().poll(cx) else { return false };
+        self.slot_wait = None;
+        // The semaphore is never closed.
+        self.slot = slot.ok();
+        true
     }
 
     /// Something arrived for a waiting run.

@@ -6,7 +6,7 @@ use super::RunStatus;
 use super::drive::Run;
 use super::past::{Kept, Past};
 use super::shared::RunShared;
-use crate::error::{RunError, SendError, SharedError};
+use crate::error::{RunError, SharedError};
 use crate::event::AnyEvent;
 use crate::id::ExecutionId;
 use crate::observe::Observed;
@@ -34,34 +34,36 @@ impl From<&End> for RunStatus {
 }
 
 impl Run {
-    /// Refuses what is left, drops what runs, and keeps what people may ask for.
+    /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
+    pub(super) fn stop(&mut self) {
+        self.held.clear();
+        self.close_mailbox();
+        self.refuse_what_is_left();
+        // Sealed before executions are dropped: what they showed stands (S28).
+        self.shared.display.seal();
+        self.drop_what_runs();
+        self.shared.contexts.close();
+    }
+
+    /// Keeps what people may ask for.
     pub(super) fn finish(&mut self) {
         let Some(end) = self.scheduler.end().cloned() else { return };
         let unwritten = self.journal_error();
         let status = if unwritten.is_some() { RunStatus::Failed } else { RunStatus::from(&end) };
-        self.close_mailbox();
-        self.refuse_what_is_left(status);
-        // Closed before executions are dropped: what they showed stands (S28).
         self.shared.display.close(status);
-        self.drop_what_runs();
-        self.shared.contexts.close();
         let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.
         let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
         let _ = self.shared.finished.set(finished);
     }
 
-    fn refuse_what_is_left(&mut self, status: RunStatus) {
+    fn refuse_what_is_left(&mut self) {
         self.refuse_actions();
         while let Some(arrived) = self.arrived.pop_front() {
             self.arrive(arrived);
             self.refuse_actions();
         }
-        for received in self.receiving.drain(..) {
-            if let Some(done) = received.done {
-                let _ = done.send(Err(SendError::Ended { run: self.shared.id.clone(), status }));
-            }
-        }
+        self.receiving.clear();
     }
 
     fn refuse_actions(&mut self) {
@@ -154,6 +156,8 @@ pub(super) fn announce(run: &RunShared) {
     let status = run.finished.get_or_init(abandoned).status;
     run.display.close(status);
     run.contexts.close();
-    run.tell(|| Observed::RunEnded { status });
+    if run.has_begun() {
+        run.tell(|| Observed::RunEnded { status });
+    }
     run.status.send_replace(status);
 }

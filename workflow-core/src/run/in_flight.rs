@@ -194,7 +194,11 @@ impl Drop for AbortOnDrop {
 
 /// A panic as an error, with its message if it has one.
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> StepError {
+    StepError::permanent(panic_of(panic))
+}
+
+pub(super) fn panic_of(panic: &(dyn Any + Send)) -> Internal {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    StepError::permanent(Internal::Panicked { message: message.unwrap_or_else(|| "no message".into()) })
+    Internal::Panicked { message: message.unwrap_or_else(|| "no message".into()) }
 }

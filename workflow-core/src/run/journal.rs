@@ -2,22 +2,25 @@
 //! due together is one batch of the store's.
 
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use super::RunStatus;
 use super::drive::Run;
+use super::in_flight::panic_of;
 use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::ExecutionId;
+use crate::input::Gathered;
 use crate::scheduler::{Cause, Entry, Fact};
 use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
 
-/// How many batches wait for one write before it is begun in any case.
+/// How many batches wait for the store before the run takes no more news.
 const MOST_ENTERING: usize = 256;
 
 /// The writing side of one run's journal.
@@ -75,7 +78,9 @@ impl Journal {
         }
         let records = std::mem::take(&mut self.records);
         let (expected, end) = (self.end, self.end.after(records.len()));
-        let answer = self.store.append(run, expected, Batch { records, run: self.run.clone() });
+        let batch = Batch { records, run: self.run.clone() };
+        let answer = caught(|| self.store.append(run, expected, batch));
+        let answer = answer.unwrap_or_else(|error| StoreFuture::ready(Err(error)));
         self.end = end;
         self.writing = Some(Writing { answer, entering: std::mem::take(&mut self.entering) });
     }
@@ -83,7 +88,8 @@ impl Journal {
     /// What came of the write: the batches that it held.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Entering>>> {
         let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
-        let answer = std::task::ready!(Pin::new(&mut writing.answer).poll(cx));
+        let polled = caught(|| Pin::new(&mut writing.answer).poll(cx));
+        let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
         self.failure = answer.err();
         Poll::Ready(self.writing.take().map(|writing| writing.entering))
     }
@@ -96,11 +102,14 @@ impl Run {
             return self.entered(entering);
         }
         self.record_batch(&entering);
-        let Some(journal) = &mut self.journal else { return };
-        journal.entering.push(entering);
-        if journal.entering.len() >= MOST_ENTERING {
-            journal.write(&self.shared.id);
+        if let Some(journal) = &mut self.journal {
+            journal.entering.push(entering);
         }
+    }
+
+    /// Whether the store has fallen so far behind that nothing more is to be put on its way.
+    pub(super) fn journal_is_full(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.entering.len() >= MOST_ENTERING)
     }
 
     fn record_batch(&mut self, entering: &Entering) {
@@ -119,20 +128,23 @@ impl Run {
     }
 
     fn record_event(&mut self, entry: Entry, cause: Cause, event: &AnyEvent) {
-        let Some(journal) = &mut self.journal else { return };
-        let (Entry { seq, scope, .. }, row) = (entry, self.host.table.event(entry.event));
-        let at = self.clock.wall(self.clock.now);
-        journal.records.push(if row.gathers.is_some() {
-            Record::FanOutGathered { seq, scope, fan_out: Arc::clone(&row.name), at }
-        } else {
-            Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at }
+        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        let (Entry { seq, scope, .. }, at) = (entry, self.clock.wall(self.clock.now));
+        journal.records.push(match event.payload_arc::<Gathered>() {
+            Some(gathered) => {
+                let fan_out = Arc::clone(&self.host.table.event(entry.event).name);
+                let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
+                Record::FanOutGathered { seq, scope, fan_out, branches, at }
+            }
+            None => Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at },
         });
     }
 
-    /// An execution ended; what follows from it is written behind it.
+    /// An execution ended; what follows from it is written behind it. Nothing waits for a failure to be written:
+    /// one that is lost with its process is made up by another execution (S39).
     pub(super) fn record_execution(&mut self, execution: ExecutionId, failure: Option<&StepError>) {
-        let (Some(journal), Some((step, scope, trigger))) = (&mut self.journal, self.trace.origin(execution))
-        else {
+        let journal = self.journal.as_mut().filter(|journal| !journal.ended);
+        let (Some(journal), Some((step, scope, trigger))) = (journal, self.trace.origin(execution)) else {
             return;
         };
         let step = Arc::clone(&self.host.table.step(step).name);
@@ -166,6 +178,9 @@ impl Run {
         let Some(journal) = &mut self.journal else { return false };
         let Poll::Ready(Some(entering)) = journal.poll_written(cx) else { return false };
         if journal.failure.is_none() {
+            if !self.shared.has_begun() {
+                self.shared.begin();
+            }
             for batch in entering {
                 self.entered(batch);
             }
@@ -220,4 +235,9 @@ impl Run {
             source => RunError::Store { source },
         })
     }
+}
+
+/// Calls the store. What it panics with is an error like any other: the run has to end all the same.
+fn caught<T>(call: impl FnOnce() -> T) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| StoreError::unavailable(panic_of(&*panic)))
 }

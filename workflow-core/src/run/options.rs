@@ -30,7 +30,7 @@ impl RunOptions {
         Self::default()
     }
 
-    /// The run's id; it must not be in use by a running run.
+    /// The run's id; neither a running run nor one in the engine's store may have it.
     pub fn id(self, id: impl Into<RunId>) -> Self {
         Self { id: Some(id.into()), ..self }
     }

@@ -114,6 +114,8 @@ impl Run {
             dropped.tell();
             self.dropping += 1;
         }
+        self.held
+            .retain(|held| !matches!(held, Action::StartExecution { execution: id, .. } if *id == execution));
         if let Some(step) = self.trace.dropped(execution, self.clock.now) {
             let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::ExecutionDropped { execution, step });
@@ -123,6 +125,7 @@ impl Run {
     /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
     fn free(&mut self, scope: ScopeId) {
         self.log.free(scope, &self.host.table);
+        self.held.retain(|held| !matches!(held, Action::AskPrecondition { scope: of, .. } if *of == scope));
         let all = (scope, CandidateId(0))..=(scope, CandidateId(u64::MAX));
         while let Some((asking, _)) = self.asked.range(all.clone()).next() {
             let asking = *asking;
@@ -242,7 +245,7 @@ impl Run {
     fn display(&self, cause: Cause, event: AnyEvent) {
         let Cause::Execution(execution) = cause else { return self.shared.display.receive(event) };
         if let Some(step) = self.trace.step_of(execution) {
-            self.shared.display_for(step.get(), execution, 1).show_any(event);
+            self.shared.display_for(step.get(), execution, 1).show_logged(event);
         }
     }
 
@@ -276,14 +279,15 @@ impl Run {
     /// S28. A step that returned nothing had nothing to be refused.
     pub(super) fn refuse_commit(&mut self, execution: ExecutionId) {
         let Some((_, emitted)) = self.committing.take() else { return };
-        self.note_refused(execution, &emitted.into_events());
+        match emitted.into_events() {
+            nothing if nothing.is_empty() => self.note_success(execution),
+            events => self.note_refused(execution, &events),
+        }
     }
 
     pub(super) fn note_refused(&mut self, execution: ExecutionId, events: &[AnyEvent]) {
         let events: Vec<&'static str> = events.iter().map(AnyEvent::name).collect();
-        if events.is_empty() {
-            self.note_success(execution);
-        } else if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
+        if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
             let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::CommitRefused { execution, step, events });
         }

@@ -35,6 +35,8 @@ pub(crate) struct RunShared {
     pub(crate) observers: Observers,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) status: watch::Sender<RunStatus>,
+    /// Whether anybody was told that the run began.
+    pub(crate) begun: AtomicBool,
     pub(crate) finished: OnceLock<Finished>,
 }
 
@@ -72,6 +74,15 @@ impl RunShared {
                 what: what(),
             });
         }
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+        self.tell(|| Observed::RunStarted);
     }
 
     pub(crate) fn status(&self) -> RunStatus {

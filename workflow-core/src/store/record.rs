@@ -1,4 +1,4 @@
-//! The records of a journal: everything that is needed to tell a run again.
+//! The records of a journal: what a run did, one after the other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +57,8 @@ pub enum Record {
         scope: ScopeId,
         /// The fan-out: the step that opened it and the event type of its items.
         fan_out: Arc<str>,
+        /// Its branches, in fan-out order.
+        branches: Vec<ScopeId>,
         /// When.
         at: SystemTime,
     },
@@ -90,7 +92,8 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// The run ended: the last record of every journal that is complete.
+    /// The run ended: the last record of every journal that is complete. What still ran is dropped without a
+    /// record.
     RunEnded {
         /// How.
         status: RunStatus,

@@ -103,6 +103,16 @@ impl RunQuery {
         Self { at_most: Some(runs.max(1)), ..self }
     }
 
+    /// The workflow whose runs are asked for; none for those of all.
+    pub fn of_workflow(&self) -> Option<&str> {
+        self.workflow.as_deref()
+    }
+
+    /// Whether only runs that have not ended are asked for.
+    pub fn only_open(&self) -> bool {
+        self.open
+    }
+
     /// How many runs a page holds at most. Default: 1,000.
     pub fn page(&self) -> usize {
         self.at_most.unwrap_or(Self::PAGE)

@@ -10,7 +10,7 @@ use workflow_core::{
     StartError, StoreError, StoreFuture, StoredRun,
 };
 
-use crate::fixtures::{Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
+use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
 
 /// A store that a test holds up, makes fail, and counts the batches of. Clones are one store.
 #[derive(Debug, Clone, Default)]
@@ -38,15 +38,15 @@ impl Shelf {
 impl EventStore for Shelf {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         self.appends.fetch_add(1, Ordering::SeqCst);
-        let (shelf, run) = (self.clone(), run.clone());
+        let (held, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            if let Some(gate) = &shelf.gate {
+            if let Some(gate) = &held.gate {
                 gate.pass().await;
             }
-            if shelf.broken.load(Ordering::SeqCst) {
+            if held.broken.load(Ordering::SeqCst) {
                 return Err(StoreError::unavailable(std::io::Error::other("the disk is gone")));
             }
-            shelf.kept.append(&run, expected, batch).await
+            held.kept.append(&run, expected, batch).await
         })
     }
 
@@ -123,7 +123,7 @@ async fn a_journal_holds_everything_that_entered_the_log_and_how_executions_ende
         .await
         .unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(10));
-    expect![[r#"
+    expect![[r"
         started Branches
         #1 scope 0 Begin 2 by Outside
         x1 split in scope 0 by #1
@@ -136,7 +136,7 @@ async fn a_journal_holds_everything_that_entered_the_log_and_how_executions_ende
         x4 join in scope 0 by #5
         #6 scope 0 Done 10 by Execution(ExecutionId(4))
         ended completed
-    "#]]
+    "]]
     .assert_eq(&journal(&store, run.id()).await);
 }
 
@@ -354,6 +354,180 @@ async fn a_cancel_waits_for_what_is_being_written() {
         ["#2 scope 0 Alpha 1 by Outside", "ended cancelled"]
     );
     assert_eq!(run.report().await.unwrap().log.len(), 2);
+}
+
+/// Ends and fails at once.
+struct EndsAndFails;
+
+#[workflow]
+impl EndsAndFails {
+    #[step]
+    async fn end(&self, _: &Begin) -> Done {
+        Done(0)
+    }
+
+    #[step]
+    async fn fail(&self, _: &Begin) -> Result<Item, StepError> {
+        Err(StepError::permanent("too late to matter"))
+    }
+}
+
+#[tokio::test]
+async fn nothing_follows_the_end_in_a_journal() {
+    let store = Shelf::default();
+    let run = engine(EndsAndFails, store.clone()).start::<EndsAndFails>(Begin(0)).await.unwrap();
+    run.outcome().await.unwrap();
+    assert_eq!(journal(&store, run.id()).await.lines().last(), Some("ended completed"));
+    assert_eq!(store.appends(), 2);
+}
+
+/// A store that panics where the callers of it are not to blame.
+#[derive(Debug, Default)]
+struct Panics(AtomicUsize, usize);
+
+impl EventStore for Panics {
+    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+        if self.0.fetch_add(1, Ordering::SeqCst) == self.1 {
+            return StoreFuture::new(async { panic!("a bug in a store") });
+        }
+        StoreFuture::ready(Ok(()))
+    }
+
+    fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+        StoreFuture::ready(Ok(Vec::new()))
+    }
+
+    fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        StoreFuture::ready(Ok(Vec::new()))
+    }
+
+    fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+        StoreFuture::ready(Ok(false))
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_panics_ends_the_run_like_one_that_fails() {
+    let first = engine(Patient, Panics::default()).start::<Patient>(Begin(0)).await;
+    assert!(matches!(first, Err(StartError::Store(StoreError::Unavailable { .. }))));
+    let second = engine(Patient, Panics(AtomicUsize::new(0), 1)).start::<Patient>(Begin(0)).await.unwrap();
+    assert!(second.send(Alpha(1)).await.is_err());
+    let RunError::Store { source } = second.outcome().await.unwrap_err() else { panic!("the store failed") };
+    let cause = std::error::Error::source(&source).unwrap().to_string();
+    assert_eq!(cause, "it panicked: a bug in a store");
+}
+
+/// Keeps something alive while it runs.
+struct Holds(Alive);
+
+#[workflow]
+impl Holds {
+    #[step]
+    async fn hold(&self, _: &Begin) -> Done {
+        let _guard = self.0.guard();
+        std::future::pending().await
+    }
+}
+
+// S31
+#[tokio::test]
+async fn what_runs_is_dropped_before_the_end_is_written() {
+    let (store, alive) = (Shelf::gated(), Alive::default());
+    store.let_pass(1);
+    let run = engine(Holds(alive.clone()), store.clone()).start::<Holds>(Begin(0)).await.unwrap();
+    until(|| alive.count() == 1).await;
+    let cancelling = run.clone();
+    let cancelled = tokio::spawn(async move { cancelling.cancel("enough").await });
+    until(|| store.appends() == 2).await;
+    assert_eq!(alive.count(), 0);
+    store.let_pass(1);
+    cancelled.await.unwrap().unwrap();
+}
+
+/// Counts in its context how often it was called.
+struct Counts;
+
+#[workflow]
+impl Counts {
+    #[step]
+    async fn count(&self, _: &Alpha, context: &RunContext) -> Result<Item, StepError> {
+        context.increment("calls", 1).await?;
+        Ok(Item(0))
+    }
+
+    #[step(reruns)]
+    async fn end(&self, _: &Begin, _: &Close, _: List<Item>) -> Done {
+        Done(0)
+    }
+}
+
+// S40
+#[tokio::test]
+async fn a_run_that_stops_for_another_writer_leaves_its_context_to_it() {
+    let (store, contexts) = (Shelf::default(), Arc::new(workflow_core::MemoryContexts::default()));
+    let engine = Engine::builder()
+        .workflow(Counts)
+        .store(store.clone())
+        .contexts(Arc::clone(&contexts))
+        .build()
+        .unwrap();
+    let run = engine.start_with::<Counts>(Begin(0), named("r")).await.unwrap();
+    run.send(Alpha(1)).await.unwrap();
+    run.settled().await;
+    store.remove(run.id()).await.unwrap();
+    assert!(run.send(Alpha(2)).await.is_err());
+    run.outcome().await.unwrap_err();
+    let scope = workflow_core::ContextScope::Run("r".into());
+    let calls = workflow_core::ContextStore::get(&*contexts, &scope, "calls").await.unwrap();
+    assert_eq!(calls.unwrap().get::<u32>().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn observers_hear_nothing_of_a_run_that_did_not_begin() {
+    let (store, heard) = (Arc::new(MemoryStore::default()), Seen::default());
+    let told = heard.clone();
+    let engine = Engine::builder()
+        .workflow(EndsAndFails)
+        .store(Arc::clone(&store))
+        .observer(Hears(told))
+        .build()
+        .unwrap();
+    let run = engine.start_with::<EndsAndFails>(Begin(0), named("r")).await.unwrap();
+    run.outcome().await.unwrap();
+    assert!(engine.start_with::<EndsAndFails>(Begin(0), named("r")).await.is_err());
+    engine.shut_down(std::time::Duration::from_secs(10)).await;
+    assert_eq!(heard.lines(), ["began", "ended completed"]);
+}
+
+/// Notes beginnings and ends.
+struct Hears(Seen);
+
+impl workflow_core::Observer for Hears {
+    fn observe(&self, observation: &workflow_core::Observation) {
+        match &observation.what {
+            workflow_core::Observed::RunStarted => self.0.note("began"),
+            workflow_core::Observed::RunEnded { status } => self.0.note(format!("ended {status}")),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_place_takes_what_it_is_sent() {
+    let engine = Engine::builder()
+        .workflow(Patient)
+        .workflow(Holds(Alive::default()))
+        .max_concurrent_runs(1)
+        .build()
+        .unwrap();
+    let waiting = engine.start::<Patient>(Begin(0)).await.unwrap();
+    waiting.settled().await;
+    let busy = engine.start::<Holds>(Begin(0)).await.unwrap();
+    waiting.send(Alpha(1)).await.unwrap();
+    waiting.send(Alpha(2)).await.unwrap();
+    busy.cancel("make room").await.unwrap();
+    waiting.send(Close).await.unwrap();
+    assert_eq!(waiting.outcome().await.unwrap(), Done(2));
 }
 
 #[tokio::test]
