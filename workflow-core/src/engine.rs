@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+use crate::clock::EngineClock;
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
 use crate::display::DisplayHub;
@@ -70,6 +71,7 @@ struct Inner {
     store: Option<Arc<dyn EventStore>>,
     contexts: Arc<dyn ContextStore>,
     observers: Observers,
+    clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
     slots: Option<Arc<Semaphore>>,
@@ -236,6 +238,7 @@ impl Engine {
             context_used: AtomicBool::new(false),
             observers: self.inner.observers.clone(),
             metadata: options.metadata,
+            clock: self.inner.clock.clone(),
             status: watch::Sender::new(RunStatus::Running),
             begun: AtomicBool::new(false),
             finished: OnceLock::new(),
@@ -248,10 +251,11 @@ impl Engine {
         if self.inner.observers.is_empty() {
             return hub;
         }
-        let (observers, run, workflow) = (self.inner.observers.clone(), run.clone(), Arc::clone(workflow));
+        let (observers, clock) = (self.inner.observers.clone(), self.inner.clock.clone());
+        let (run, workflow) = (run.clone(), Arc::clone(workflow));
         hub.heard_by(move |item| {
             let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
-            observers.tell(&Observation { run, workflow, at: SystemTime::now(), what });
+            observers.tell(&Observation { run, workflow, at: clock.now(), what });
         })
     }
 

@@ -68,6 +68,7 @@
 mod append_log;
 #[doc(hidden)]
 pub mod check;
+mod clock;
 mod config;
 mod context;
 mod display;
@@ -92,6 +93,7 @@ mod table;
 pub mod warn;
 mod workflow;
 
+pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
 pub use context::{
     ContextChange, ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,

@@ -28,7 +28,7 @@ pub struct Observation {
     pub run: RunId,
     /// The workflow.
     pub workflow: Arc<str>,
-    /// When, by the system's clock. Order is the order of observations, not this.
+    /// When, by the engine's clock. Order is the order of observations, not this.
     pub at: SystemTime,
     /// What.
     pub what: Observed,

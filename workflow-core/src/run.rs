@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 mod answer;
+mod clock;
 mod drive;
 mod finish;
 mod handle;

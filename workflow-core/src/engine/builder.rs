@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::{Engine, Inner};
+use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
 use crate::display::DEFAULT_DISPLAY_CAPACITY;
@@ -32,6 +33,7 @@ pub struct EngineBuilder {
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
+    clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
     max_concurrent_runs: Option<usize>,
@@ -47,6 +49,7 @@ impl Default for EngineBuilder {
             contexts: None,
             observers: Vec::new(),
             middleware: Vec::new(),
+            clock: EngineClock::default(),
             limits: SchedulerLimits::default(),
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             max_concurrent_runs: None,
@@ -109,6 +112,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets where every time comes from that the library records or shows. Default: the system's clock, as
+    /// [`SystemClock`](crate::SystemClock) reads it.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = EngineClock::new(clock);
+        self
+    }
+
     /// At most so many runs run at a time; [`Engine::start`] waits for a place. 0 is taken as 1. A run that
     /// waits for something from outside takes no place. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
@@ -158,6 +168,7 @@ impl EngineBuilder {
                 store: self.store,
                 contexts,
                 observers: Observers::start(self.observers),
+                clock: self.clock,
                 limits: self.limits,
                 display_capacity: self.display_capacity,
                 slots: self.max_concurrent_runs.map(|most| Arc::new(Semaphore::new(most))),

@@ -1,7 +1,6 @@
 //! The runs that an engine's store has: beginning their journals, listing, reading and removing them.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -65,7 +64,7 @@ impl Inner {
     /// The journal of a run that begins, if there is a store.
     pub(super) fn journal(&self, run: &RunShared) -> Option<Journal> {
         let store = Arc::clone(self.store.as_ref()?);
-        let (workflow, at) = (Arc::clone(&run.table.name), SystemTime::now());
+        let (workflow, at) = (Arc::clone(&run.table.name), run.clock.now());
         let summary = RunSummary::running(Arc::clone(&workflow), at);
         let (thread, metadata) = (run.thread.clone(), run.metadata.clone());
         Some(Journal::begin(store, Record::RunStarted { workflow, thread, metadata, at }, summary))

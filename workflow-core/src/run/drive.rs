@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tracing::Span;
 
+use super::clock::RunClock;
 use super::handle::Command;
 use super::host::Host;
 use super::in_flight::{Arrived, Dropped, Execution, InFlight};
@@ -87,35 +87,6 @@ pub(crate) struct Received {
     pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
 
-/// One reading of the clock serves everything that happens between two polls of user code. What is recorded
-/// is the reading; what people see of it is made when they ask.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunClock {
-    pub(super) now: Instant,
-    began: Instant,
-    began_at: SystemTime,
-}
-
-impl RunClock {
-    fn start() -> Self {
-        let now = Instant::now();
-        Self { now, began: now, began_at: SystemTime::now() }
-    }
-
-    /// Reads the clock; returns the time since the last reading.
-    pub(super) fn tick(&mut self) -> Duration {
-        let now = Instant::now();
-        let passed = now.saturating_duration_since(self.now);
-        self.now = now;
-        passed
-    }
-
-    /// The system's time at an earlier reading.
-    pub(super) fn wall(&self, at: Instant) -> SystemTime {
-        self.began_at + at.saturating_duration_since(self.began)
-    }
-}
-
 impl Run {
     pub(crate) fn new(
         shared: Arc<RunShared>,
@@ -129,6 +100,7 @@ impl Run {
         Self {
             scheduler: Scheduler::with_limits(Arc::clone(&host.table), limits),
             span: run_span(&shared),
+            clock: RunClock::start(shared.clock.clone()),
             shared,
             host,
             log: Log::default(),
@@ -146,7 +118,6 @@ impl Run {
             asked: BTreeMap::new(),
             cancel_reason: "cancelled".into(),
             limits,
-            clock: RunClock::start(),
             mailbox,
             held: VecDeque::new(),
             slot_wait: None,
@@ -290,7 +261,7 @@ impl Run {
             scheduler: &self.scheduler,
             log: &self.log,
             trace: &self.trace,
-            clock: self.clock,
+            began_at: self.clock.began_at,
         }
     }
 

@@ -143,7 +143,7 @@ impl Run {
             scheduler: std::mem::replace(&mut self.scheduler, empty),
             log: std::mem::take(&mut self.log),
             trace: std::mem::take(&mut self.trace),
-            clock: self.clock,
+            began_at: self.clock.began_at,
         })
     }
 }

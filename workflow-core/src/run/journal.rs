@@ -129,7 +129,7 @@ impl Run {
 
     fn record_event(&mut self, entry: Entry, cause: Cause, event: &AnyEvent) {
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
-        let (Entry { seq, scope, .. }, at) = (entry, self.clock.wall(self.clock.now));
+        let (Entry { seq, scope, .. }, at) = (entry, self.clock.wall());
         journal.records.push(match event.payload_arc::<Gathered>() {
             Some(gathered) => {
                 let fan_out = Arc::clone(&self.host.table.event(entry.event).name);
@@ -148,7 +148,7 @@ impl Run {
             return;
         };
         let step = Arc::clone(&self.host.table.step(step).name);
-        let at = self.clock.wall(self.clock.now);
+        let at = self.clock.wall();
         journal.records.push(match failure {
             None => Record::ExecutionSucceeded { execution, step, scope, trigger, at },
             Some(error) => {
@@ -159,7 +159,7 @@ impl Run {
     }
 
     fn record_end(&mut self, status: RunStatus) {
-        let at = self.clock.wall(self.clock.now);
+        let at = self.clock.wall();
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
         journal.records.push(Record::RunEnded { status, at });
         journal.run = journal.run.clone().ended(status);

@@ -2,7 +2,7 @@
 //! prefixes of.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,8 @@ pub(super) struct Record {
     pub(super) index: EventIndex,
     pub(super) scope: ScopeId,
     pub(super) cause: Cause,
-    pub(super) at: Instant,
+    /// When it entered the log, from the beginning of the run's clock.
+    pub(super) at: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl Log {
         entry: Entry,
         event: AnyEvent,
         cause: Cause,
-        at: Instant,
+        at: Duration,
     ) {
         debug_assert_eq!(entry.seq.0, self.records.len() as u64 + 1, "positions have no gaps");
         for topic in &table.event(entry.event).topics {
@@ -72,6 +73,11 @@ impl Log {
 
     pub(super) fn get(&self, seq: Seq) -> Option<&Record> {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
+    }
+
+    /// When the first event entered it, from the beginning of the run's clock.
+    pub(super) fn began(&self) -> Duration {
+        self.records.first().map_or(Duration::ZERO, |record| record.at)
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = (Seq, &Record)> {

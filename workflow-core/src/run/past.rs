@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use super::RunStatus;
-use super::drive::RunClock;
 use super::log::Log;
 use super::report::{LoggedEvent, Quality, RunReport, StepReport};
 use super::trace::Trace;
@@ -32,7 +32,7 @@ pub(super) struct Past {
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
     pub(super) trace: Trace,
-    pub(super) clock: RunClock,
+    pub(super) began_at: SystemTime,
 }
 
 impl Kept {
@@ -51,8 +51,8 @@ impl Kept {
 
 impl Past {
     fn view(&self) -> View<'_> {
-        let Self { id, thread, metadata, status, scheduler, log, trace, clock } = self;
-        View { id, thread, metadata, status: *status, scheduler, log, trace, clock: *clock }
+        let Self { id, thread, metadata, status, scheduler, log, trace, began_at } = self;
+        View { id, thread, metadata, status: *status, scheduler, log, trace, began_at: *began_at }
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) struct View<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) log: &'a Log,
     pub(super) trace: &'a Trace,
-    pub(super) clock: RunClock,
+    pub(super) began_at: SystemTime,
 }
 
 impl View<'_> {
@@ -83,7 +83,7 @@ impl View<'_> {
             status: self.status,
             quality: self.quality(),
             steps: self.steps(),
-            trace: self.trace.report(table),
+            trace: self.trace.report(table, self.log.began()),
             log: self.logged_events(),
             branches: self.trace.branches(self.log.branches(), table),
             violations: self.trace.violations(table),
@@ -116,7 +116,7 @@ impl View<'_> {
             scope: record.scope,
             event: Arc::clone(&table.event(record.index).name),
             execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
-            at: self.clock.wall(record.at),
+            at: self.began_at + record.at,
         });
         records.collect()
     }

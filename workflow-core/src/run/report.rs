@@ -82,9 +82,9 @@ pub struct ExecutionTrace {
     pub inputs: Vec<BoundInput>,
     /// The events it left in the log.
     pub emitted: Vec<Seq>,
-    /// When it started, from the start of the run.
+    /// When it started, from when the first event entered the log.
     pub started: Duration,
-    /// How long it took.
+    /// How long it took, by the engine's clock.
     pub took: Duration,
     /// What came of it.
     pub outcome: ExecutionOutcome,
@@ -136,7 +136,7 @@ pub struct LoggedEvent {
     pub event: Arc<str>,
     /// The execution that emitted it; none for what came from outside and for gathers.
     pub execution: Option<ExecutionId>,
-    /// When it entered the log, by the system's clock.
+    /// When it entered the log, by the engine's clock.
     pub at: SystemTime,
 }
 

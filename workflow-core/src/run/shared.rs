@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::{Finished, RunStatus};
+use crate::clock::EngineClock;
 use crate::config::Config;
 use crate::context::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
@@ -34,6 +34,7 @@ pub(crate) struct RunShared {
     pub(crate) display: DisplayHub,
     pub(crate) observers: Observers,
     pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) clock: EngineClock,
     pub(crate) status: watch::Sender<RunStatus>,
     /// Whether anybody was told that the run began.
     pub(crate) begun: AtomicBool,
@@ -70,7 +71,7 @@ impl RunShared {
             self.observers.tell(&Observation {
                 run: self.id.clone(),
                 workflow: Arc::clone(&self.table.name),
-                at: SystemTime::now(),
+                at: self.clock.now(),
                 what: what(),
             });
         }

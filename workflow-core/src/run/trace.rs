@@ -1,7 +1,7 @@
 //! The record of a run's executions: written while it runs, read when a report is asked for.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
@@ -13,7 +13,6 @@ use crate::table::{DependencyTable, StepIndex};
 /// The executions of a run while it runs.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    began: Option<Instant>,
     entries: Vec<Entered>,
     /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
     /// those that wait later.
@@ -29,14 +28,15 @@ struct Entered {
     trigger: Seq,
     binding: Binding,
     emitted: Option<(Seq, u32)>,
-    started: Instant,
-    ended: Instant,
+    /// Both from the beginning of the run's clock.
+    started: Duration,
+    ended: Duration,
     outcome: ExecutionOutcome,
 }
 
 impl Entered {
     fn took(&self) -> Duration {
-        self.ended.saturating_duration_since(self.started)
+        self.ended.saturating_sub(self.started)
     }
 }
 
@@ -53,9 +53,8 @@ impl Trace {
         scope: ScopeId,
         trigger: Seq,
         binding: Binding,
-        now: Instant,
+        now: Duration,
     ) {
-        self.began.get_or_insert(now);
         let place = usize::try_from(execution.0).unwrap_or(0);
         if self.places.len() <= place {
             self.places.resize(place + 1, u32::MAX);
@@ -97,7 +96,7 @@ impl Trace {
         self.entry(execution).map(|entry| (entry.step, entry.scope, entry.trigger))
     }
 
-    fn end(&mut self, execution: ExecutionId, now: Instant, outcome: ExecutionOutcome) -> Option<&Entered> {
+    fn end(&mut self, execution: ExecutionId, now: Duration, outcome: ExecutionOutcome) -> Option<&Entered> {
         let entry = self.entry_mut(execution)?;
         entry.ended = now;
         entry.outcome = outcome;
@@ -111,7 +110,7 @@ impl Trace {
     }
 
     /// The step returned; whether its batch is accepted is not known yet.
-    pub(super) fn returned(&mut self, execution: ExecutionId, now: Instant) {
+    pub(super) fn returned(&mut self, execution: ExecutionId, now: Duration) {
         if let Some(entry) = self.entry_mut(execution) {
             entry.ended = now;
         }
@@ -123,12 +122,12 @@ impl Trace {
         Some(entry.step)
     }
 
-    pub(super) fn failed(&mut self, execution: ExecutionId, now: Instant, error: &StepError) {
+    pub(super) fn failed(&mut self, execution: ExecutionId, now: Duration, error: &StepError) {
         let outcome = ExecutionOutcome::Failed { class: error.class(), error: error.to_string() };
         self.end(execution, now, outcome);
     }
 
-    pub(super) fn dropped(&mut self, execution: ExecutionId, now: Instant) -> Option<StepIndex> {
+    pub(super) fn dropped(&mut self, execution: ExecutionId, now: Duration) -> Option<StepIndex> {
         let step = self.running_step(execution)?;
         self.end(execution, now, ExecutionOutcome::Dropped);
         Some(step)
@@ -137,7 +136,7 @@ impl Trace {
     pub(super) fn refused(
         &mut self,
         execution: ExecutionId,
-        now: Instant,
+        now: Duration,
         events: &[&'static str],
     ) -> Option<StepIndex> {
         let step = self.end(execution, now, ExecutionOutcome::Refused)?.step;
@@ -158,24 +157,8 @@ impl Trace {
         running.map(|entry| entry.execution).collect()
     }
 
-    pub(super) fn report(&self, table: &DependencyTable) -> Vec<ExecutionTrace> {
-        self.entries.iter().map(|entry| self.traced(entry, table)).collect()
-    }
-
-    fn traced(&self, entry: &Entered, table: &DependencyTable) -> ExecutionTrace {
-        let emitted = entry.emitted.into_iter();
-        let began = self.began.unwrap_or(entry.started);
-        ExecutionTrace {
-            execution: entry.execution,
-            step: Arc::clone(&table.step(entry.step).name),
-            scope: entry.scope,
-            trigger: entry.trigger,
-            inputs: entry.binding.iter().map(bound_input).collect(),
-            emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
-            started: entry.started.saturating_duration_since(began),
-            took: entry.took(),
-            outcome: entry.outcome.clone(),
-        }
+    pub(super) fn report(&self, table: &DependencyTable, began: Duration) -> Vec<ExecutionTrace> {
+        self.entries.iter().map(|entry| traced(entry, table, began)).collect()
     }
 
     /// The branches with what ran in them. O(executions + branches).
@@ -204,6 +187,21 @@ impl Trace {
             events: events.clone(),
         });
         violations.collect()
+    }
+}
+
+fn traced(entry: &Entered, table: &DependencyTable, began: Duration) -> ExecutionTrace {
+    let emitted = entry.emitted.into_iter();
+    ExecutionTrace {
+        execution: entry.execution,
+        step: Arc::clone(&table.step(entry.step).name),
+        scope: entry.scope,
+        trigger: entry.trigger,
+        inputs: entry.binding.iter().map(bound_input).collect(),
+        emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
+        started: entry.started.saturating_sub(began),
+        took: entry.took(),
+        outcome: entry.outcome.clone(),
     }
 }
 
