@@ -38,7 +38,8 @@
 //!
 //! # What a scenario has
 //! - A [`Scenario`] runs a workflow to its end, or until it waits for something that nobody sends, on a thread and a
-//!   virtual clock of its own: an hour of waiting takes no time, and steps interleave in the same order each time.
+//!   virtual clock of its own: an hour of waiting takes no time, steps interleave in the same order each time, and the
+//!   times of a report are exact: see [`VirtualClock`].
 //! - What comes from outside stands in its script: [`send`](ScenarioOf::send),
 //!   [`send_after`](ScenarioOf::send_after), [`reply`](ScenarioOf::reply),
 //!   [`reply_after`](ScenarioOf::reply_after).
@@ -58,6 +59,7 @@
 //! scheduler has to do is written down a second time, as plainly as possible, in [`model`].
 
 mod cast;
+mod clock;
 pub mod conformance;
 mod explore;
 mod journal;
@@ -71,6 +73,7 @@ mod start;
 mod test_run;
 mod transcript;
 
+pub use clock::VirtualClock;
 pub use explore::{Explore, Explored, Outcome, Verdict, explore};
 pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};

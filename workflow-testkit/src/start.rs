@@ -10,6 +10,7 @@ use workflow_core::{
 };
 
 use crate::cast::Cast;
+use crate::clock::VirtualClock;
 use crate::journal::{Journal, Recorder};
 use crate::script::Script;
 use crate::stage::Stage;
@@ -20,7 +21,7 @@ use crate::{ScenarioOf, TestRun};
 ///
 /// The run has a thread, a tokio runtime and a virtual clock of its own: whenever nothing in it can go on, the clock
 /// jumps to the next timer. So an hour of waiting takes no time, steps interleave in the same order each time, and
-/// nothing depends on the runtime of the test.
+/// nothing depends on the runtime of the test. The run's engine goes by the same time, as a [`VirtualClock`] shows it.
 ///
 /// Only what goes through tokio's clock is virtual. A step that waits for another thread, or for the network, is
 /// idle as far as the clock can see, and timers run out meanwhile: put a stand-in in its place, or wait inside of
@@ -87,7 +88,8 @@ impl<W: Workflow> Start<W> {
         let seeds = [(ContextScope::Run(run), run_context), (ContextScope::Thread(thread), thread_context)];
         let started = async move {
             let contexts = seeded(seeds).await;
-            let engine = (hooks.engine)(engine, contexts).middleware(cast).build().map_err(Failure::of)?;
+            let engine = (hooks.engine)(engine, contexts).middleware(cast).clock(VirtualClock::new());
+            let engine = engine.build().map_err(Failure::of)?;
             begin(engine, options).await.map_err(Failure::of)
         };
         Prepared { started: Box::pin(started), script, journal }

@@ -14,6 +14,7 @@ mod runs;
 mod script;
 mod stand_ins;
 mod support;
+mod times_of_a_run;
 mod transcripts;
 mod traps;
 mod virtual_time;
