@@ -1,7 +1,8 @@
 //! Suites that tell whether what you wrote keeps the contract of the trait it implements:
 //! [`context_store_conformance!`](crate::context_store_conformance) for a
-//! [`ContextStore`](workflow_core::ContextStore), and
-//! [`observer_conformance!`](crate::observer_conformance) for an [`Observer`](workflow_core::Observer).
+//! [`ContextStore`](workflow_core::ContextStore),
+//! [`observer_conformance!`](crate::observer_conformance) for an [`Observer`](workflow_core::Observer), and
+//! [`clock_conformance!`](crate::clock_conformance) for a [`Clock`](workflow_core::Clock).
 //!
 //! Each macro expands to a module of tests, one for each sentence of the contract that can be tested. The
 //! name of a test is that sentence, and its failure says what the contract demands and what was found
@@ -22,6 +23,8 @@
 //!
 //! This module owns how checks are run. The checks themselves are below it, by suite.
 
+#[doc(hidden)]
+pub mod clock;
 #[doc(hidden)]
 pub mod context_store;
 #[doc(hidden)]

@@ -1,5 +1,6 @@
 //! Where checks run: a runtime with several threads, and someone who watches the time.
 
+use std::any::Any;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -44,6 +45,12 @@ where
     let ended =
         outcome.unwrap_or_else(|_| panic!("a call never returned: the check did not end within {limit:?}"));
     ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+}
+
+/// What a panic says.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
 }
 
 pub(super) fn runtime() -> Runtime {

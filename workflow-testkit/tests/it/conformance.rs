@@ -1,8 +1,10 @@
-//! Stores and observers that keep their contracts pass the suites, and those that break them are caught.
+//! Stores, observers and clocks that keep their contracts pass the suites, and those that break them are caught.
 
+mod broken_clocks;
 mod broken_observers;
 mod broken_stores;
 mod faulty;
+mod hands;
 mod json_store;
 
 /// The store of the library, and everything a call site may have in scope that the suite must not mind.
@@ -52,4 +54,39 @@ mod middling_observer {
     }
 
     workflow_testkit::observer_conformance!(|| Lines::open(1));
+}
+
+mod system_clock {
+    use workflow_core::SystemClock;
+
+    workflow_testkit::clock_conformance!(|| SystemClock);
+}
+
+mod virtual_clock {
+    use workflow_testkit::VirtualClock;
+
+    fn paused() -> VirtualClock {
+        tokio::time::pause();
+        VirtualClock::new()
+    }
+
+    workflow_testkit::clock_conformance!(paused);
+}
+
+mod virtual_clock_on_real_time {
+    use workflow_testkit::VirtualClock;
+
+    workflow_testkit::clock_conformance!(VirtualClock::new);
+}
+
+/// A clock that is driven by hand, and everything a call site may have in scope that the suite must not mind.
+mod clock_by_hand {
+    use super::hands::{Fault, Hands};
+    #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
+    use tokio::test;
+
+    #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
+    struct Option;
+
+    workflow_testkit::clock_conformance!(|| Hands::new(Fault::Nothing), Hands::advance);
 }

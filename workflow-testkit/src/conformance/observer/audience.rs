@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use workflow_core::{Observation, Observer};
 
-use crate::conformance::stage::{PATIENCE, runtime};
+use crate::conformance::stage::{PATIENCE, panic_text, runtime};
 
 /// Tells an observer all of this and drops it.
 pub(super) fn play<O: Observer>(open: impl FnOnce() -> O, told: Vec<Observation>) {
@@ -50,8 +50,5 @@ fn expect_return(returns: &Receiver<Result<(), String>>, call: &str) {
 }
 
 fn caught(call: impl FnOnce()) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
-    })
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_text(&*panic).to_owned())
 }
