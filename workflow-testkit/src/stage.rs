@@ -107,9 +107,11 @@ async fn play<W: Workflow>(
     if tell.send(Ok(run.clone())).is_err() {
         return;
     }
+    // Nobody has to ask for the first time: while this waited for another thread, the clock would not stand still.
+    let mut first = Some(settled(&run, &mut performance, since).await);
     while let Some(ask) = asked.recv().await {
-        let result = performance.settle().await;
-        let settled = settled(&run, result, since.elapsed()).await;
+        let settled =
+            if let Some(first) = first.take() { first } else { settled(&run, &mut performance, since).await };
         let has_ended = settled.status.is_ended();
         // An error says that nobody wants to know any more.
         if ask.send(settled).is_err() || has_ended {
@@ -118,12 +120,14 @@ async fn play<W: Workflow>(
     }
 }
 
-/// What is told of a run; one that was given up is ended, so that it can be reported on.
+/// Goes on until the run is settled; one that was given up is ended, so that it can be reported on.
 async fn settled<W: Workflow>(
     run: &RunHandle<W>,
-    result: Result<RunStatus, GivenUp>,
-    elapsed: Duration,
+    performance: &mut Performance<W>,
+    since: Instant,
 ) -> Settled {
+    let result = performance.settle().await;
+    let elapsed = since.elapsed();
     let explanation = match result {
         Ok(status) if status.is_ended() => None,
         _ => run.explain().await.ok(),

@@ -1,7 +1,9 @@
 //! Time in a scenario costs none, and a scenario that would not end is given up.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use workflow_core::prelude::*;
 use workflow_testkit::Scenario;
 
@@ -21,6 +23,39 @@ async fn a_scenario_does_not_depend_on_the_runtime_of_its_test() {
     let (first, second) = (first.await.unwrap(), second.await.unwrap());
     assert_eq!(first.transcript(), second.transcript());
     assert_eq!(first.elapsed(), second.elapsed());
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Hurry;
+
+/// Takes an hour, unless it is to hurry; says which.
+struct Slow(mpsc::Sender<&'static str>);
+
+#[workflow]
+impl Slow {
+    #[step]
+    async fn think(&self, _question: &Question) -> Answer {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        let _ = self.0.send("thought");
+        Answer("thought".into())
+    }
+
+    #[step]
+    async fn guess(&self, _hurry: &Hurry) -> Answer {
+        let _ = self.0.send("guessed");
+        Answer("guessed".into())
+    }
+}
+
+#[test]
+fn the_clock_does_not_run_ahead_of_the_script_while_the_test_is_busy() {
+    let (says, said) = mpsc::channel();
+    let scenario = Scenario::new(Slow(says)).send_after(Duration::from_mins(1), Hurry);
+    let mut run = scenario.start(question()).into_future();
+    assert!(run.as_mut().now_or_never().is_none());
+    assert_eq!(said.recv(), Ok("guessed"));
+    futures::executor::block_on(run).assert_output(&Answer("guessed".into()));
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
