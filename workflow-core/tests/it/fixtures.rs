@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::{ExecutionOutcome, RunHandle, RunReport};
+use workflow_testkit::TestRun;
 
 /// Opens every run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
@@ -34,6 +35,15 @@ pub(crate) struct Item(pub(crate) u32);
 /// Is passed from step to step as well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Part(pub(crate) u32);
+
+/// What a step was handed, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+pub(crate) struct Saw(pub(crate) String);
+
+/// What the steps of a run were handed, in the order in which they ended.
+pub(crate) fn saw<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
+    run.emitted::<Saw>().iter().map(|saw| saw.0.clone()).collect()
+}
 
 /// Ends every run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]

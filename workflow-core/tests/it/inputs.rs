@@ -5,17 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use workflow_core::BoundInput;
 use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Counted, Done, Item, Part, Seen, log_of, report_of, report_when_settled,
-    started,
-};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Counted, Done, Item, Part, Saw, log_of, saw};
 
-fn numbers(items: &List<Item>) -> String {
-    items.iter().map(|item| item.0.to_string()).collect::<Vec<_>>().join(" ")
-}
-
-struct ThreeAtOnce(Seen);
+struct ThreeAtOnce;
 
 #[workflow]
 impl ThreeAtOnce {
@@ -25,28 +19,27 @@ impl ThreeAtOnce {
     }
 
     #[step(reruns)]
-    async fn collect(&self, items: &List<Item>) -> Option<Done> {
-        self.0.note(numbers(items));
-        (items.len() == 3).then_some(Done(3))
+    async fn collect(&self, items: &List<Item>) -> (Saw, Option<Done>) {
+        let numbers: Vec<u32> = items.iter().map(|item| item.0).collect();
+        (Saw(format!("{numbers:?}")), (items.len() == 3).then_some(Done(3)))
     }
 }
 
 // S12
 #[tokio::test]
 async fn three_events_logged_at_once_give_lists_of_one_two_and_three() {
-    let seen = Seen::default();
-    let report = report_of(ThreeAtOnce(seen.clone()), 3).await;
-    assert_eq!(log_of(&report), ["Begin", "Item", "Item", "Item", "Done"]);
-    assert_eq!(seen.lines(), ["1", "1 2", "1 2 3"]);
+    let run = Scenario::new(ThreeAtOnce).start(Begin(3)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "Item", "Item", "Saw", "Saw", "Saw", "Done"]);
+    assert_eq!(saw(&run), ["[1]", "[1, 2]", "[1, 2, 3]"]);
 }
 
-struct Join(Seen);
+struct Join;
 
 #[workflow]
 impl Join {
     #[step]
-    async fn join(&self, alpha: &Alpha, beta: &Beta) {
-        self.0.note(format!("A{} B{}", alpha.0, beta.0));
+    async fn join(&self, alpha: &Alpha, beta: &Beta) -> Saw {
+        Saw(format!("A{} B{}", alpha.0, beta.0))
     }
 
     #[step]
@@ -58,46 +51,35 @@ impl Join {
 // S15
 #[tokio::test]
 async fn a_join_pairs_every_arrival_with_the_latest_of_the_other_type() {
-    let seen = Seen::default();
-    let run = started(Join(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    run.send(Beta(2)).await.unwrap();
-    let report = report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["A1 B1", "A2 B1", "A2 B2"]);
-    assert_eq!(report.executions("join"), 3);
+    let scenario = Scenario::new(Join).send(Alpha(1)).send(Beta(1)).send(Alpha(2)).send(Beta(2));
+    assert_eq!(saw(&scenario.start(Begin(0)).await), ["A1 B1", "A2 B1", "A2 B2"]);
 }
 
 // S13
 #[tokio::test]
 async fn a_step_is_not_run_before_every_required_input_is_there() {
-    let run = started(Join(Seen::default()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    let report = report_when_settled(&run).await;
-    assert_eq!(report.executions("join"), 0);
+    let run = Scenario::new(Join).send(Alpha(1)).send(Alpha(2)).start(Begin(0)).await;
+    run.assert_executions("join", 0);
 }
 
-struct BatchJoin(Seen);
+struct BatchJoin;
 
 #[workflow]
 impl BatchJoin {
     /// Part 1, Item 1 and Item 2 and Part 2 are in the log before the first of them is evaluated.
     #[step]
-    async fn make(&self, begin: &Begin) -> (Part, Item, Item, Part) {
-        let Begin(_) = begin;
+    async fn make(&self, _begin: &Begin) -> (Part, Item, Item, Part) {
         (Part(1), Item(1), Item(2), Part(2))
     }
 
     #[step]
-    async fn join(&self, begin: &Begin, item: &Item) {
-        self.0.note(format!("{} with item {}", begin.0, item.0));
+    async fn join(&self, begin: &Begin, item: &Item) -> Saw {
+        Saw(format!("{} with item {}", begin.0, item.0))
     }
 
     #[step]
-    async fn pair(&self, part: &Part, item: &Item) {
-        self.0.note(format!("part {} item {}", part.0, item.0));
+    async fn pair(&self, part: &Part, item: &Item) -> Saw {
+        Saw(format!("part {} item {}", part.0, item.0))
     }
 
     #[step]
@@ -106,32 +88,22 @@ impl BatchJoin {
     }
 }
 
-// S15
+// S12, S15
 #[tokio::test]
-async fn the_trigger_is_bound_even_when_a_later_event_of_its_type_is_logged_already() {
-    let seen = Seen::default();
-    report_of(BatchJoin(seen.clone()), 9).await;
-    let joined: Vec<String> = seen.lines().into_iter().filter(|line| line.starts_with('9')).collect();
+async fn the_trigger_is_bound_and_else_the_latest_up_to_it_even_when_later_ones_are_logged_already() {
+    let run = Scenario::new(BatchJoin).start(Begin(9)).await;
+    let (joined, paired): (Vec<_>, Vec<_>) = saw(&run).into_iter().partition(|line| line.starts_with('9'));
     assert_eq!(joined, ["9 with item 1", "9 with item 2"]);
-}
-
-// S12
-#[tokio::test]
-async fn the_latest_of_a_type_is_the_latest_up_to_the_trigger() {
-    let seen = Seen::default();
-    report_of(BatchJoin(seen.clone()), 9).await;
-    let paired: Vec<String> = seen.lines().into_iter().filter(|line| line.starts_with("part")).collect();
     assert_eq!(paired, ["part 1 item 1", "part 1 item 2", "part 2 item 2"]);
 }
 
-struct Optional(Seen);
+struct Optional;
 
 #[workflow]
 impl Optional {
     #[step(reruns)]
-    async fn take(&self, alpha: &Alpha, beta: Option<&Beta>) {
-        let beta = beta.map_or_else(|| "none".to_owned(), |beta| beta.0.to_string());
-        self.0.note(format!("A{} B:{beta}", alpha.0));
+    async fn take(&self, alpha: &Alpha, beta: Option<&Beta>) -> Saw {
+        Saw(format!("A{} {:?}", alpha.0, beta.map(|beta| beta.0)))
     }
 
     #[step]
@@ -143,43 +115,31 @@ impl Optional {
 // S5
 #[tokio::test]
 async fn an_optional_event_that_comes_first_is_there_in_the_only_execution() {
-    let seen = Seen::default();
-    let run = started(Optional(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(1)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["A1 B:1"]);
+    let run = Scenario::new(Optional).send(Beta(1)).send(Alpha(1)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["A1 Some(1)"]);
 }
 
 // S5, S14
 #[tokio::test]
 async fn an_optional_event_that_comes_second_runs_the_step_again() {
-    let seen = Seen::default();
-    let run = started(Optional(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Beta(1)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["A1 B:none", "A1 B:1"]);
+    let run = Scenario::new(Optional).send(Alpha(1)).send(Beta(1)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["A1 None", "A1 Some(1)"]);
 }
 
 // S5, S8
 #[tokio::test]
 async fn an_optional_event_that_never_comes_is_none() {
-    let seen = Seen::default();
-    let run = started(Optional(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["A1 B:none", "A2 B:none"]);
+    let run = Scenario::new(Optional).send(Alpha(1)).send(Alpha(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["A1 None", "A2 None"]);
 }
 
-struct OnlyOptional(Seen);
+struct OnlyOptional;
 
 #[workflow]
 impl OnlyOptional {
     #[step(reruns)]
-    async fn take(&self, alpha: Option<Arc<Alpha>>, beta: Option<Beta>) {
-        self.0.note(format!("{:?} {:?}", alpha.map(|alpha| alpha.0), beta.map(|beta| beta.0)));
+    async fn take(&self, alpha: Option<Arc<Alpha>>, beta: Option<Beta>) -> Saw {
+        Saw(format!("{:?} {:?}", alpha.map(|alpha| alpha.0), beta.map(|beta| beta.0)))
     }
 
     #[step]
@@ -191,27 +151,17 @@ impl OnlyOptional {
 // S9
 #[tokio::test]
 async fn a_step_with_only_optional_inputs_is_triggered_by_any_of_them() {
-    let seen = Seen::default();
-    let run = started(OnlyOptional(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["None Some(1)", "Some(2) Some(1)"]);
+    let run = Scenario::new(OnlyOptional).send(Beta(1)).send(Alpha(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["None Some(1)", "Some(2) Some(1)"]);
 }
 
-struct OptionalLists(Seen);
+struct OptionalList;
 
 #[workflow]
-impl OptionalLists {
+impl OptionalList {
     #[step(reruns)]
-    async fn list(&self, alpha: &Alpha, betas: Option<&List<Beta>>) {
-        self.0.note(format!("A{} list {:?}", alpha.0, betas.map(List::len)));
-    }
-
-    #[step(reruns)]
-    async fn fixed(&self, alpha: &Alpha, betas: Option<FixedList<Beta, 2>>) {
-        let betas = betas.map(|betas| betas.to_array().map(|beta| beta.0));
-        self.0.note(format!("A{} fixed {betas:?}", alpha.0));
+    async fn list(&self, alpha: &Alpha, betas: Option<&List<Beta>>) -> Saw {
+        Saw(format!("A{} {:?}", alpha.0, betas.map(List::len)))
     }
 
     #[step]
@@ -223,39 +173,40 @@ impl OptionalLists {
 // S5
 #[tokio::test]
 async fn an_optional_list_is_none_while_there_is_no_event_and_every_event_after() {
-    let seen = Seen::default();
-    let run = started(OptionalLists(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Beta(1)).await.unwrap();
-    run.send(Beta(2)).await.unwrap();
-    report_when_settled(&run).await;
-    let lists: Vec<String> = seen.lines().into_iter().filter(|line| line.contains("list")).collect();
-    assert_eq!(lists, ["A1 list None", "A1 list Some(1)", "A1 list Some(2)"]);
+    let run = Scenario::new(OptionalList).send(Alpha(1)).send(Beta(1)).send(Beta(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["A1 None", "A1 Some(1)", "A1 Some(2)"]);
+}
+
+struct OptionalPair;
+
+#[workflow]
+impl OptionalPair {
+    #[step(reruns)]
+    async fn fixed(&self, alpha: &Alpha, betas: Option<FixedList<Beta, 2>>) -> Saw {
+        Saw(format!("A{} {:?}", alpha.0, betas.map(|betas| betas.to_array().map(|beta| beta.0))))
+    }
+
+    #[step]
+    async fn end(&self, _begin: &Begin, _close: &Close) -> Done {
+        Done(0)
+    }
 }
 
 // S5, S17, S20
 #[tokio::test]
 async fn an_optional_fixed_list_is_none_until_it_is_full_and_then_stays_the_same() {
-    let seen = Seen::default();
-    let run = started(OptionalLists(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    for number in 1..=3 {
-        run.send(Beta(number)).await.unwrap();
-    }
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    let fixed: Vec<String> = seen.lines().into_iter().filter(|line| line.contains("fixed")).collect();
-    assert_eq!(fixed, ["A1 fixed None", "A1 fixed Some([1, 2])", "A2 fixed Some([1, 2])"]);
+    let scenario = Scenario::new(OptionalPair).send(Alpha(1)).send(Beta(1)).send(Beta(2)).send(Beta(3));
+    let run = scenario.send(Alpha(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["A1 None", "A1 Some([1, 2])", "A2 Some([1, 2])"]);
 }
 
-struct Pairs(Seen);
+struct Pairs;
 
 #[workflow]
 impl Pairs {
     #[step]
-    async fn pair(&self, alphas: FixedList<Alpha, 2>, beta: &Beta) {
-        let numbers: Vec<u32> = alphas.iter().map(|alpha| alpha.0).collect();
-        self.0.note(format!("{numbers:?} B{}", beta.0));
+    async fn pair(&self, alphas: FixedList<Alpha, 2>, beta: &Beta) -> Saw {
+        Saw(format!("{:?} B{}", alphas.to_array().map(|alpha| alpha.0), beta.0))
     }
 
     #[step]
@@ -266,46 +217,24 @@ impl Pairs {
 
 // S13, S17
 #[tokio::test]
-async fn a_fixed_list_fires_once_with_the_first_n() {
-    let seen = Seen::default();
-    let run = started(Pairs(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    for number in 1..=4 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["[1, 2] B1"]);
-}
-
-// S17
-#[tokio::test]
-async fn what_comes_after_a_full_fixed_list_is_counted_as_surplus() {
-    let run = started(Pairs(Seen::default()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    for number in 1..=4 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    let report = report_when_settled(&run).await;
-    let pair = report.steps.iter().find(|row| &*row.step == "pair").unwrap();
+async fn a_fixed_list_fires_once_with_the_first_n_and_what_comes_after_is_counted_as_surplus() {
+    let scenario = (1..=4).fold(Scenario::new(Pairs).send(Beta(1)), |scenario, n| scenario.send(Alpha(n)));
+    let run = scenario.send(Close).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["[1, 2] B1"]);
+    let pair = run.report().steps.iter().find(|row| &*row.step == "pair").unwrap();
     assert_eq!((pair.executions, pair.surplus), (1, 2));
-    assert!(report.to_string().contains("(2 surplus events)"));
+    assert!(run.report().to_string().contains("(2 surplus events)"));
 }
 
 // S14, S17
 #[tokio::test]
 async fn another_input_fires_a_step_again_with_the_same_fixed_list() {
-    let seen = Seen::default();
-    let run = started(Pairs(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    run.send(Beta(2)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["[1, 2] B1", "[1, 2] B2"]);
+    let scenario = (1..=3).fold(Scenario::new(Pairs).send(Beta(1)), |scenario, n| scenario.send(Alpha(n)));
+    let run = scenario.send(Beta(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["[1, 2] B1", "[1, 2] B2"]);
 }
 
-struct Reading(Seen);
+struct Reading;
 
 #[workflow]
 impl Reading {
@@ -315,13 +244,11 @@ impl Reading {
     }
 
     #[step(precondition = complete)]
-    async fn read(&self, begin: &Begin, items: List<Item>) -> Done {
-        let Begin(_) = begin;
-        self.0.note(format!("{:?} {:?}", items.first(), items.last()));
-        self.0.note(format!("{:?} {:?}", items.get(1), items.get(99)));
-        self.0.note(format!("{}", items.iter().len()));
-        self.0.note(format!("{}", (&items).into_iter().count()));
-        self.0.note(format!("{}", items.is_empty()));
+    async fn read(&self, _begin: &Begin, items: List<Item>) -> Done {
+        assert_eq!((items.first(), items.last()), (Some(&Item(1)), Some(&Item(9))));
+        assert_eq!((items.get(1), items.get(99)), (Some(&Item(2)), None));
+        assert_eq!((items.iter().len(), (&items).into_iter().count()), (9, 9));
+        assert!(!items.is_empty());
         Done(u32::try_from(items.clone().len()).unwrap())
     }
 
@@ -334,12 +261,11 @@ impl Reading {
 // S16
 #[tokio::test]
 async fn a_list_is_read_like_a_slice() {
-    let seen = Seen::default();
-    assert_eq!(Reading(seen.clone()).run(Begin(9)).await.unwrap(), Done(9));
-    assert_eq!(seen.lines(), ["Some(Item(1)) Some(Item(9))", "Some(Item(2)) None", "9", "9", "false"]);
+    assert_eq!(Reading.run(Begin(9)).await.unwrap(), Done(9));
 }
 
-struct Keeping(tokio::sync::Mutex<Vec<List<Alpha>>>, Seen);
+#[derive(Default)]
+struct Keeping(tokio::sync::Mutex<Vec<List<Alpha>>>);
 
 #[workflow]
 impl Keeping {
@@ -349,26 +275,18 @@ impl Keeping {
     }
 
     #[step]
-    async fn end(&self, _begin: &Begin, _close: &Close) -> Done {
-        for list in &*self.0.lock().await {
-            let numbers: Vec<u32> = list.iter().map(|alpha| alpha.0).collect();
-            self.1.note(format!("{numbers:?}"));
-        }
-        Done(0)
+    async fn end(&self, _begin: &Begin, _close: &Close) -> (Saw, Done) {
+        let numbers = |list: &List<Alpha>| list.iter().map(|alpha| alpha.0).collect::<Vec<_>>();
+        let kept: Vec<_> = self.0.lock().await.iter().map(numbers).collect();
+        (Saw(format!("{kept:?}")), Done(0))
     }
 }
 
 // S12, S16
 #[tokio::test]
 async fn a_list_that_is_kept_stays_the_prefix_it_was() {
-    let seen = Seen::default();
-    let run = started(Keeping(tokio::sync::Mutex::default(), seen.clone()), 0).await;
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    run.send(Close).await.unwrap();
-    run.outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["[1]", "[1, 2]", "[1, 2, 3]"]);
+    let scenario = (1..=3).fold(Scenario::new(Keeping::default()), |scenario, n| scenario.send(Alpha(n)));
+    assert_eq!(saw(&scenario.send(Close).start(Begin(0)).await), ["[[1], [1, 2], [1, 2, 3]]"]);
 }
 
 struct Costs {
@@ -534,7 +452,7 @@ mod aliases {
     pub(super) type MaybeBeta<'a> = Maybe<&'a Beta>;
 }
 
-struct Aliased(Seen);
+struct Aliased;
 
 #[workflow]
 impl Aliased {
@@ -550,8 +468,8 @@ impl Aliased {
         items: aliases::Items,
         beta: aliases::MaybeBeta<'_>,
         renamed: aliases::Maybe<aliases::Shared<aliases::Renamed>>,
-    ) {
-        self.0.note(format!("{} {} {} {}", item.0, items.len(), beta.is_none(), renamed.is_none()));
+    ) -> Saw {
+        Saw(format!("{} {} {} {}", item.0, items.len(), beta.is_none(), renamed.is_none()))
     }
 
     #[step]
@@ -563,9 +481,9 @@ impl Aliased {
 // S5
 #[tokio::test]
 async fn inputs_may_hide_behind_aliases_and_renamed_imports() {
-    let seen = Seen::default();
-    assert_eq!(Aliased(seen.clone()).run(Begin(2)).await.unwrap(), Done(1));
-    assert_eq!(seen.lines(), ["0 1 true true", "1 2 true true"]);
+    let run = Scenario::new(Aliased).start(Begin(2)).await;
+    run.assert_output(&Done(1));
+    assert_eq!(saw(&run), ["0 1 true true", "1 2 true true"]);
 }
 
 struct Traced;
@@ -598,7 +516,8 @@ impl Traced {
 // S15, S34
 #[tokio::test]
 async fn the_report_tells_what_each_execution_was_bound_to() {
-    let report = report_of(Traced, 1).await;
+    let run = Scenario::new(Traced).start(Begin(1)).await;
+    let report = run.report();
     let bound: Vec<&[BoundInput]> =
         report.trace.iter().filter(|trace| &*trace.step == "look").map(|trace| &*trace.inputs).collect();
     let begin = BoundInput::One(report.log[0].seq);
@@ -606,13 +525,13 @@ async fn the_report_tells_what_each_execution_was_bound_to() {
     assert_eq!(bound, [of(1), of(2)]);
 }
 
-struct OnlyOnce(Seen);
+struct OnlyOnce;
 
 #[workflow]
 impl OnlyOnce {
     #[step]
-    async fn both(&self, alpha: &Alpha, same: Arc<Alpha>, copy: Alpha) {
-        self.0.note(format!("{} {} {}", alpha.0, same.0, copy.0));
+    async fn both(&self, alpha: &Alpha, same: Arc<Alpha>, copy: Alpha) -> Saw {
+        Saw(format!("{} {} {}", alpha.0, same.0, copy.0))
     }
 
     #[step]
@@ -624,10 +543,6 @@ impl OnlyOnce {
 // S11, S20
 #[tokio::test]
 async fn an_event_that_fills_several_parameters_runs_its_step_once() {
-    let seen = Seen::default();
-    let run = started(OnlyOnce(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["1 1 1", "2 2 2"]);
+    let run = Scenario::new(OnlyOnce).send(Alpha(1)).send(Alpha(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["1 1 1", "2 2 2"]);
 }
