@@ -4,26 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Barrier;
-use workflow_core::ExecutionOutcome;
 use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
 
 use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Seen, everyone_else, log_of, outcomes_of, report_of,
-    report_when_settled, started,
+    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Saw, Seen, everyone_else, saw, started, until,
 };
 
-struct InOrder(Seen);
+struct InOrder;
 
 #[workflow]
 impl InOrder {
     #[step]
-    async fn third_by_name(&self, alpha: &Alpha) {
-        self.0.note(format!("first {}", alpha.0));
+    async fn third_by_name(&self, alpha: &Alpha) -> Saw {
+        Saw(format!("first {}", alpha.0))
     }
 
     #[step]
-    async fn first_by_name(&self, alpha: &Alpha) {
-        self.0.note(format!("second {}", alpha.0));
+    async fn first_by_name(&self, alpha: &Alpha) -> Saw {
+        Saw(format!("second {}", alpha.0))
     }
 
     #[step]
@@ -35,21 +34,17 @@ impl InOrder {
 // S11
 #[tokio::test]
 async fn steps_of_one_trigger_are_evaluated_in_declaration_order() {
-    let seen = Seen::default();
-    let run = started(InOrder(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["first 1", "second 1", "first 2", "second 2"]);
+    let run = Scenario::new(InOrder).send(Alpha(1)).send(Alpha(2)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["first 1", "second 1", "first 2", "second 2"]);
 }
 
-struct Again(Seen);
+struct Again;
 
 #[workflow]
 impl Again {
     #[step]
-    async fn run_again(&self, alpha: &Alpha, begin: &Begin) {
-        self.0.note(format!("{} {}", begin.0, alpha.0));
+    async fn run_again(&self, alpha: &Alpha, begin: &Begin) -> Saw {
+        Saw(format!("{} {}", begin.0, alpha.0))
     }
 
     #[step]
@@ -61,13 +56,8 @@ impl Again {
 // S14
 #[tokio::test]
 async fn a_step_runs_as_soon_as_it_is_ready_and_again_for_every_later_trigger() {
-    let seen = Seen::default();
-    let run = started(Again(seen.clone()), 7).await;
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["7 1", "7 2", "7 3"]);
+    let scenario = Scenario::new(Again).send(Alpha(1)).send(Alpha(2)).send(Alpha(3));
+    assert_eq!(saw(&scenario.start(Begin(7)).await), ["7 1", "7 2", "7 3"]);
 }
 
 struct NothingElse;
@@ -95,8 +85,8 @@ impl NothingElse {
 // S11
 #[tokio::test]
 async fn neither_a_context_write_nor_another_steps_end_triggers_anything() {
-    let error = NothingElse.run(Begin(1)).await.unwrap_err();
-    let RunError::Stalled(report) = error else { panic!("{error}") };
+    let run = Scenario::new(NothingElse).start(Begin(1)).await;
+    let report = run.stall().unwrap();
     assert_eq!(report.idle.len(), 1);
     let refused = report.idle[0].refused.as_ref().unwrap();
     assert_eq!((&*refused.precondition, refused.times), ("allowed", 1));
@@ -194,9 +184,8 @@ impl Level {
     async fn visit(&self) {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.highest.fetch_max(now, Ordering::SeqCst);
-        for _ in 0..3 {
-            tokio::task::yield_now().await;
-        }
+        // As many as may be here at a time have to meet once, however few threads have time for them.
+        until(|| self.highest.load(Ordering::SeqCst) >= 3).await;
         self.now.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -304,9 +293,9 @@ impl Loops {
 // S9, S14
 #[tokio::test]
 async fn a_step_may_loop_until_it_stops_emitting_what_it_takes() {
-    let report = report_of(Loops, 4).await;
-    assert_eq!(report.executions("count_down"), 5);
-    assert_eq!(log_of(&report).iter().filter(|event| **event == "Item").count(), 5);
+    let run = Scenario::new(Loops).start(Begin(4)).await;
+    run.assert_executions("count_down", 5);
+    run.assert_emitted::<Item>(5);
 }
 
 struct Endless;
@@ -360,15 +349,15 @@ async fn a_run_that_never_waits_lets_others_have_their_turn() {
     long.outcome().await.unwrap();
 }
 
-struct Same(Seen);
+struct Same;
 
 #[workflow]
 impl Same {
     #[step(reruns)]
-    async fn both(&self, alphas: Option<FixedList<Alpha, 1>>, betas: Option<FixedList<Beta, 1>>) {
+    async fn both(&self, alphas: Option<FixedList<Alpha, 1>>, betas: Option<FixedList<Beta, 1>>) -> Saw {
         let alphas = alphas.map(|alphas| alphas.to_array()[0].0);
         let betas = betas.map(|betas| betas.to_array()[0].0);
-        self.0.note(format!("{alphas:?} {betas:?}"));
+        Saw(format!("{alphas:?} {betas:?}"))
     }
 
     #[step]
@@ -380,14 +369,8 @@ impl Same {
 // S20
 #[tokio::test]
 async fn one_combination_of_events_executes_at_most_once() {
-    let seen = Seen::default();
-    let run = started(Same(seen.clone()), 0).await;
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-        run.send(Beta(number)).await.unwrap();
-    }
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["Some(1) None", "Some(1) Some(1)"]);
+    let scenario = (1..=3).fold(Scenario::new(Same), |scenario, n| scenario.send(Alpha(n)).send(Beta(n)));
+    assert_eq!(saw(&scenario.start(Begin(0)).await), ["Some(1) None", "Some(1) Some(1)"]);
 }
 
 struct Shared {
@@ -436,6 +419,5 @@ impl WithoutSelf {
 // S22
 #[tokio::test]
 async fn a_step_that_depends_on_nothing_needs_no_self() {
-    let report = report_of(WithoutSelf, 2).await;
-    assert_eq!(outcomes_of(&report, "end"), [&ExecutionOutcome::Succeeded]);
+    Scenario::new(WithoutSelf).start(Begin(2)).await.assert_output(&Done(2));
 }
