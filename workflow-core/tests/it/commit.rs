@@ -1,15 +1,13 @@
 //! What an execution leaves behind, and what a failed one does not (S23, S26, S27, S29).
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::oneshot;
+use workflow_core::Quality;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, Quality, RunStatus};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{
-    Alive, Begin, Close, Done, Gate, Item, Part, Seen, log_of, outcomes_of, report_of, report_when_settled,
-    started, until,
-};
+use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, Saw, saw, started};
 
 struct FailsHalfway;
 
@@ -31,11 +29,9 @@ impl FailsHalfway {
 // S23, S29
 #[tokio::test]
 async fn a_failed_execution_leaves_nothing_in_the_log_and_ends_the_run() {
-    let report = report_of(FailsHalfway, 1).await;
-    assert_eq!(log_of(&report), ["Begin"]);
-    assert_eq!((report.status, report.quality), (RunStatus::Failed, Quality::Failed));
-    let failed = ExecutionOutcome::Failed { class: ErrorClass::Tool, error: "no answer".into() };
-    assert_eq!(outcomes_of(&report, "fail"), [&failed]);
+    let run = Scenario::new(FailsHalfway).start(Begin(1)).await;
+    assert_eq!(run.transcript(), "#1 Begin\nx1 fail by #1: failed (tool): no answer\nfailed\n");
+    run.assert_quality(Quality::Failed);
 }
 
 // S29
@@ -69,19 +65,28 @@ impl GoesOn {
 // S29, S34
 #[tokio::test]
 async fn a_failure_that_may_continue_is_recorded_and_its_siblings_go_on() {
-    let run = started(GoesOn, 1).await;
-    assert_eq!(run.outcome().await.unwrap(), Done(101));
-    let report = run.report().await.unwrap();
-    assert_eq!((report.status, report.quality), (RunStatus::Completed, Quality::Degraded));
-    assert!(matches!(outcomes_of(&report, "fragile")[..], [ExecutionOutcome::Failed { .. }]));
-    assert_eq!(log_of(&report), ["Begin", "Part", "Done"]);
+    let run = Scenario::new(GoesOn).start(Begin(1)).await;
+    run.assert_output(&Done(101));
+    assert_eq!(
+        run.transcript(),
+        "\
+#1 Begin
+x1 fragile by #1: failed (transient): attempt 1
+x2 sibling by #1: succeeded
+#2 Part of x2
+x3 end by #2: succeeded
+#3 Done of x3
+completed, degraded
+"
+    );
 }
 
 // S34
 #[tokio::test]
 async fn a_run_in_which_nothing_failed_is_clean() {
-    let report = report_of(Plain, 1).await;
-    assert_eq!((report.status, report.quality), (RunStatus::Completed, Quality::Clean));
+    let run = Scenario::new(Plain).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    run.assert_quality(Quality::Clean);
 }
 
 struct Plain;
@@ -128,8 +133,9 @@ async fn a_panic_fails_its_run_and_leaves_engine_and_other_runs_alone() {
 // S23, S27
 #[tokio::test]
 async fn a_panic_leaves_nothing_in_the_log() {
-    let report = report_of(Panicky(Alive::default()), 13).await;
-    assert_eq!(log_of(&report), ["Begin"]);
+    let run = Scenario::new(Panicky(Alive::default())).start(Begin(13)).await;
+    let expected = "#1 Begin\nx1 work by #1: failed (permanent): it panicked: unlucky\nfailed\n";
+    assert_eq!(run.transcript(), expected);
 }
 
 struct PanicsAtOnce;
@@ -148,9 +154,7 @@ impl PanicsAtOnce {
 
     #[step]
     async fn end(&self, begin: &Begin) -> Done {
-        for _ in 0..8 {
-            tokio::task::yield_now().await;
-        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
         Done(begin.0)
     }
 }
@@ -158,36 +162,35 @@ impl PanicsAtOnce {
 // S27
 #[tokio::test]
 async fn a_panic_is_a_failure_like_any_other_wherever_it_happens() {
-    let report = report_of(PanicsAtOnce, 1).await;
-    assert_eq!((report.status, report.quality), (RunStatus::Completed, Quality::Degraded));
-    for (step, text) in [("here", "before the first await"), ("elsewhere", "in a task of its own")] {
-        let [ExecutionOutcome::Failed { error, .. }] = outcomes_of(&report, step)[..] else {
-            panic!("{step} did not fail")
-        };
-        assert!(error.contains(text), "{error}");
-    }
+    let run = Scenario::new(PanicsAtOnce).start(Begin(1)).await;
+    assert_eq!(
+        run.transcript(),
+        "\
+#1 Begin
+x1 here by #1: failed (permanent): it panicked: before the first await
+x2 elsewhere by #1: failed (permanent): it panicked: in a task of its own
+x3 end by #1: succeeded
+#2 Done of x3
+completed, degraded
+"
+    );
 }
 
-struct DropsSiblings {
-    alive: Alive,
-    other_runs: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
-}
+struct DropsSiblings(Alive);
 
 #[workflow]
 impl DropsSiblings {
     #[step]
     async fn sleep(&self, begin: &Begin) -> Item {
-        let _guard = self.alive.guard();
+        let _guard = self.0.guard();
         std::future::pending::<()>().await;
         Item(begin.0)
     }
 
     #[step]
     async fn fail(&self, _begin: &Begin) -> Result<Done, StepError> {
-        if let Some(released) = self.other_runs.lock().await.take() {
-            released.await?;
-        }
-        Err(StepError::permanent("no"))
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Err(StepError::permanent(format!("{} asleep", self.0.count())))
     }
 }
 
@@ -195,14 +198,17 @@ impl DropsSiblings {
 #[tokio::test]
 async fn a_failure_that_ends_the_run_drops_what_still_runs() {
     let alive = Alive::default();
-    let (release, released) = oneshot::channel();
-    let other_runs = tokio::sync::Mutex::new(Some(released));
-    let run = started(DropsSiblings { alive: alive.clone(), other_runs }, 1).await;
-    until(|| alive.count() == 1).await;
-    release.send(()).unwrap();
-    let report = run.report().await.unwrap();
+    let run = Scenario::new(DropsSiblings(alive.clone())).start(Begin(1)).await;
     assert_eq!(alive.count(), 0);
-    assert_eq!(outcomes_of(&report, "sleep"), [&ExecutionOutcome::Dropped]);
+    assert_eq!(
+        run.transcript(),
+        "\
+#1 Begin
+x1 sleep by #1: dropped
+x2 fail by #1: failed (permanent): 1 asleep
+failed
+"
+    );
 }
 
 struct WritesThenFails;
@@ -224,13 +230,10 @@ impl WritesThenFails {
 // S26
 #[tokio::test]
 async fn a_context_write_takes_effect_at_once_and_outlives_a_failure() {
-    let run = started(WritesThenFails, 5).await;
-    run.settled().await;
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(5));
+    Scenario::new(WritesThenFails).send(Close).start(Begin(5)).await.assert_output(&Done(5));
 }
 
-struct Atomic(Seen);
+struct Atomic;
 
 #[workflow]
 impl Atomic {
@@ -240,8 +243,8 @@ impl Atomic {
     }
 
     #[step(reruns)]
-    async fn look(&self, _item: &Item, part: Option<&Part>) {
-        self.0.note(format!("{}", part.is_some()));
+    async fn look(&self, _item: &Item, part: Option<&Part>) -> Saw {
+        Saw(format!("{}", part.is_some()))
     }
 
     #[step]
@@ -253,13 +256,25 @@ impl Atomic {
 // S12, S23
 #[tokio::test]
 async fn a_batch_enters_the_log_at_once_and_is_still_evaluated_event_by_event() {
-    let seen = Seen::default();
-    let run = started(Atomic(seen.clone()), 1).await;
-    let report = report_when_settled(&run).await;
-    assert_eq!(log_of(&report), ["Begin", "Item", "Part"]);
-    let executions: Vec<_> = report.log.iter().map(|logged| logged.execution).collect();
-    assert_eq!(executions[1], executions[2]);
-    assert_eq!(seen.lines(), ["false", "true"]);
+    let run = Scenario::new(Atomic).send(Close).start(Begin(1)).await;
+    assert_eq!(saw(&run), ["false", "true"]);
+    assert_eq!(
+        run.transcript(),
+        "\
+#1 Begin
+x1 batch by #1: succeeded
+#2 Item of x1
+x2 look by #2: succeeded
+#3 Part of x1
+x3 look by #3 with #2: succeeded
+#4 Saw of x2
+#5 Saw of x3
+#6 Close
+x4 never by #6: succeeded
+#7 Done of x4
+completed
+"
+    );
 }
 
 struct SharesItsError;
@@ -289,32 +304,25 @@ impl Drop for Grenade {
     }
 }
 
-struct Mined {
-    gate: Gate,
-    alive: Alive,
-}
+struct Mined(Alive);
 
 #[workflow]
 impl Mined {
     #[step]
-    async fn first(&self, begin: &Begin) -> Item {
-        let _guard = self.alive.guard();
-        let _grenade = Grenade;
-        self.gate.pass().await;
-        Item(begin.0)
+    async fn first(&self, _begin: &Begin) -> Item {
+        let (_guard, _grenade) = (self.0.guard(), Grenade);
+        std::future::pending().await
     }
 
     #[step]
-    async fn second(&self, begin: &Begin) -> Part {
-        let _guard = self.alive.guard();
-        let _grenade = Grenade;
-        self.gate.pass().await;
-        Part(begin.0)
+    async fn second(&self, _begin: &Begin) -> Part {
+        let (_guard, _grenade) = (self.0.guard(), Grenade);
+        std::future::pending().await
     }
 
     #[step]
     async fn end(&self, _close: &Close) -> Done {
-        Done(1)
+        Done(u32::try_from(self.0.count()).unwrap())
     }
 }
 
@@ -322,9 +330,7 @@ impl Mined {
 #[tokio::test]
 async fn executions_that_panic_when_they_are_dropped_do_not_harm_their_run() {
     let alive = Alive::default();
-    let run = started(Mined { gate: Gate::closed(), alive: alive.clone() }, 1).await;
-    until(|| alive.count() == 2).await;
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let scenario = Scenario::new(Mined(alive.clone())).send_after(Duration::from_secs(1), Close);
+    scenario.start(Begin(1)).await.assert_output(&Done(2));
     assert_eq!(alive.count(), 0);
 }

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{RunOptions, RunStatus, SharedError};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Seen, everyone_else, report_when_settled, started,
-    until,
-};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Saw, Seen, saw};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
@@ -24,7 +23,7 @@ impl Default for Settings {
     }
 }
 
-struct Reviewed(Seen);
+struct Reviewed;
 
 #[workflow]
 impl Reviewed {
@@ -35,9 +34,8 @@ impl Reviewed {
 
     /// The parameters of the precondition have other names and stand in another order: types decide.
     #[step(precondition = reviewed)]
-    async fn publish(&self, item: &Item, review: Option<&Beta>, _settings: &Config<Settings>) -> Done {
-        self.0.note(format!("published {} {}", item.0, review.is_some()));
-        Done(item.0)
+    async fn publish(&self, item: &Item, review: Option<&Beta>, _settings: &Config<Settings>) -> (Saw, Done) {
+        (Saw(format!("{} {}", item.0, review.is_some())), Done(item.0))
     }
 
     #[precondition]
@@ -50,24 +48,22 @@ impl Reviewed {
 // S18
 #[tokio::test]
 async fn a_precondition_reads_a_configuration_of_the_run() {
-    let seen = Seen::default();
-    let engine = Engine::builder().workflow(Reviewed(seen.clone())).build().unwrap();
     let skip = RunOptions::new().config::<Settings>(serde_json::json!({ "skip_review": true }));
-    let run = engine.start_with::<Reviewed>(Begin(1), skip).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
-    assert_eq!(seen.lines(), ["published 1 false"]);
+    let run = Scenario::new(Reviewed).options(skip).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    assert_eq!(saw(&run), ["1 false"]);
 }
 
 // S18
 #[tokio::test]
 async fn a_step_that_was_refused_is_asked_again_at_its_next_trigger() {
-    let seen = Seen::default();
-    let run = started(Reviewed(seen.clone()), 1).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    assert!(seen.lines().is_empty());
-    run.send(Beta(1)).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
-    assert_eq!(seen.lines(), ["published 1 true"]);
+    let mut run = Scenario::new(Reviewed).start(Begin(1)).await;
+    run.assert_waiting();
+    run.assert_executions("publish", 0);
+    run.handle().send(Beta(1)).await.unwrap();
+    run.settled().await;
+    run.assert_output(&Done(1));
+    assert_eq!(saw(&run), ["1 true"]);
 }
 
 struct Complete;
@@ -95,8 +91,7 @@ impl Complete {
 #[tokio::test]
 async fn a_precondition_reads_the_list_that_its_step_would_be_handed() {
     assert_eq!(Complete.run(Begin(2)).await.unwrap(), Done(2));
-    let error = Complete.run(Begin(1)).await.unwrap_err();
-    assert!(matches!(error, RunError::Stalled(_)), "{error}");
+    Scenario::new(Complete).start(Begin(1)).await.assert_stalled("its precondition `enough` said no");
 }
 
 struct Budgeted;
@@ -124,8 +119,7 @@ impl Budgeted {
 #[tokio::test]
 async fn an_asynchronous_precondition_reads_the_runs_context() {
     assert_eq!(Budgeted.run(Begin(11)).await.unwrap(), Done(11));
-    let error = Budgeted.run(Begin(10)).await.unwrap_err();
-    assert!(error.to_string().contains("its precondition `affordable` said no"), "{error}");
+    Scenario::new(Budgeted).start(Begin(10)).await.assert_stalled("its precondition `affordable` said no");
 }
 
 struct UsesSelf {
@@ -149,7 +143,7 @@ impl UsesSelf {
 #[tokio::test]
 async fn a_precondition_may_borrow_the_workflow() {
     assert_eq!(UsesSelf { least: 3 }.run(Begin(3)).await.unwrap(), Done(3));
-    assert!(UsesSelf { least: 4 }.run(Begin(3)).await.is_err());
+    Scenario::new(UsesSelf { least: 4 }).start(Begin(3)).await.assert_stalled("`large` said no");
 }
 
 mod free {
@@ -188,10 +182,8 @@ impl Free {
 #[tokio::test]
 async fn a_free_function_may_be_a_precondition_sync_or_async() {
     assert_eq!(Free.run(Begin(1)).await.unwrap(), Done(1));
-    let even = Free.run(Begin(2)).await.unwrap_err();
-    assert!(even.to_string().contains("`odd` said no"), "{even}");
-    let large = Free.run(Begin(201)).await.unwrap_err();
-    assert!(large.to_string().contains("`later` said no"), "{large}");
+    Scenario::new(Free).start(Begin(2)).await.assert_stalled("`odd` said no");
+    Scenario::new(Free).start(Begin(201)).await.assert_stalled("`later` said no");
 }
 
 // S18
@@ -246,7 +238,6 @@ impl Failing {
 
     #[step]
     async fn other(&self, begin: &Begin) -> Item {
-        self.seen.note(format!("other {}", begin.0));
         Item(begin.0)
     }
 
@@ -257,7 +248,7 @@ impl Failing {
 
     #[precondition]
     fn noted(&self, begin: &Begin) -> bool {
-        self.seen.note(format!("another was asked {}", begin.0));
+        self.seen.note(begin.0.to_string());
         false
     }
 }
@@ -320,36 +311,31 @@ async fn an_asynchronous_precondition_fails_the_run_alike() {
 #[tokio::test]
 async fn the_other_steps_of_the_trigger_are_still_evaluated() {
     let seen = Seen::default();
-    let run = started(Failing { way: Way::Error, seen: seen.clone() }, 1).await;
-    let report = run.report().await.unwrap();
-    assert_eq!(report.status, RunStatus::Failed);
-    assert_eq!(report.executions("guarded"), 0);
-    assert_eq!(report.executions("other"), 1);
-    assert_eq!(seen.lines(), ["other 1", "another was asked 1"]);
+    let run = Scenario::new(Failing { way: Way::Error, seen: seen.clone() }).start(Begin(1)).await;
+    assert_eq!(run.status(), RunStatus::Failed);
+    run.assert_executions("guarded", 0);
+    run.assert_executions("other", 1);
+    assert_eq!(seen.lines(), ["1"]);
 }
 
-struct Slow {
-    gate: Gate,
-    seen: Seen,
-}
+struct Slow;
 
 #[workflow]
 impl Slow {
     #[step(precondition = allowed)]
-    async fn work(&self, alpha: &Alpha) {
-        self.seen.note(format!("worked {}", alpha.0));
+    async fn work(&self, alpha: &Alpha) -> Saw {
+        Saw(format!("worked {}", alpha.0))
     }
 
     #[precondition]
-    async fn allowed(&self, alpha: &Alpha) -> bool {
-        self.gate.pass().await;
-        self.seen.note(format!("answered {}", alpha.0));
+    async fn allowed(_alpha: &Alpha) -> bool {
+        tokio::time::sleep(Duration::from_hours(1)).await;
         true
     }
 
     #[step]
-    async fn free(&self, alpha: &Alpha) {
-        self.seen.note(format!("free {}", alpha.0));
+    async fn free(&self, alpha: &Alpha) -> Saw {
+        Saw(format!("free {}", alpha.0))
     }
 
     #[step]
@@ -361,27 +347,20 @@ impl Slow {
 // S18
 #[tokio::test]
 async fn a_precondition_that_waits_holds_nothing_else_up() {
-    let (gate, seen) = (Gate::closed(), Seen::default());
-    let run = started(Slow { gate: gate.clone(), seen: seen.clone() }, 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    everyone_else().await;
-    assert_eq!(seen.lines(), ["free 1", "free 2"]);
-    assert_eq!(run.status(), RunStatus::Running);
-    gate.let_pass(2);
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines()[2..], ["answered 1", "worked 1", "answered 2", "worked 2"]);
+    let scenario = Scenario::new(Slow).send_after(Duration::ZERO, Alpha(1));
+    let run = scenario.send_after(Duration::ZERO, Alpha(2)).send(Close).start(Begin(0)).await;
+    // It was not waiting, and so not closed, before they had said yes.
+    run.assert_output(&Done(0));
+    assert_eq!(saw(&run), ["free 1", "free 2", "worked 1", "worked 2"]);
 }
 
 // S18, S28
 #[tokio::test]
 async fn a_precondition_that_still_waits_at_the_end_is_dropped() {
-    let gate = Gate::closed();
-    let run = started(Slow { gate: gate.clone(), seen: Seen::default() }, 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
-    assert_eq!(run.report().await.unwrap().executions("work"), 0);
+    let scenario = Scenario::new(Slow).send_after(Duration::ZERO, Alpha(1));
+    let run = scenario.send_after(Duration::ZERO, Close).start(Begin(0)).await;
+    run.assert_output(&Done(0));
+    run.assert_executions("work", 0);
 }
 
 struct ByValue;
@@ -420,7 +399,7 @@ impl Drop for Grenade {
     }
 }
 
-struct Mined(Seen);
+struct Mined;
 
 #[workflow]
 impl Mined {
@@ -430,24 +409,21 @@ impl Mined {
     }
 
     #[precondition]
-    async fn never_answers(&self, _begin: &Begin) -> bool {
+    async fn never_answers(_begin: &Begin, context: RunContext) -> Result<bool, StepError> {
         let _grenade = Grenade;
-        self.0.note("asked");
+        context.set("asked", 1).await?;
         std::future::pending().await
     }
 
     #[step]
-    async fn end(&self, _close: &Close) -> Done {
-        Done(1)
+    async fn end(&self, _close: &Close, context: &RunContext) -> Result<Done, StepError> {
+        Ok(Done(context.get("asked").await?.unwrap_or(0)))
     }
 }
 
 // S18, S27
 #[tokio::test]
 async fn a_precondition_that_panics_when_it_is_dropped_does_not_harm_its_run() {
-    let seen = Seen::default();
-    let run = started(Mined(seen.clone()), 1).await;
-    until(|| seen.lines() == ["asked"]).await;
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let run = Scenario::new(Mined).send_after(Duration::from_secs(1), Close).start(Begin(1)).await;
+    run.assert_output(&Done(1));
 }
