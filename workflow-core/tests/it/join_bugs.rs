@@ -1,12 +1,15 @@
-//! The bugs that joins after fan-outs are known for, each named after its symptom (S44–S50).
+//! The bugs that joins after fan-outs are known for, each named after its symptom (S44–S50). Where an order could bring
+//! one out, all orders are tried, or many.
 
-use workflow_core::RunStatus;
+use std::cell::Cell;
+use std::time::Duration;
+
+use workflow_core::ExecutionOutcome;
 use workflow_core::prelude::*;
+use workflow_testkit::{Scenario, explore};
 
-use crate::fan_out::{Gates, Level, Random};
-use crate::fixtures::{
-    Begin, Done, Item, Part, Seen, everyone_else, log_of, outcomes_of, report_of, started,
-};
+use crate::fan_out::Level;
+use crate::fixtures::{Begin, Done, Item, Part, Saw, log_of, outcomes_of, saw};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Outer(u32);
@@ -18,39 +21,21 @@ struct Round(u32);
 struct Joined(u32);
 
 /// The plain case: items, a part of each unless it is told otherwise, and one join.
-#[derive(Clone)]
+#[derive(Default, Clone, Copy)]
 struct Plain {
-    gates: Gates,
-    seen: Seen,
-    level: Level,
     without: Option<u32>,
     failing: Option<u32>,
-    most: u32,
-}
-
-impl Plain {
-    fn with(gates: &Gates) -> Self {
-        let (seen, level) = Default::default();
-        Self { gates: gates.clone(), seen, level, without: None, failing: None, most: u32::MAX }
-    }
-
-    fn open() -> Self {
-        Self::with(&Gates::open_all(100))
-    }
 }
 
 #[workflow]
 impl Plain {
     #[step]
     async fn split(&self, begin: &Begin) -> FanOut<Item> {
-        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(self.most).continue_others()
+        (0..begin.0).map(Item).collect::<FanOut<_>>().continue_others()
     }
 
     #[step]
     async fn work(&self, item: &Item) -> Result<Option<Part>, StepError> {
-        self.level.rise();
-        self.gates.pass(item.0).await;
-        self.level.fall();
         if self.failing == Some(item.0) {
             return Err(StepError::permanent("broken"));
         }
@@ -58,67 +43,56 @@ impl Plain {
     }
 
     #[step]
-    async fn join(&self, parts: &Gather<Part>) -> Done {
+    async fn join(&self, parts: &Gather<Part>) -> (Saw, Done) {
         let all = parts.branches().map(|branch| match (branch.event(), branch.failure()) {
             (Some(part), _) => part.0.to_string(),
             (None, Some(_)) => "failed".into(),
             (None, None) => "none".into(),
         });
-        self.seen.note(all.collect::<Vec<_>>().join(" "));
-        Done(u32::try_from(parts.len()).unwrap())
+        (Saw(all.collect::<Vec<_>>().join(" ")), Done(u32::try_from(parts.len()).unwrap()))
+    }
+}
+
+impl Plain {
+    /// Asserts that there is one join in whatever order the branches end, and what it sees.
+    fn joins(self, items: u32, expected: &str) {
+        let explored = explore(|| Scenario::new(self).start(Begin(items))).every_order().assert(|run| {
+            run.assert_output(&Done(items));
+            run.assert_executions("join", 1);
+            assert_eq!(saw(run), [expected]);
+        });
+        assert!(explored.is_exhaustive());
+        assert_eq!(explored.tried(), (1..=u64::from(items)).product::<u64>());
     }
 }
 
 // S48
-#[tokio::test]
-async fn fires_per_arrival() {
-    let gates = Gates::closed(5);
-    let workflow = Plain::with(&gates);
-    let run = started(workflow.clone(), 5).await;
-    for place in 0..5 {
-        gates.open(place);
-        everyone_else().await;
-    }
-    run.outcome().await.unwrap();
-    assert_eq!(workflow.seen.lines(), ["0 1 2 3 4"]);
-    assert_eq!(run.report().await.unwrap().executions("join"), 1);
+#[test]
+fn fires_per_arrival() {
+    Plain::default().joins(5, "0 1 2 3 4");
 }
 
 // S47, S48
-#[tokio::test]
-async fn fires_early_on_partial_results() {
-    let gates = Gates::closed(3);
-    let workflow = Plain::with(&gates);
-    let run = started(workflow.clone(), 3).await;
-    for place in [2, 0] {
-        gates.open(place);
-        everyone_else().await;
-        assert!(workflow.seen.lines().is_empty());
-        assert_eq!(run.status(), RunStatus::Running);
-    }
-    gates.open(1);
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(workflow.seen.lines(), ["0 1 2"]);
+#[test]
+fn fires_early_on_partial_results() {
+    Plain::default().joins(3, "0 1 2");
 }
 
 // S48
-#[tokio::test]
-async fn never_fires_when_one_branch_yields_nothing() {
-    for without in 0..3 {
-        let workflow = Plain { without: Some(without), ..Plain::open() };
-        assert_eq!(workflow.clone().run(Begin(3)).await.unwrap(), Done(3));
-        let expected = ["none 1 2", "0 none 2", "0 1 none"][without as usize];
-        assert_eq!(workflow.seen.lines(), [expected]);
+#[test]
+fn never_fires_when_one_branch_yields_nothing() {
+    for (without, expected) in (0..3).zip(["none 1 2", "0 none 2", "0 1 none"]) {
+        Plain { without: Some(without), failing: None }.joins(3, expected);
     }
 }
 
 // S48
-#[tokio::test]
-async fn hangs_on_zero_items() {
-    assert_eq!(Plain::open().run(Begin(0)).await.unwrap(), Done(0));
+#[test]
+fn hangs_on_zero_items() {
+    Plain::default().joins(0, "");
 }
 
-struct Paired(Gates);
+struct Paired;
 
 #[workflow]
 impl Paired {
@@ -129,7 +103,6 @@ impl Paired {
 
     #[step]
     async fn work(&self, item: &Item) -> Part {
-        self.0.pass(item.0).await;
         Part(item.0)
     }
 
@@ -149,23 +122,17 @@ impl Paired {
 }
 
 // S45
-#[tokio::test]
-async fn pairs_items_across_branches() {
-    for seed in 0..20 {
-        let gates = Gates::closed(10);
-        let run = started(Paired(gates.clone()), 10).await;
-        for place in Random::seeded(seed).order_of(10) {
-            gates.open(place);
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(run.outcome().await.unwrap(), Done(10), "seed {seed}");
+#[test]
+fn pairs_items_across_branches() {
+    for (items, orders) in [(3, 100), (10, 20)] {
+        let exploration = explore(|| Scenario::new(Paired).start(Begin(items))).every_order().orders(orders);
+        let explored = exploration.assert(|run| run.assert_output(&Done(items)));
+        assert_eq!(explored.is_exhaustive(), items == 3);
     }
 }
 
 /// Rounds with a fan-out each.
 struct Looping {
-    gates: Gates,
-    seen: Seen,
     /// Whether a round begins before the fan-out of the one before is gathered.
     overlaps: bool,
 }
@@ -196,16 +163,15 @@ impl Looping {
 
     #[step]
     async fn work(&self, item: &Item) -> Part {
-        self.gates.pass(item.0).await;
         Part(item.0)
     }
 
     #[step]
-    async fn join(&self, parts: &Gather<Part>) -> (Option<Round>, Joined) {
+    async fn join(&self, parts: &Gather<Part>) -> (Saw, Option<Round>, Joined) {
         let numbers: Vec<u32> = parts.ok().map(|part| part.0).collect();
-        self.seen.note(format!("{numbers:?}"));
         let round = numbers[0] / PER_ROUND;
-        ((round == 0 && !self.overlaps).then_some(Round(1)), Joined(round))
+        let next = (round == 0 && !self.overlaps).then_some(Round(1));
+        (Saw(format!("{numbers:?}")), next, Joined(round))
     }
 
     #[step]
@@ -215,41 +181,40 @@ impl Looping {
 }
 
 // S44, S48
-#[tokio::test]
-async fn second_loop_iteration_hangs() {
-    let seen = Seen::default();
-    let workflow = Looping { gates: Gates::open_all(6), seen: seen.clone(), overlaps: false };
-    assert_eq!(workflow.run(Begin(0)).await.unwrap(), Done(2));
-    assert_eq!(seen.lines(), ["[0, 1, 2]", "[3, 4, 5]"]);
+#[test]
+fn second_loop_iteration_hangs() {
+    let explored =
+        explore(|| Scenario::new(Looping { overlaps: false }).start(Begin(0))).every_order().assert(|run| {
+            run.assert_output(&Done(2));
+            assert_eq!(saw(run), ["[0, 1, 2]", "[3, 4, 5]"]);
+        });
+    assert!(explored.is_exhaustive());
 }
 
 // S44, S48
-#[tokio::test]
-async fn gather_sees_a_later_iterations_items() {
-    let (gates, seen) = (Gates::closed(6), Seen::default());
-    let workflow = Looping { gates: gates.clone(), seen: seen.clone(), overlaps: true };
-    let run = started(workflow, 0).await;
-    // The later iteration ends before the last branch of the first one.
-    for place in [0, 3, 4, 1, 5, 2] {
-        everyone_else().await;
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    assert_eq!(seen.lines(), ["[3, 4, 5]", "[0, 1, 2]"]);
+#[test]
+fn gather_sees_a_later_iterations_items() {
+    let later_ended_first = Cell::new(0);
+    let exploration = explore(|| Scenario::new(Looping { overlaps: true }).start(Begin(0)));
+    exploration.every_order().orders(60).assert(|run| {
+        run.assert_output(&Done(2));
+        let mut saw = saw(run);
+        later_ended_first.update(|times| times + u32::from(saw[0] == "[3, 4, 5]"));
+        saw.sort();
+        assert_eq!(saw, ["[0, 1, 2]", "[3, 4, 5]"]);
+    });
+    assert!(later_ended_first.get() > 0);
 }
 
 // S49
-#[tokio::test]
-async fn loses_a_branch_that_fails() {
-    for failing in 0..3 {
-        let workflow = Plain { failing: Some(failing), ..Plain::open() };
-        assert_eq!(workflow.clone().run(Begin(3)).await.unwrap(), Done(3));
-        let expected = ["failed 1 2", "0 failed 2", "0 1 failed"][failing as usize];
-        assert_eq!(workflow.seen.lines(), [expected]);
+#[test]
+fn loses_a_branch_that_fails() {
+    for (failing, expected) in (0..3).zip(["failed 1 2", "0 failed 2", "0 1 failed"]) {
+        Plain { failing: Some(failing), without: None }.joins(3, expected);
     }
 }
 
-struct Nested(Seen);
+struct Nested;
 
 #[workflow]
 impl Nested {
@@ -269,48 +234,33 @@ impl Nested {
     }
 
     #[step]
-    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> Joined {
-        self.0.note(format!("inner {}", parts.len()));
-        Joined(outer.0)
+    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> (Saw, Joined) {
+        (Saw(format!("inner {}", parts.len())), Joined(outer.0))
     }
 
     #[step]
-    async fn end(&self, joined: &Gather<Joined>) -> Done {
-        self.0.note(format!("outer {}", joined.len()));
-        Done(0)
+    async fn end(&self, joined: &Gather<Joined>) -> (Saw, Done) {
+        (Saw(format!("outer {}", joined.len())), Done(0))
     }
 }
 
 // S48
-#[tokio::test]
-async fn nested_join_fires_for_the_inner_count() {
-    let seen = Seen::default();
-    let report = report_of(Nested(seen.clone()), 2).await;
-    assert_eq!(seen.lines(), ["inner 5", "inner 5", "outer 2"]);
-    assert_eq!(report.executions("end"), 1);
+#[test]
+fn nested_join_fires_for_the_inner_count() {
+    explore(|| Scenario::new(Nested).start(Begin(2))).orders(50).assert(|run| {
+        assert_eq!(saw(run), ["inner 5", "inner 5", "outer 2"]);
+        run.assert_executions("end", 1);
+    });
 }
 
 // S48
-#[tokio::test]
-async fn order_of_results_differs_from_order_of_items() {
-    for seed in 0..20 {
-        let gates = Gates::closed(6);
-        let workflow = Plain::with(&gates);
-        let run = started(workflow.clone(), 6).await;
-        for place in Random::seeded(seed).order_of(6) {
-            gates.open(place);
-            everyone_else().await;
-        }
-        run.outcome().await.unwrap();
-        assert_eq!(workflow.seen.lines(), ["0 1 2 3 4 5"], "seed {seed}");
-    }
+#[test]
+fn order_of_results_differs_from_order_of_items() {
+    Plain::default().joins(4, "0 1 2 3");
 }
 
 /// The first of the inner branches fails, which drops the others; the outer branch goes on.
-struct Cancelling {
-    gates: Gates,
-    seen: Seen,
-}
+struct Cancelling;
 
 #[workflow]
 impl Cancelling {
@@ -326,13 +276,12 @@ impl Cancelling {
 
     #[step]
     async fn work(&self, item: &Item) -> Result<Part, StepError> {
-        self.gates.pass(item.0).await;
         if item.0 == 0 { Err(StepError::permanent("broken")) } else { Ok(Part(item.0)) }
     }
 
     #[step(reruns)]
-    async fn watch(&self, parts: &List<Part>) {
-        self.seen.note(format!("{:?}", parts.iter().map(|part| part.0).collect::<Vec<_>>()));
+    async fn watch(&self, parts: &List<Part>) -> Saw {
+        Saw(format!("{:?}", parts.iter().map(|part| part.0).collect::<Vec<_>>()))
     }
 
     #[step]
@@ -347,36 +296,52 @@ impl Cancelling {
 }
 
 // S49
-#[tokio::test]
-async fn result_of_a_cancelled_branch_leaks() {
-    let (gates, seen) = (Gates::closed(4), Seen::default());
-    let run = started(Cancelling { gates: gates.clone(), seen: seen.clone() }, 2).await;
-    for place in 0..4 {
-        everyone_else().await;
-        gates.open(place);
+#[test]
+fn result_of_a_cancelled_branch_leaks() {
+    let was_dropped = Cell::new(0);
+    explore(|| Scenario::new(Cancelling).start(Begin(2))).orders(50).assert(|run| {
+        run.assert_output(&Done(5));
+        let works = outcomes_of(run.report(), "work");
+        let dropped = works.iter().filter(|outcome| ***outcome == ExecutionOutcome::Dropped).count();
+        was_dropped.update(|times| times + dropped);
+        assert_eq!(log_of(run.report()).iter().filter(|event| **event == "Part").count(), 3 - dropped);
+        // The branch that is dropped may have ended before, and been watched.
+        let (cancelled, mut others): (Vec<_>, Vec<_>) = saw(run).into_iter().partition(|line| line == "[1]");
+        others.sort();
+        assert_eq!(others, ["[2]", "[3]"]);
+        assert!(cancelled.len() <= 1 - dropped);
+    });
+    assert!(was_dropped.get() > 0);
+}
+
+#[derive(Clone, Default)]
+struct Bounded(Level);
+
+#[workflow]
+impl Bounded {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(4)
     }
-    assert_eq!(run.outcome().await.unwrap(), Done(5));
-    assert_eq!(seen.lines(), ["[2]", "[3]"]);
-    let report = run.report().await.unwrap();
-    assert_eq!(log_of(&report).iter().filter(|event| **event == "Part").count(), 2);
-    let dropped = workflow_core::ExecutionOutcome::Dropped;
-    assert_eq!(outcomes_of(&report, "work").iter().filter(|outcome| ***outcome == dropped).count(), 1);
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        self.0.rise();
+        tokio::time::sleep(Duration::from_secs(u64::from(7 * item.0 % 11))).await;
+        self.0.fall();
+        Part(item.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(parts.len()).unwrap())
+    }
 }
 
 // S50
 #[tokio::test]
 async fn unbounded_parallelism() {
-    let workflow = Plain { most: 4, ..Plain::open() };
-    assert_eq!(workflow.clone().run(Begin(100)).await.unwrap(), Done(100));
-    assert_eq!(workflow.level.highest(), 1);
-
-    let gates = Gates::closed(100);
-    let workflow = Plain { most: 4, ..Plain::with(&gates) };
-    let run = started(workflow.clone(), 100).await;
-    for place in Random::seeded(4).order_of(100) {
-        everyone_else().await;
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(100));
-    assert_eq!(workflow.level.highest(), 4);
+    let workflow = Bounded::default();
+    Scenario::new(workflow.clone()).start(Begin(100)).await.assert_output(&Done(100));
+    assert_eq!(workflow.0.highest(), 4);
 }
