@@ -4,40 +4,38 @@ use std::sync::Arc;
 
 use workflow_core::prelude::*;
 use workflow_core::{InputSpec, RunOptions, Slot, StepInput};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Alpha, Begin, Close, Done, Seen, report_of, report_when_settled, started};
+use crate::fixtures::{Alpha, Begin, Close, Done, Saw, saw};
 
-struct Informed(Seen);
+struct Informed;
 
 #[workflow(name = "informed")]
 impl Informed {
     #[step(name = "look-around")]
-    async fn look(&self, begin: &Begin, info: &RunInfo, owned: RunInfo) -> Done {
-        self.0.note(format!("{} {} {} {}", info.run(), info.thread(), info.workflow(), info.step()));
-        self.0.note(format!("{} {} {}", info.execution(), info.attempt(), info.scope()));
+    async fn look(&self, begin: &Begin, info: &RunInfo, owned: RunInfo) -> (Saw, Saw, Done) {
         assert_eq!(info.idempotency_key(), owned.idempotency_key());
-        Done(begin.0)
+        let names = format!("{} {} {} {}", info.run(), info.thread(), info.workflow(), info.step());
+        let numbers = format!("{} {} {}", info.execution(), info.attempt(), info.scope());
+        (Saw(names), Saw(numbers), Done(begin.0))
     }
 }
 
 // S6
 #[tokio::test]
 async fn run_info_says_who_is_executing() {
-    let seen = Seen::default();
-    let engine = Engine::builder().workflow(Informed(seen.clone())).build().unwrap();
     let options = RunOptions::new().id("run-1").thread("user-4");
-    let run = engine.start_with::<Informed>(Begin(1), options).await.unwrap();
-    run.outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["run-1 user-4 informed look-around", "x1 1 scope 0"]);
+    let run = Scenario::new(Informed).options(options).start(Begin(1)).await;
+    assert_eq!(saw(&run), ["run-1 user-4 informed look-around", "x1 1 scope 0"]);
 }
 
-struct Keyed(Seen);
+struct Keyed;
 
 #[workflow]
 impl Keyed {
     #[step(reruns)]
-    async fn note(&self, alphas: List<Alpha>, info: RunInfo) {
-        self.0.note(format!("{} {}", alphas.len(), info.idempotency_key()));
+    async fn note(&self, _alphas: List<Alpha>, info: RunInfo) -> Saw {
+        Saw(info.idempotency_key().clone())
     }
 
     #[step]
@@ -49,13 +47,7 @@ impl Keyed {
 // S20
 #[tokio::test]
 async fn executions_of_one_run_have_different_idempotency_keys() {
-    let seen = Seen::default();
-    let run = started(Keyed(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    report_when_settled(&run).await;
-    let lines = seen.lines();
-    let keys: Vec<&str> = lines.iter().filter_map(|line| line.split_once(' ')).map(|(_, key)| key).collect();
+    let keys = saw(&Scenario::new(Keyed).send(Alpha(1)).send(Alpha(2)).start(Begin(0)).await);
     assert_eq!(keys.len(), 2);
     assert_ne!(keys[0], keys[1]);
 }
@@ -102,33 +94,29 @@ impl StepInput for Budget {
     }
 }
 
-struct OwnInjectables(Seen);
+struct OwnInjectables;
 
 #[workflow]
 impl OwnInjectables {
     #[step(precondition = named)]
-    async fn call(&self, begin: &Begin, owned: CallName, borrowed: &CallName, budget: Budget) -> Done {
+    async fn call(&self, begin: &Begin, owned: CallName, borrowed: &CallName, budget: Budget) -> (Saw, Done) {
         assert_eq!(owned, *borrowed);
-        self.0.note(owned.0);
         let spent = budget.0.increment("spent", i64::from(begin.0)).await;
-        Done(u32::try_from(spent.unwrap()).unwrap())
+        (Saw(owned.0), Done(u32::try_from(spent.unwrap()).unwrap()))
     }
 
     #[precondition]
-    fn named(&self, name: &CallName) -> bool {
-        self.0.note(format!("asked by {}", name.0));
-        true
+    fn named(name: &CallName) -> bool {
+        name.0 == "r/call"
     }
 }
 
 // S6
 #[tokio::test]
 async fn a_users_own_injectable_is_handed_over_by_value_and_by_reference() {
-    let seen = Seen::default();
-    let engine = Engine::builder().workflow(OwnInjectables(seen.clone())).build().unwrap();
-    let run = engine.start_with::<OwnInjectables>(Begin(3), RunOptions::new().id("r")).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(seen.lines(), ["asked by r/call", "r/call"]);
+    let run = Scenario::new(OwnInjectables).options(RunOptions::new().id("r")).start(Begin(3)).await;
+    run.assert_output(&Done(3));
+    assert_eq!(saw(&run), ["r/call"]);
 }
 
 struct Unavailable;
@@ -142,25 +130,22 @@ impl StepInput for Unavailable {
     }
 }
 
-struct Starved(Seen);
+struct Starved;
 
 #[workflow]
 impl Starved {
     #[step]
-    async fn work(&self, begin: &Begin, _unavailable: Unavailable) -> Done {
-        self.0.note("worked");
-        Done(begin.0)
+    async fn work(&self, _begin: &Begin, _unavailable: Unavailable) -> Done {
+        panic!("the body runs")
     }
 }
 
 // S6, S29
 #[tokio::test]
 async fn an_injectable_that_cannot_be_made_fails_the_execution_before_its_body() {
-    let seen = Seen::default();
-    let error = Starved(seen.clone()).run(Begin(1)).await.unwrap_err();
-    let RunError::StepFailed { step, source, .. } = &error else { panic!("{error}") };
-    assert_eq!((&**step, source.to_string()), ("work", "the pool is empty".to_owned()));
-    assert!(seen.lines().is_empty());
+    let run = Scenario::new(Starved).start(Begin(1)).await;
+    let expected = "#1 Begin\nx1 work by #1: failed (transient): the pool is empty\nfailed\n";
+    assert_eq!(run.transcript(), expected);
 }
 
 struct Everything(Arc<str>);
@@ -200,7 +185,7 @@ fn forty() -> u32 {
 // S6, S8
 #[tokio::test]
 async fn injectables_never_keep_a_step_waiting() {
-    let report = report_of(Everything("x".into()), 1).await;
-    assert_eq!(report.executions("take"), 1);
-    assert_eq!(Everything("x".into()).run(Begin(1)).await.unwrap(), Done(42));
+    let run = Scenario::new(Everything("x".into())).start(Begin(1)).await;
+    run.assert_executions("take", 1);
+    run.assert_output(&Done(42));
 }

@@ -1,12 +1,13 @@
 //! `max_executions` (S19).
 
+use std::time::Duration;
+
 use workflow_core::prelude::*;
+use workflow_testkit::{Scenario, ScenarioOf, explore};
 
-use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Done, Gate, Item, Seen, everyone_else, report_of, report_when_settled, started,
-};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Saw, Seen, saw};
 
-struct AtMostTwo(Seen);
+struct AtMostTwo;
 
 #[workflow]
 impl AtMostTwo {
@@ -16,9 +17,8 @@ impl AtMostTwo {
     }
 
     #[step(max_executions = 2)]
-    async fn work(&self, item: &Item) {
-        tokio::task::yield_now().await;
-        self.0.note(item.0.to_string());
+    async fn work(&self, item: &Item) -> Saw {
+        Saw(item.0.to_string())
     }
 
     #[step]
@@ -28,22 +28,23 @@ impl AtMostTwo {
 }
 
 // S19
-#[tokio::test]
-async fn triggers_that_coincide_do_not_exceed_the_limit() {
-    let seen = Seen::default();
-    let run = started(AtMostTwo(seen.clone()), 5).await;
-    let report = report_when_settled(&run).await;
-    assert_eq!(report.executions("work"), 2);
-    assert_eq!(seen.lines(), ["1", "2"]);
+#[test]
+fn triggers_that_coincide_do_not_exceed_the_limit() {
+    explore(|| Scenario::new(AtMostTwo).start(Begin(5))).every_order().assert(|run| {
+        run.assert_executions("work", 2);
+        let mut saw = saw(run);
+        saw.sort();
+        assert_eq!(saw, ["1", "2"]);
+    });
 }
 
-struct Paired(Seen);
+struct Paired;
 
 #[workflow]
 impl Paired {
     #[step(max_executions = 2)]
-    async fn pair(&self, alphas: &FixedList<Alpha, 2>, beta: &Beta) {
-        self.0.note(format!("{} {}", alphas.len(), beta.0));
+    async fn pair(&self, alphas: &FixedList<Alpha, 2>, beta: &Beta) -> Saw {
+        Saw(format!("{} {}", alphas.len(), beta.0))
     }
 
     #[step]
@@ -55,26 +56,19 @@ impl Paired {
 // S19, S20
 #[tokio::test]
 async fn a_duplicate_does_not_use_the_limit_up() {
-    let seen = Seen::default();
-    let run = started(Paired(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    for number in 1..=6 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    run.send(Beta(2)).await.unwrap();
-    run.send(Beta(3)).await.unwrap();
-    let report = report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["2 1", "2 2"]);
-    assert_eq!(report.executions("pair"), 2);
+    let scenario = (1..=6).fold(Scenario::new(Paired).send(Beta(1)), |scenario, n| scenario.send(Alpha(n)));
+    let run = scenario.send(Beta(2)).send(Beta(3)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["2 1", "2 2"]);
+    run.assert_executions("pair", 2);
 }
 
-struct Refused(Seen);
+struct Refused;
 
 #[workflow]
 impl Refused {
     #[step(max_executions = 1, precondition = even)]
-    async fn work(&self, alpha: &Alpha) {
-        self.0.note(alpha.0.to_string());
+    async fn work(&self, alpha: &Alpha) -> Saw {
+        Saw(alpha.0.to_string())
     }
 
     #[precondition]
@@ -91,31 +85,23 @@ impl Refused {
 // S18, S19
 #[tokio::test]
 async fn a_precondition_that_says_no_does_not_use_the_limit_up() {
-    let seen = Seen::default();
-    let run = started(Refused(seen.clone()), 0).await;
-    for number in [1, 3, 4, 6] {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    report_when_settled(&run).await;
-    assert_eq!(seen.lines(), ["4"]);
+    let scenario = Scenario::new(Refused).send(Alpha(1)).send(Alpha(3)).send(Alpha(4)).send(Alpha(6));
+    assert_eq!(saw(&scenario.start(Begin(0)).await), ["4"]);
 }
 
-struct AskedTogether {
-    gate: Gate,
-    seen: Seen,
-}
+struct AskedTogether(Seen);
 
 #[workflow]
 impl AskedTogether {
     #[step(max_executions = 1, precondition = allowed)]
-    async fn work(&self, alpha: &Alpha) {
-        self.seen.note(alpha.0.to_string());
+    async fn work(&self, alpha: &Alpha) -> Saw {
+        Saw(alpha.0.to_string())
     }
 
     #[precondition]
     async fn allowed(&self, alpha: &Alpha) -> bool {
-        self.seen.note(format!("asked {}", alpha.0));
-        self.gate.pass().await;
+        self.0.note(format!("asked {}", alpha.0));
+        tokio::time::sleep(Duration::from_secs(1)).await;
         true
     }
 
@@ -128,16 +114,12 @@ impl AskedTogether {
 // S18, S19
 #[tokio::test]
 async fn preconditions_that_are_asked_at_the_same_time_do_not_exceed_the_limit() {
-    let (gate, seen) = (Gate::closed(), Seen::default());
-    let run = started(AskedTogether { gate: gate.clone(), seen: seen.clone() }, 0).await;
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    everyone_else().await;
-    gate.let_pass(3);
-    let report = report_when_settled(&run).await;
-    assert_eq!(report.executions("work"), 1);
-    assert_eq!(seen.lines(), ["asked 1", "asked 2", "asked 3", "1"]);
+    let seen = Seen::default();
+    let at_once = |scenario, n| ScenarioOf::send_after(scenario, Duration::ZERO, Alpha(n));
+    let run = (1..=3).fold(Scenario::new(AskedTogether(seen.clone())), at_once).start(Begin(0)).await;
+    run.assert_executions("work", 1);
+    assert_eq!(saw(&run), ["1"]);
+    assert_eq!(seen.lines(), ["asked 1", "asked 2", "asked 3"]);
 }
 
 struct Once;
@@ -178,7 +160,7 @@ impl FailsOnce {
 // S19
 #[tokio::test]
 async fn a_failed_execution_counts() {
-    let report = report_of(FailsOnce, 0).await;
-    assert_eq!(report.executions("fragile"), 1);
-    assert_eq!(report.status, workflow_core::RunStatus::Stalled);
+    let run = Scenario::new(FailsOnce).start(Begin(0)).await;
+    run.assert_executions("fragile", 1);
+    assert!(run.stall().is_some());
 }
