@@ -1,13 +1,16 @@
 //! How runs end, and what is refused afterwards (S28, S30, S31, S33).
 
+use std::time::Duration;
+
 use workflow_core::prelude::*;
 use workflow_core::{
     ExecutionOutcome, Explanation, Quality, RequestId, RunStatus, SendError, Seq, Violation,
 };
+use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{
     Alive, Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Seen, everyone_else, log_of, outcomes_of,
-    report_of, started, until,
+    started, until,
 };
 
 struct Race;
@@ -26,23 +29,34 @@ impl Race {
 }
 
 // S28
-#[tokio::test]
-async fn of_two_stops_the_first_in_the_log_wins() {
-    let run = started(Race, 1).await;
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
-    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Done"]);
+#[test]
+fn of_two_stops_the_first_in_the_log_wins() {
+    let explored = explore(|| Scenario::new(Race).start(Begin(1))).assert(|run| {
+        let stops = run.emitted::<Done>();
+        assert_eq!(stops.iter().map(|stop| &**stop).collect::<Vec<_>>(), [run.outcome().unwrap()]);
+        assert_eq!(log_of(run.report()).last(), Some(&"Done"));
+    });
+    let won: Vec<_> = explored.outcomes().map(|outcome| outcome.output().unwrap()).collect();
+    assert_eq!(won, ["Done 1", "Done 101"]);
 }
 
 // S28
 #[tokio::test]
 async fn what_a_sibling_wants_to_commit_after_the_stop_is_refused_and_reported() {
-    let report = report_of(Race, 1).await;
-    let [Violation::CommitAfterEnd { step, events, .. }] = &report.violations[..] else {
-        panic!("{:?}", report.violations)
+    let run = Scenario::new(Race).start(Begin(1)).await;
+    let expected = "\
+#1 Begin
+x1 first by #1: succeeded
+x2 second by #1: refused
+#2 Done of x1
+completed
+";
+    assert_eq!(run.transcript(), expected);
+    let [Violation::CommitAfterEnd { step, events, .. }] = &run.report().violations[..] else {
+        panic!("{:?}", run.report().violations)
     };
     assert_eq!((&**step, &events[..]), ("second", &["Item".to_owned(), "Done".to_owned()][..]));
-    assert_eq!(outcomes_of(&report, "second"), [&ExecutionOutcome::Refused]);
-    assert!(report.to_string().contains("refused after the end"));
+    assert!(run.report().to_string().contains("refused after the end"));
 }
 
 struct StopsTwice;
@@ -63,9 +77,9 @@ impl StopsTwice {
 // S28
 #[tokio::test]
 async fn the_first_stop_of_a_batch_ends_the_run_before_the_batch_is_evaluated() {
-    let run = started(StopsTwice, 1).await;
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
-    assert_eq!(run.report().await.unwrap().executions("work"), 0);
+    let run = Scenario::new(StopsTwice).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    run.assert_executions("work", 0);
 }
 
 struct StopsEarly(Alive);
@@ -80,8 +94,7 @@ impl StopsEarly {
     }
 
     #[step]
-    async fn end(&self, close: &Close) -> Done {
-        let Close = close;
+    async fn end(&self, _close: &Close) -> Done {
         Done(u32::try_from(self.0.count()).unwrap())
     }
 }
@@ -90,13 +103,12 @@ impl StopsEarly {
 #[tokio::test]
 async fn a_stop_drops_what_still_runs() {
     let alive = Alive::default();
-    let run = started(StopsEarly(alive.clone()), 1).await;
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let scenario = Scenario::new(StopsEarly(alive.clone())).send_after(Duration::ZERO, Close);
+    let run = scenario.start(Begin(1)).await;
+    run.assert_output(&Done(1));
     assert_eq!(alive.count(), 0);
-    let report = run.report().await.unwrap();
-    assert_eq!(outcomes_of(&report, "sleep"), [&ExecutionOutcome::Dropped]);
-    assert!(report.violations.is_empty());
+    assert_eq!(outcomes_of(run.report(), "sleep"), [&ExecutionOutcome::Dropped]);
+    assert!(run.report().violations.is_empty());
 }
 
 struct Stuck;
@@ -132,11 +144,10 @@ impl Stuck {
 // S30
 #[tokio::test]
 async fn a_run_in_which_nothing_can_happen_ends_stalled_and_says_what_is_missing() {
-    let run = started(Stuck, 0).await;
-    let error = run.outcome().await.unwrap_err();
+    let run = Scenario::new(Stuck).start(Begin(0)).await;
     assert_eq!(run.status(), RunStatus::Stalled);
-    assert_eq!(run.report().await.unwrap().quality, Quality::Failed);
-    let RunError::Stalled(report) = &error else { panic!("{error}") };
+    run.assert_quality(Quality::Failed);
+    let report = run.stall().unwrap();
     let idle: Vec<&str> = report.idle.iter().map(|idle| &*idle.step).collect();
     assert_eq!(idle, ["end", "middle", "refused"]);
     assert_eq!((report.idle[0].missing.len(), report.idle[1].missing.len()), (2, 1));
@@ -147,10 +158,10 @@ async fn a_run_in_which_nothing_can_happen_ends_stalled_and_says_what_is_missing
 // S30
 #[tokio::test]
 async fn a_stall_report_reads_like_a_sentence_per_step() {
-    let text = Stuck.run(Begin(0)).await.unwrap_err().to_string();
-    assert!(text.contains("`middle` did not run"), "{text}");
-    assert!(text.contains("`Item`"), "{text}");
-    assert!(text.contains("precondition `never` said no"), "{text}");
+    let run = Scenario::new(Stuck).start(Begin(0)).await;
+    for says in ["`middle` did not run", "`Item`", "precondition `never` said no"] {
+        run.assert_stalled(says);
+    }
 }
 
 struct Waiting;
@@ -166,12 +177,12 @@ impl Waiting {
 // S30
 #[tokio::test]
 async fn a_run_that_can_still_be_sent_something_waits() {
-    let run = started(Waiting, 0).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    assert_eq!(run.status(), RunStatus::Waiting);
-    run.send(Alpha(4)).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(4));
+    let mut run = Scenario::new(Waiting).start(Begin(0)).await;
+    run.assert_waiting();
+    assert_eq!(run.handle().status(), RunStatus::Waiting);
+    run.handle().send(Alpha(4)).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Completed);
+    run.assert_output(&Done(4));
 }
 
 // S31

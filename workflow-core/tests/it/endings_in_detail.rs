@@ -8,6 +8,7 @@ use workflow_core::{
     ContextError, DisplayItem, EmitError, ExecutionOutcome, Observation, Observed, Observer, RunOptions,
     RunStatus,
 };
+use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alive, Begin, Close, Done, Gate, Item, Part, everyone_else, outcomes_of};
 
@@ -93,11 +94,9 @@ impl Halves {
 // S28 S49
 #[tokio::test]
 async fn a_sibling_that_had_returned_when_its_group_failed_is_not_reported_as_succeeded() {
-    let engine = Engine::builder().workflow(Halves).build().unwrap();
-    let run = engine.start::<Halves>(Begin(2)).await.unwrap();
-    run.outcome().await.unwrap_err();
-    let report = run.report().await.unwrap();
-    let outcomes = outcomes_of(&report, "half");
+    let run = Scenario::new(Halves).start(Begin(2)).await;
+    run.outcome().unwrap_err();
+    let outcomes = outcomes_of(run.report(), "half");
     assert!(matches!(outcomes[0], ExecutionOutcome::Failed { .. }), "{outcomes:?}");
     assert!(!outcomes.contains(&&ExecutionOutcome::Succeeded), "{outcomes:?}");
 }

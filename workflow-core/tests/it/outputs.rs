@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use workflow_core::prelude::*;
 use workflow_core::{EmitError, ErrorClass};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Close, Done, Item, Part, Seen, log_of, report_of};
+use crate::fixtures::{Begin, Close, Done, Item, Part, Saw, log_of, saw};
 
 struct NothingMuch;
 
@@ -39,12 +40,12 @@ impl NothingMuch {
 // S24
 #[tokio::test]
 async fn unit_none_and_an_empty_vec_leave_nothing_and_are_no_error() {
-    let report = report_of(NothingMuch, 1).await;
-    assert_eq!(log_of(&report), ["Begin", "Done"]);
-    assert!(report.trace.iter().take(4).all(|trace| trace.emitted.is_empty()));
+    let run = Scenario::new(NothingMuch).start(Begin(1)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "Done"]);
+    assert!(run.report().trace.iter().take(4).all(|trace| trace.emitted.is_empty()));
 }
 
-struct Twins(Seen);
+struct Twins;
 
 #[workflow]
 impl Twins {
@@ -59,8 +60,8 @@ impl Twins {
     }
 
     #[step]
-    async fn note_item(&self, item: &Item) {
-        self.0.note(item.0.to_string());
+    async fn note_item(&self, item: &Item) -> Saw {
+        Saw(item.0.to_string())
     }
 
     #[step]
@@ -72,11 +73,10 @@ impl Twins {
 // S24
 #[tokio::test]
 async fn the_events_of_a_vec_are_adjacent_and_in_order() {
-    let seen = Seen::default();
-    let report = report_of(Twins(seen.clone()), 3).await;
-    let expected = ["Begin", "Item", "Item", "Item", "Part", "Part", "Part", "Done"];
-    assert_eq!(log_of(&report), expected);
-    assert_eq!(seen.lines(), ["0", "1", "2"]);
+    let run = Scenario::new(Twins).start(Begin(3)).await;
+    let made = ["Begin", "Item", "Item", "Item", "Part", "Part", "Part", "Saw", "Saw", "Saw", "Done"];
+    assert_eq!(log_of(run.report()), made);
+    assert_eq!(saw(&run), ["0", "1", "2"]);
 }
 
 struct Shapes;
@@ -105,9 +105,9 @@ struct Marked(u32);
 // S7
 #[tokio::test]
 async fn tuples_and_vecs_of_tuples_enter_the_log_from_left_to_right() {
-    let report = report_of(Shapes, 1).await;
+    let run = Scenario::new(Shapes).start(Begin(1)).await;
     let expected = ["Begin", "Item", "Part", "Item", "Item", "Close", "Marked", "Close", "Marked", "Done"];
-    assert_eq!(log_of(&report), expected);
+    assert_eq!(log_of(run.report()), expected);
 }
 
 #[derive(Debug)]
@@ -197,9 +197,9 @@ impl Emitting {
 // S7, S23
 #[tokio::test]
 async fn emitted_events_enter_the_log_in_their_order_before_what_is_returned_and_at_once() {
-    let report = report_of(Emitting, 1).await;
-    assert_eq!(log_of(&report), ["Begin", "Item", "Part", "Item", "Marked", "Done"]);
-    let seqs: Vec<u64> = report.trace[0].emitted.iter().map(|seq| seq.0).collect();
+    let run = Scenario::new(Emitting).start(Begin(1)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "Part", "Item", "Marked", "Done"]);
+    let seqs: Vec<u64> = run.report().trace[0].emitted.iter().map(|seq| seq.0).collect();
     assert_eq!(seqs, [2, 3, 4, 5]);
 }
 
@@ -222,12 +222,12 @@ impl EmittingInVain {
 // S23
 #[tokio::test]
 async fn a_failed_step_leaves_nothing_of_what_it_emitted() {
-    let report = report_of(EmittingInVain, 1).await;
-    assert_eq!(log_of(&report), ["Begin"]);
-    assert_eq!(report.executions("end"), 0);
+    let run = Scenario::new(EmittingInVain).start(Begin(1)).await;
+    assert_eq!(log_of(run.report()), ["Begin"]);
+    run.assert_executions("end", 0);
 }
 
-struct EmittingTooMuch(Arc<Mutex<Option<EmitError>>>);
+struct EmittingTooMuch;
 
 #[workflow]
 impl EmittingTooMuch {
@@ -237,7 +237,7 @@ impl EmittingTooMuch {
         while let Ok(()) = items.emit(Item(emitted)) {
             emitted += 1;
         }
-        *self.0.lock().unwrap() = items.emit(Item(0)).err();
+        assert_eq!(items.emit(Item(0)), Err(EmitError::Full { limit: 65_536 }));
         Done(emitted)
     }
 }
@@ -245,10 +245,7 @@ impl EmittingTooMuch {
 // S7
 #[tokio::test]
 async fn an_execution_emits_65_536_events_and_is_told_when_it_wants_more() {
-    let error = Arc::new(Mutex::new(None));
-    let done = EmittingTooMuch(Arc::clone(&error)).run(Begin(0)).await.unwrap();
-    assert_eq!(done, Done(65_536));
-    assert_eq!(*error.lock().unwrap(), Some(EmitError::Full { limit: 65_536 }));
+    assert_eq!(EmittingTooMuch.run(Begin(0)).await.unwrap(), Done(65_536));
 }
 
 #[derive(Default)]
