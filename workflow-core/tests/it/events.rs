@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use workflow_core::prelude::*;
 use workflow_core::{AnyEvent, FromEvent as _, Pattern as _, Roles};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Seen, log_of, report_of, started};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Saw, log_of, saw};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "shop.order.priced")]
@@ -33,19 +34,12 @@ impl Pricing {
     }
 }
 
-// S1
+// S1, S4
 #[tokio::test]
-async fn the_log_names_events_by_their_wire_names() {
-    let report = report_of(Pricing, 7).await;
-    assert_eq!(log_of(&report), ["Begin", "shop.order.priced", "Done"]);
-}
-
-// S4
-#[tokio::test]
-async fn the_log_is_numbered_from_one_without_gaps() {
-    let report = report_of(Pricing, 7).await;
-    let seqs: Vec<u64> = report.log.iter().map(|logged| logged.seq.0).collect();
-    assert_eq!(seqs, [1, 2, 3]);
+async fn the_log_names_events_by_their_wire_names_and_numbers_them_from_one_without_gaps() {
+    let run = Scenario::new(Pricing).start(Begin(7)).await;
+    let log: Vec<_> = run.report().log.iter().map(|logged| (logged.seq.0, &*logged.event)).collect();
+    assert_eq!(log, [(1, "Begin"), (2, "shop.order.priced"), (3, "Done")]);
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -86,7 +80,7 @@ fn a_replys_wire_name_follows_from_its_requests() {
     assert_eq!(<AskedFromOutside as workflow_core::Request>::REPLY_NAME, "AskedFromOutside.reply");
 }
 
-struct ExactTypes(Seen);
+struct ExactTypes;
 
 #[workflow]
 impl ExactTypes {
@@ -97,15 +91,12 @@ impl ExactTypes {
 
     #[step]
     async fn take_item(&self, item: &Item) -> Done {
-        self.0.note("item");
         Done(item.0)
     }
 
     /// `Part` has the fields of `Item`, and is not one.
     #[step]
-    async fn take_part(&self, part: &Part) {
-        self.0.note(format!("part {}", part.0));
-    }
+    async fn take_part(&self, _part: &Part) {}
 
     /// Makes `Part` an event that could come.
     #[step]
@@ -117,10 +108,9 @@ impl ExactTypes {
 // S3
 #[tokio::test]
 async fn an_event_of_equal_shape_and_another_type_does_not_match() {
-    let seen = Seen::default();
-    let report = report_of(ExactTypes(seen.clone()), 1).await;
-    assert_eq!(seen.lines(), ["item"]);
-    assert_eq!(report.executions("take_part"), 0);
+    let run = Scenario::new(ExactTypes).start(Begin(1)).await;
+    run.assert_executions("take_item", 1);
+    run.assert_executions("take_part", 0);
 }
 
 #[derive(Debug, EventSet)]
@@ -154,18 +144,18 @@ fn a_derived_set_is_an_event_set() {
     is_a_set::<Letter>();
 }
 
-struct Single(Seen);
+struct Single;
 
 #[workflow]
 impl Single {
     #[step]
-    async fn take(&self, letter: Letter) {
-        self.0.note(letter.text());
+    async fn take(&self, letter: Letter) -> Saw {
+        Saw(letter.text())
     }
 
     #[step]
-    async fn borrow(&self, letter: &Letter) {
-        self.0.note(format!("&{}", letter.text()));
+    async fn borrow(&self, letter: &Letter) -> Saw {
+        Saw(format!("&{}", letter.text()))
     }
 
     #[step]
@@ -177,58 +167,47 @@ impl Single {
 // S3
 #[tokio::test]
 async fn a_set_as_the_only_input_takes_any_of_its_members() {
-    let seen = Seen::default();
-    let run = started(Single(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Beta(2)).await.unwrap();
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
-    assert_eq!(seen.lines(), ["A1", "&A1", "B2", "&B2"]);
+    let run = Scenario::new(Single).send(Alpha(1)).send(Beta(2)).send(Close).start(Begin(0)).await;
+    run.assert_output(&Done(0));
+    assert_eq!(saw(&run), ["A1", "&A1", "B2", "&B2"]);
 }
 
-struct Secondary(Seen);
+struct Secondary;
 
 #[workflow]
 impl Secondary {
     #[step]
-    async fn join(&self, begin: &Begin, letter: Letter) {
-        self.0.note(format!("{} {}", begin.0, letter.text()));
+    async fn join(&self, begin: &Begin, letter: Letter) -> Saw {
+        Saw(format!("{} {}", begin.0, letter.text()))
     }
 
     #[step(reruns)]
-    async fn join_optionally(&self, close: &Close, letter: Option<Letter>) -> Done {
-        let Close = close;
-        self.0.note(letter.map_or_else(|| "none".to_owned(), |letter| letter.text()));
-        Done(0)
+    async fn join_optionally(&self, _close: &Close, letter: Option<Letter>) -> (Saw, Done) {
+        (Saw(letter.map_or_else(|| "none".to_owned(), |letter| letter.text())), Done(0))
     }
 }
 
 // S3
 #[tokio::test]
 async fn a_set_as_a_secondary_input_is_the_latest_of_any_member() {
-    let seen = Seen::default();
-    let run = started(Secondary(seen.clone()), 7).await;
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    run.send(Close).await.unwrap();
-    run.outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["7 B1", "7 A2", "A2"]);
+    let run = Scenario::new(Secondary).send(Beta(1)).send(Alpha(2)).send(Close).start(Begin(7)).await;
+    assert_eq!(saw(&run), ["7 B1", "7 A2", "A2"]);
 }
 
-struct Listed(Seen);
+struct Listed;
 
 #[workflow]
 impl Listed {
     #[step(reruns)]
-    async fn collect(&self, letters: List<Letter>) {
+    async fn collect(&self, letters: List<Letter>) -> Saw {
         let texts: Vec<String> = letters.iter().map(|letter| letter.text()).collect();
-        self.0.note(texts.join(" "));
+        Saw(texts.join(" "))
     }
 
     #[step]
-    async fn collect_two(&self, letters: &FixedList<Letter, 2>) {
+    async fn collect_two(&self, letters: &FixedList<Letter, 2>) -> Saw {
         let [first, second] = letters.to_array();
-        self.0.note(format!("two: {} {}", first.text(), second.text()));
+        Saw(format!("two: {} {}", first.text(), second.text()))
     }
 
     #[step]
@@ -240,14 +219,8 @@ impl Listed {
 // S3
 #[tokio::test]
 async fn a_set_as_a_list_element_mixes_its_members_in_the_logs_order() {
-    let seen = Seen::default();
-    let run = started(Listed(seen.clone()), 0).await;
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    run.send(Beta(3)).await.unwrap();
-    run.send(Close).await.unwrap();
-    run.outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["B1", "B1 A2", "two: B1 A2", "B1 A2 B3"]);
+    let run = Scenario::new(Listed).send(Beta(1)).send(Alpha(2)).send(Beta(3)).start(Begin(0)).await;
+    assert_eq!(saw(&run), ["B1", "B1 A2", "two: B1 A2", "B1 A2 B3"]);
 }
 
 #[derive(Debug, EventSet)]
@@ -280,8 +253,8 @@ impl Making {
 #[tokio::test]
 async fn a_set_as_an_output_logs_the_one_member_that_was_returned() {
     for (begin, made) in [(0, "Item"), (1, "Part")] {
-        let report = report_of(Making, begin).await;
-        assert_eq!(log_of(&report), ["Begin", made, "Done"]);
+        let run = Scenario::new(Making).start(Begin(begin)).await;
+        assert_eq!(log_of(run.report()), ["Begin", made, "Done"]);
     }
 }
 

@@ -4,10 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use workflow_core::DependencyTable;
 use workflow_core::prelude::*;
-use workflow_core::{DependencyTable, RunOptions};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Done, Item, Part, report_of};
+use crate::fixtures::{Begin, Done, Item, Part};
 
 /// What an agent asks.
 trait Model: Send + Sync + 'static {
@@ -200,10 +201,10 @@ impl Attributed {
 
 #[tokio::test]
 async fn other_attributes_and_other_items_of_the_block_keep_their_meaning() {
-    let report = report_of(Attributed, 1).await;
-    let steps: Vec<&str> = report.steps.iter().map(|row| &*row.step).collect();
+    let run = Scenario::new(Attributed).start(Begin(1)).await;
+    let steps: Vec<&str> = run.report().steps.iter().map(|row| &*row.step).collect();
     assert_eq!(steps, ["first-step", "end", "aside"]);
-    assert_eq!(Attributed.run(Begin(1)).await.unwrap(), Done(2));
+    run.assert_output(&Done(2));
 }
 
 /// Re-exports the library, as a crate that is built on it would.
@@ -352,7 +353,5 @@ async fn a_workflow_may_be_defined_inside_a_function() {
         }
     }
 
-    let engine = Engine::builder().workflow(Local).build().unwrap();
-    let run = engine.start_with::<Local>(Begin(1), RunOptions::new()).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    Scenario::new(Local).start(Begin(1)).await.assert_output(&Done(1));
 }
