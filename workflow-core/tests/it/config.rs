@@ -3,8 +3,9 @@
 use serde_json::json;
 use workflow_core::prelude::*;
 use workflow_core::{BuildProblem, ConfigError, ConfigLayers, ConfigOrigin, RunOptions, StartError};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Done, Item, Seen};
+use crate::fixtures::{Begin, Done, Item};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Search {
@@ -22,34 +23,36 @@ fn defaults() -> Search {
     Search { top_k: 3, store: Store { path: "memory".into(), cache: true } }
 }
 
-struct Searching(Seen);
+/// What a step read in its configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Found(String);
+
+struct Searching;
 
 #[workflow]
 impl Searching {
     #[step]
-    async fn search(&self, begin: &Begin, config: &Config<Search>) -> Done {
-        self.0.note(format!("{} {} {}", config.top_k, config.store.path, config.store.cache));
-        Done(begin.0)
+    async fn search(&self, _begin: &Begin, config: &Config<Search>) -> Found {
+        Found(format!("{} {} {}", config.top_k, config.store.path, config.store.cache))
     }
 }
 
-async fn search(layers: ConfigLayers<Search>, options: RunOptions) -> Vec<String> {
-    let seen = Seen::default();
-    let engine =
-        Engine::builder().workflow(Searching(seen.clone())).config::<Search>(layers).build().unwrap();
-    engine.start_with::<Searching>(Begin(0), options).await.unwrap().outcome().await.unwrap();
-    seen.lines()
+async fn search(layers: ConfigLayers<Search>, options: RunOptions) -> String {
+    let engine = Engine::builder().workflow(Searching).config::<Search>(layers).build().unwrap();
+    engine.start_with::<Searching>(Begin(0), options).await.unwrap().outcome().await.unwrap().0
 }
 
 #[tokio::test]
 async fn a_value_written_in_the_program_is_the_first_layer() {
-    assert_eq!(search(defaults().into(), RunOptions::new()).await, ["3 memory true"]);
+    let run = Scenario::new(Searching).config(defaults()).start(Begin(0)).await;
+    run.assert_output(&Found("3 memory true".into()));
 }
 
 #[tokio::test]
 async fn layers_are_merged_key_by_key_however_deep() {
     let layers = ConfigLayers::defaults(defaults()).layer(json!({ "store": { "path": "/var/index" } }));
-    assert_eq!(search(layers, RunOptions::new()).await, ["3 /var/index true"]);
+    assert_eq!(search(layers, RunOptions::new()).await, "3 /var/index true");
 }
 
 #[tokio::test]
@@ -58,17 +61,16 @@ async fn a_file_is_a_layer() {
     std::fs::write(&file, r#"{ "store": { "cache": false } }"#).unwrap();
     let layers = ConfigLayers::defaults(defaults()).json_file(&file);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(search(layers, RunOptions::new()).await, ["3 memory false"]);
+    assert_eq!(search(layers, RunOptions::new()).await, "3 memory false");
 }
 
 #[tokio::test]
 async fn the_environment_is_a_layer() {
     // Cargo sets `CARGO_PKG_…` for every test it runs: no other variable has to be changed.
     let layers = ConfigLayers::<Package>::new().layer(json!({ "name": "unset" })).env("CARGO_PKG");
-    let seen = Seen::default();
-    let engine = Engine::builder().workflow(Naming(seen.clone())).config::<Package>(layers).build().unwrap();
-    engine.start::<Naming>(Begin(0)).await.unwrap().outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["workflow-core"]);
+    let engine = Engine::builder().workflow(Naming).config::<Package>(layers).build().unwrap();
+    let found = engine.start::<Naming>(Begin(0)).await.unwrap().outcome().await.unwrap();
+    assert_eq!(found, Found("workflow-core".into()));
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,14 +78,13 @@ struct Package {
     name: String,
 }
 
-struct Naming(Seen);
+struct Naming;
 
 #[workflow]
 impl Naming {
     #[step]
-    async fn name(&self, begin: &Begin, package: Config<Package>) -> Done {
-        self.0.note(package.name.clone());
-        Done(begin.0)
+    async fn name(&self, _begin: &Begin, package: Config<Package>) -> Found {
+        Found(package.name.clone())
     }
 }
 
@@ -91,24 +92,21 @@ impl Naming {
 async fn a_runs_own_layer_wins_over_every_other() {
     let layers = ConfigLayers::defaults(defaults()).layer(json!({ "top_k": 4 }));
     let options = RunOptions::new().config::<Search>(json!({ "top_k": 5, "store": { "cache": false } }));
-    assert_eq!(search(layers, options).await, ["5 memory false"]);
+    assert_eq!(search(layers, options).await, "5 memory false");
 }
 
 #[tokio::test]
 async fn a_runs_own_layer_is_that_runs_alone() {
-    let seen = Seen::default();
-    let engine =
-        Engine::builder().workflow(Searching(seen.clone())).config::<Search>(defaults()).build().unwrap();
+    let engine = Engine::builder().workflow(Searching).config::<Search>(defaults()).build().unwrap();
     let options = RunOptions::new().config::<Search>(json!({ "top_k": 9 }));
-    engine.start_with::<Searching>(Begin(0), options).await.unwrap().outcome().await.unwrap();
-    engine.start::<Searching>(Begin(0)).await.unwrap().outcome().await.unwrap();
-    assert_eq!(seen.lines(), ["9 memory true", "3 memory true"]);
+    let with = engine.start_with::<Searching>(Begin(0), options).await.unwrap().outcome().await.unwrap();
+    let without = engine.start::<Searching>(Begin(0)).await.unwrap().outcome().await.unwrap();
+    assert_eq!([with.0, without.0], ["9 memory true", "3 memory true"]);
 }
 
 #[tokio::test]
 async fn a_runs_own_layer_that_does_not_fit_is_refused_with_its_path() {
-    let engine =
-        Engine::builder().workflow(Searching(Seen::default())).config::<Search>(defaults()).build().unwrap();
+    let engine = Engine::builder().workflow(Searching).config::<Search>(defaults()).build().unwrap();
     let options = RunOptions::new().config::<Search>(json!({ "store": { "cache": "maybe" } }));
     let error = engine.start_with::<Searching>(Begin(0), options).await.unwrap_err();
     let StartError::Config(ConfigError::Invalid { path, origin, .. }) = &error else { panic!("{error}") };
@@ -119,7 +117,7 @@ async fn a_runs_own_layer_that_does_not_fit_is_refused_with_its_path() {
 #[test]
 fn a_layer_that_does_not_fit_is_a_build_error_that_names_path_and_layer() {
     let layers = ConfigLayers::defaults(defaults()).layer(json!({ "store": { "cache": 7 } }));
-    let built = Engine::builder().workflow(Searching(Seen::default())).config::<Search>(layers).build();
+    let built = Engine::builder().workflow(Searching).config::<Search>(layers).build();
     let error = built.unwrap_err();
     let [BuildProblem::Config { workflow, source: ConfigError::Invalid { path, origin, .. } }] =
         &error.problems[..]
@@ -175,7 +173,7 @@ fn every_missing_configuration_is_reported_by_the_build() {
 #[test]
 fn every_layer_that_cannot_be_read_is_reported_by_the_build() {
     let layers = ConfigLayers::<Search>::new().json_file("/no/such/file.json").json_file("/nor/this.json");
-    let built = Engine::builder().workflow(Searching(Seen::default())).config::<Search>(layers).build();
+    let built = Engine::builder().workflow(Searching).config::<Search>(layers).build();
     let error = built.unwrap_err();
     let unreadable = error
         .problems
