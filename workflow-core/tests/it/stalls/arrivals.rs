@@ -2,10 +2,10 @@
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{FixedList, RunStatus};
+use workflow_testkit::Scenario;
 
-use super::{Approve, check, stall};
-use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, started};
+use super::{Approve, stall, stall_of};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part};
 
 struct SentInVain;
 
@@ -23,11 +23,9 @@ impl SentInVain {
 }
 
 // S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_external_event_that_would_make_no_step_run() {
-    check(
-        &stall(SentInVain).await,
-        expect![[r#"
+    expect![[r#"
         the run of `SentInVain` stalled: nothing runs, and `Alpha` would make no step run
         - no `Done` ended the run
             `join` did not run
@@ -35,10 +33,9 @@ async fn an_external_event_that_would_make_no_step_run() {
             it needs 2 of `Alpha` and has 0
                 `Alpha` comes from outside and was not sent
             it needs `Item`
-                `find` ran once and emitted nothing"#]],
-    );
-    let run = started(SentInVain, 10).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
+                `find` ran once and emitted nothing"#]]
+    .assert_eq(&stall(SentInVain).await.to_string());
+    Scenario::new(SentInVain).start(Begin(10)).await.assert_waiting();
 }
 
 struct AskedInVain;
@@ -65,11 +62,9 @@ impl AskedInVain {
 }
 
 // S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_request_whose_reply_would_make_no_step_run() {
-    check(
-        &stall(AskedInVain).await,
-        expect![[r#"
+    expect![[r#"
         the run of `AskedInVain` stalled: nothing runs, and `Alpha` or the reply to `Approve` would make no step run
         - no `Done` ended the run
             `decide` did not run
@@ -82,10 +77,9 @@ async fn a_request_whose_reply_would_make_no_step_run() {
             it needs `Alpha`
                 `Alpha` comes from outside and was not sent
             it needs `Item`
-                `find` ran once and emitted nothing"#]],
-    );
-    let run = started(AskedInVain, 10).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
+                `find` ran once and emitted nothing"#]]
+    .assert_eq(&stall(AskedInVain).await.to_string());
+    Scenario::new(AskedInVain).start(Begin(10)).await.assert_waiting();
 }
 
 struct UsedUp;
@@ -102,19 +96,13 @@ impl UsedUp {
 }
 
 // S19, S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_external_event_that_comes_after_the_limit() {
-    let run = started(UsedUp, 0).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    run.send(Alpha(1)).await.unwrap();
-    let Err(RunError::Stalled(report)) = run.outcome().await else { panic!("the run did not stall") };
-    check(
-        &report,
-        expect![[r#"
+    expect![[r#"
         the run of `UsedUp` stalled: nothing runs, and `Alpha` would make no step run
         - no `Done` ended the run
-            `first` ran once and emitted nothing"#]],
-    );
+            `first` ran once and emitted nothing"#]]
+    .assert_eq(&stall_of(Scenario::new(UsedUp).send(Alpha(1)).start(Begin(0))).await.to_string());
 }
 
 struct Together;
@@ -131,13 +119,10 @@ impl Together {
 }
 
 // S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn events_that_can_arrive_one_after_the_other_are_waited_for() {
-    let run = started(Together, 0).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    run.send(Beta(1)).await.unwrap();
-    run.send(Alpha(2)).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
+    let run = Scenario::new(Together).send(Beta(1)).send(Alpha(2)).start(Begin(0)).await;
+    run.assert_output(&Done(3));
 }
 
 struct TooLateForBranches;
@@ -161,18 +146,16 @@ impl TooLateForBranches {
 }
 
 // S30, S47
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_external_event_that_settled_branches_do_not_see() {
-    check(
-        &stall(TooLateForBranches).await,
-        expect![[r#"
+    expect![[r#"
         the run of `TooLateForBranches` stalled: nothing runs, and `Close` would make no step run
         - no `Done` ended the run
             `sum` ran once and emitted nothing
         - `mark` did not run
             it needs `Close`
-                `Close` comes from outside and was not sent"#]],
-    );
+                `Close` comes from outside and was not sent"#]]
+    .assert_eq(&stall(TooLateForBranches).await.to_string());
 }
 
 struct DeafBranches;
@@ -206,13 +189,9 @@ impl DeafBranches {
 }
 
 // S30, S47, S48
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn replies_that_only_settle_branches_are_waited_for_if_the_gather_makes_a_step_run() {
-    let run = started(DeafBranches, 2).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    for request in run.requests().await.unwrap() {
-        run.reply(request.id::<Approve>().unwrap(), true).await.unwrap();
-    }
-    assert!(matches!(run.outcome().await, Err(RunError::Stalled(_))));
-    assert_eq!(run.report().await.unwrap().executions("sum"), 1);
+    Scenario::new(DeafBranches).start(Begin(2)).await.assert_waiting();
+    let run = Scenario::new(DeafBranches).reply(|_: &Approve| true).start(Begin(2)).await;
+    run.assert_stalled("`sum` ran once and emitted nothing");
 }

@@ -2,9 +2,9 @@
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{RunOptions, RunStatus};
+use workflow_testkit::Scenario;
 
-use super::{Approve, NoPrice, check, stall, stall_from};
+use super::{Approve, NoPrice, stall, stall_of};
 use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -39,18 +39,16 @@ impl JoinedTooLate {
 }
 
 // S30, S47
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_event_that_comes_after_the_branches_in_which_the_rest_is() {
-    check(
-        &stall(JoinedTooLate).await,
-        expect![[r#"
+    expect![[r#"
         the run of `JoinedTooLate` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `done` did not run
         - `done` did not run
             it needs `Facts`
-                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Score>` beside it"#]],
-    );
+                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Score>` beside it"#]]
+    .assert_eq(&stall(JoinedTooLate).await.to_string());
 }
 
 struct ItemTooEarly;
@@ -79,18 +77,16 @@ impl ItemTooEarly {
 }
 
 // S30, S47
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_event_that_comes_after_the_branch_of_the_item() {
-    check(
-        &stall(ItemTooEarly).await,
-        expect![[r#"
+    expect![[r#"
         the run of `ItemTooEarly` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `done` did not run
         - `done` did not run
             it needs `Facts`
-                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Part>` beside it"#]],
-    );
+                #9 `Facts` of `mid` came after the branch of #2 `Part` of `parts` had ended: take `Gather<Part>` beside it"#]]
+    .assert_eq(&stall(ItemTooEarly).await.to_string());
 }
 
 struct SentTooLate;
@@ -114,16 +110,12 @@ impl SentTooLate {
 }
 
 // S30, S47
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_event_from_outside_that_comes_after_the_branches_is_told_of_a_run_that_waits() {
-    let engine = Engine::builder().workflow(SentTooLate).build().unwrap();
-    let options = RunOptions::new().id("the-run");
-    let run = engine.start_with::<SentTooLate>(Begin(2), options).await.unwrap();
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    run.send(Alpha(0)).await.unwrap();
-    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let run = Scenario::new(SentTooLate).send(Alpha(0)).start(Begin(2)).await;
+    run.assert_waiting();
     expect![[r#"
-        run `the-run` of `SentTooLate`: waiting
+        run `scenario` of `SentTooLate`: waiting
         - no `Done` has ended the run yet
             `end` did not run
         - `parts` ran once
@@ -137,7 +129,7 @@ async fn an_event_from_outside_that_comes_after_the_branches_is_told_of_a_run_th
         - `end` did not run
             not for #4 the gathered `Part` of `parts`: it waited for `Close`
             it needs `Close`
-                `Close` comes from outside and was not sent"#]].assert_eq(&run.explain().await.unwrap().to_string());
+                `Close` comes from outside and was not sent"#]].assert_eq(&run.explanation().unwrap().to_string());
 }
 
 struct RefusedInside;
@@ -176,17 +168,15 @@ impl RefusedInside {
 }
 
 // S18, S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_refusal_in_branches_is_the_only_reason() {
-    check(
-        &stall(RefusedInside).await,
-        expect![[r#"
+    expect![[r#"
         the run of `RefusedInside` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` ran once and emitted nothing
         - `c` did not run
-            its precondition `no` said no 3 times, the last time at #9 `Item` of `b`"#]],
-    );
+            its precondition `no` said no 3 times, the last time at #9 `Item` of `b`"#]]
+    .assert_eq(&stall(RefusedInside).await.to_string());
 }
 
 struct AnyOfThem;
@@ -226,11 +216,9 @@ enum Drafted {
 }
 
 // S9, S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn optional_inputs_are_named_as_the_step_takes_them() {
-    check(
-        &stall(AnyOfThem).await,
-        expect![[r#"
+    expect![[r#"
         the run of `AnyOfThem` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `z` did not run
@@ -241,8 +229,8 @@ async fn optional_inputs_are_named_as_the_step_takes_them() {
                 `ask` did not run
         - `ask` did not run
             it needs `Score`
-                `x` ran once and emitted nothing"#]],
-    );
+                `x` ran once and emitted nothing"#]]
+    .assert_eq(&stall(AnyOfThem).await.to_string());
 }
 
 struct NothingToGather;
@@ -271,30 +259,26 @@ impl NothingToGather {
 }
 
 // S30, S49
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn failures_that_left_a_gather_nothing_are_named_with_their_branches() {
-    check(
-        &stall(NothingToGather).await,
-        expect![[r#"
+    expect![[r#"
         the run of `NothingToGather` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` did not run
         - `e` did not run
             it needs `Facts`
                 `d` ran once and emitted nothing
-        - `b` failed 3 times in the branches of #2 `Part`, #3 `Part` and #4 `Part`, the last time: 2 has no price"#]],
-    );
-    check(
-        &stall_from(NothingToGather, Begin(9)).await,
-        expect![[r#"
+        - `b` failed 3 times in the branches of #2 `Part`, #3 `Part` and #4 `Part`, the last time: 2 has no price"#]]
+    .assert_eq(&stall(NothingToGather).await.to_string());
+    expect![[r#"
         the run of `NothingToGather` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` did not run
         - `e` did not run
             it needs `Facts`
                 `d` ran once and emitted nothing
-        - `b` failed 9 times in the branches of #2 `Part`, #3 `Part`, #4 `Part`, #5 `Part`, #6 `Part` and 4 more, the last time: 8 has no price"#]],
-    );
+        - `b` failed 9 times in the branches of #2 `Part`, #3 `Part`, #4 `Part`, #5 `Part`, #6 `Part` and 4 more, the last time: 8 has no price"#]]
+    .assert_eq(&stall_of(Scenario::new(NothingToGather).start(Begin(9))).await.to_string());
 }
 
 struct FailedBeside;
@@ -313,16 +297,14 @@ impl FailedBeside {
 }
 
 // S29, S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_failure_that_nobody_waits_for_is_named_as_well() {
-    check(
-        &stall(FailedBeside).await,
-        expect![[r#"
+    expect![[r#"
         the run of `FailedBeside` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `end` ran once and emitted nothing
-        - `note` failed: 3 has no price"#]],
-    );
+        - `note` failed: 3 has no price"#]]
+    .assert_eq(&stall(FailedBeside).await.to_string());
 }
 
 struct OncePerBranch;
@@ -356,17 +338,15 @@ impl OncePerBranch {
 }
 
 // S19, S30, S46
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_limit_that_is_met_in_each_branch() {
-    check(
-        &stall(OncePerBranch).await,
-        expect![[r#"
+    expect![[r#"
         the run of `OncePerBranch` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `e` ran once and emitted nothing
         - `d` did not run
             it needs `Score`
                 `c` ran 3 times, at most once in each branch, and emitted nothing
-        - `c` ran 3 times, but not for #10 `Item` of `b`: it may run only once in each branch"#]],
-    );
+        - `c` ran 3 times, but not for #10 `Item` of `b`: it may run only once in each branch"#]]
+    .assert_eq(&stall(OncePerBranch).await.to_string());
 }

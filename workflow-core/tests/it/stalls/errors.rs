@@ -2,9 +2,9 @@
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{FixedList, RunOptions};
+use workflow_testkit::Scenario;
 
-use super::{check, stall};
+use super::stall;
 use crate::fixtures::{Begin, Done, Item, Part};
 
 /// An error that looks like a part of a report.
@@ -38,11 +38,9 @@ impl LongErrors {
 }
 
 // S29, S30
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_lines_of_an_error_stay_below_what_they_belong_to() {
-    check(
-        &stall(LongErrors).await,
-        expect![[r#"
+    expect![[r#"
         the run of `LongErrors` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
             `finish` did not run
@@ -53,13 +51,11 @@ async fn the_lines_of_an_error_stay_below_what_they_belong_to() {
                         ^ here
         - `beside` failed: 3 does not parse:
               - `b` did not run
-                  ^ here"#]],
-    );
-    let engine = Engine::builder().workflow(LongErrors).build().unwrap();
-    let run = engine.start_with::<LongErrors>(Begin(3), RunOptions::new().id("the-run")).await.unwrap();
-    assert!(run.settled().await.is_ended());
+                  ^ here"#]]
+    .assert_eq(&stall(LongErrors).await.to_string());
+    let run = Scenario::new(LongErrors).start(Begin(3)).await;
     expect![[r#"
-        run `the-run` of `LongErrors`: stalled
+        run `scenario` of `LongErrors`: stalled
         - no `Done` ended the run
             `finish` did not run
         - `make` ran once
@@ -79,5 +75,5 @@ async fn the_lines_of_an_error_stay_below_what_they_belong_to() {
                 `b` ran 3 times and emitted nothing; it failed once: 2 does not parse:
                     - `b` did not run
                         ^ here"#]]
-    .assert_eq(&run.explain().await.unwrap().to_string());
+    .assert_eq(&run.explanation().unwrap().to_string());
 }
