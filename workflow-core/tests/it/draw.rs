@@ -5,10 +5,11 @@
 
 use expect_test::{expect, expect_file};
 use serde_json::Value;
+use workflow_core::Graph;
 use workflow_core::prelude::*;
-use workflow_core::{Graph, RunStatus};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Alpha, Begin, Done, Item, Part, report_of, started};
+use crate::fixtures::{Alpha, Begin, Done, Item, Part};
 
 /// Compares a graph in each of its forms with the files of that name.
 macro_rules! check {
@@ -161,12 +162,9 @@ fn a_workflow_with_everything() {
 // S51
 #[tokio::test]
 async fn a_workflow_with_a_run_laid_over_it() {
-    let run = started(Everything, 3).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    let requests = run.requests().await.unwrap();
-    run.reply(requests[0].id::<Approve>().unwrap(), true).await.unwrap();
-    run.outcome().await.unwrap();
-    check!(Everything::graph().with_report(&run.report().await.unwrap()), "everything_after_a_run");
+    let run = Scenario::new(Everything).reply(|_: &Approve| true).start(Begin(3)).await;
+    assert!(run.outcome().is_ok());
+    check!(Everything::graph().with_report(run.report()), "everything_after_a_run");
 }
 
 struct Hostile;
@@ -349,8 +347,8 @@ impl Idle {
 // S34
 #[tokio::test]
 async fn what_failed_and_what_did_not_run_stands_out() {
-    let report = report_of(Idle, 3).await;
-    check!(Idle::graph().with_report(&report), "idle");
+    let run = Scenario::new(Idle).start(Begin(3)).await;
+    check!(Idle::graph().with_report(run.report()), "idle");
 }
 
 /// Times differ from run to run: every digit, bar and blank of a line is masked but for its length.
@@ -368,15 +366,14 @@ fn masked(timeline: &str) -> String {
 // S34
 #[tokio::test]
 async fn a_timeline_has_a_line_per_execution() {
-    let report = report_of(Idle, 3).await;
+    let run = Scenario::new(Idle).start(Begin(3)).await;
     expect![[r#"
         fails |x, 48 wide| TIME ms
         end   |=, 48 wide| TIME ms"#]]
-    .assert_eq(&masked(&report.timeline().to_string()));
-    let run = started(Everything, 2).await;
+    .assert_eq(&masked(&run.report().timeline().to_string()));
+    let mut run = Scenario::new(Everything).start(Begin(2)).await;
+    run.handle().cancel("seen enough").await.unwrap();
     run.settled().await;
-    run.cancel("seen enough").await.unwrap();
-    let report = run.report().await.unwrap();
     expect![[r#"
         make   |=, 48 wide| TIME ms
         open   |=, 48 wide| TIME ms
@@ -391,7 +388,7 @@ async fn a_timeline_has_a_line_per_execution() {
         count  |x, 48 wide| TIME ms  in scope 5
         sum_up |=, 48 wide| TIME ms  in scope 1
         sum_up |=, 48 wide| TIME ms  in scope 2"#]]
-    .assert_eq(&masked(&report.timeline().to_string()));
+    .assert_eq(&masked(&run.report().timeline().to_string()));
 }
 
 struct Long;
@@ -415,7 +412,7 @@ impl Long {
 // S34
 #[tokio::test]
 async fn a_long_timeline_is_cut() {
-    let timeline = report_of(Long, 1_000).await.timeline().to_string();
+    let timeline = Scenario::new(Long).start(Begin(1_000)).await.report().timeline().to_string();
     assert_eq!(timeline.lines().count(), 201);
     assert_eq!(timeline.lines().last(), Some("… and 802 more executions"));
 }

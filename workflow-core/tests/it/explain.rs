@@ -2,27 +2,13 @@
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use expect_test::{expect, expect_file};
 use workflow_core::prelude::*;
-use workflow_core::{Explanation, RunHandle, RunOptions, RunStatus};
+use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Done, Item, Part};
-
-/// Starts a run with a name that stays the same.
-async fn named<W: Workflow>(workflow: W, begin: u32) -> RunHandle<W> {
-    let engine = Engine::builder().workflow(workflow).build().unwrap();
-    engine.start_with::<W>(Begin(begin), RunOptions::new().id("the-run")).await.unwrap()
-}
-
-/// What a run that has ended says of itself.
-async fn explained<W: Workflow>(workflow: W, begin: u32) -> Arc<Explanation> {
-    let run = named(workflow, begin).await;
-    assert!(run.settled().await.is_ended());
-    run.explain().await.unwrap()
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = bool)]
@@ -62,10 +48,9 @@ impl Orders {
 // S30
 #[tokio::test]
 async fn a_run_that_waits_says_what_ran_with_which_events_and_what_it_waits_for() {
-    let run = named(Orders, 3).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let run = Scenario::new(Orders).start(Begin(3)).await;
     expect![[r#"
-        run `the-run` of `Orders`: waiting
+        run `scenario` of `Orders`: waiting
         - no `Done` has ended the run yet
             `end` did not run
         - `list` ran once
@@ -82,19 +67,15 @@ async fn a_run_that_waits_says_what_ran_with_which_events_and_what_it_waits_for(
             not for #1 `Begin`: it waited for the reply to `Approve`
             it needs the reply to `Approve`
                 `Approve` was asked and not answered"#]]
-    .assert_eq(&run.explain().await.unwrap().to_string());
+    .assert_eq(&run.explanation().unwrap().to_string());
 }
 
 // S30
 #[tokio::test]
 async fn a_run_that_completed_says_the_same_after_its_end_and_no_more_what_it_waits_for() {
-    let run = named(Orders, 3).await;
-    run.settled().await;
-    let id = run.requests().await.unwrap()[0].id::<Approve>().unwrap();
-    run.reply(id, true).await.unwrap();
-    run.outcome().await.unwrap();
+    let run = Scenario::new(Orders).reply(|_: &Approve| true).start(Begin(3)).await;
     expect![[r#"
-        run `the-run` of `Orders`: completed
+        run `scenario` of `Orders`: completed
         - `list` ran once
             x1, triggered by #1 `Begin`
         - `price` ran twice
@@ -108,7 +89,7 @@ async fn a_run_that_completed_says_the_same_after_its_end_and_no_more_what_it_wa
         - `end` ran once
             x5, triggered by #8 `Approve.reply`, with #1 `Begin`
             not for #1 `Begin`: it waited for the reply to `Approve`"#]]
-    .assert_eq(&run.explain().await.unwrap().to_string());
+    .assert_eq(&run.explanation().unwrap().to_string());
 }
 
 struct Both;
@@ -134,14 +115,15 @@ impl Both {
 // S30
 #[tokio::test]
 async fn an_explanation_is_data_for_machines() {
-    let json = serde_json::to_string_pretty(&*explained(Both, 3).await).unwrap();
+    let run = Scenario::new(Both).start(Begin(3)).await;
+    let json = serde_json::to_string_pretty(&*run.explanation().unwrap()).unwrap();
     expect_file!["explain/explanation.json"].assert_eq(&(json + "\n"));
 }
 
 // S15, S20
 #[tokio::test]
 async fn every_execution_names_its_trigger_its_events_and_their_producers() {
-    let explanation = explained(Both, 10).await;
+    let explanation = Scenario::new(Both).start(Begin(10)).await.explanation().unwrap();
     let [why] = &explanation.steps[1].ran[..] else { panic!("{explanation}") };
     assert_eq!((why.trigger.seq.to_string(), &*why.trigger.event), ("#3".to_owned(), "Part"));
     let inputs: Vec<String> = why.inputs.iter().map(ToString::to_string).collect();
@@ -185,7 +167,7 @@ impl Parcels {
 #[tokio::test]
 async fn what_ran_in_a_branch_says_in_which() {
     expect![[r#"
-        run `the-run` of `Parcels`: completed
+        run `scenario` of `Parcels`: completed
         - `split` ran once
             x1, triggered by #1 `Begin`
         - `pick` ran twice
@@ -198,7 +180,7 @@ async fn what_ran_in_a_branch_says_in_which() {
             not for #3 `Item` of `split` in scope 2: it waited for `Part`
         - `ship` ran once
             x5, triggered by #6 the gathered `Item` of `split`"#]]
-    .assert_eq(&explained(Parcels, 2).await.to_string());
+    .assert_eq(&Scenario::new(Parcels).start(Begin(2)).await.explanation().unwrap().to_string());
 }
 
 struct Covered;
@@ -241,10 +223,9 @@ struct Approved;
 // S46
 #[tokio::test]
 async fn a_branch_leaves_to_the_scope_above_what_it_adds_nothing_to() {
-    let run = named(Covered, 2).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let run = Scenario::new(Covered).start(Begin(2)).await;
     expect![[r#"
-        run `the-run` of `Covered`: waiting
+        run `scenario` of `Covered`: waiting
         - no `Done` has ended the run yet
             `end` did not run
         - `split` ran once
@@ -268,7 +249,7 @@ async fn a_branch_leaves_to_the_scope_above_what_it_adds_nothing_to() {
             not for #7 `Part` of `wait` in scope 2: none of its events is this branch's own, so the scope above sees to it
         - `end` did not run
             it needs the gathered `Approved`
-                `split` fanned out, and not all of its 2 branches have settled"#]].assert_eq(&run.explain().await.unwrap().to_string());
+                `split` fanned out, and not all of its 2 branches have settled"#]].assert_eq(&run.explanation().unwrap().to_string());
 }
 
 struct Repeats;
@@ -300,7 +281,7 @@ impl Repeats {
 #[tokio::test]
 async fn repeats_and_failed_preconditions_are_told() {
     expect![[r#"
-        run `the-run` of `Repeats`: failed
+        run `scenario` of `Repeats`: failed
         - no `Done` ended the run
             `end` did not run
         - `make` ran once
@@ -312,7 +293,7 @@ async fn repeats_and_failed_preconditions_are_told() {
             not for #5 `Item` of `make`: it has run with these very events
         - `end` did not run
             not for #6 `Part` of `first`: its precondition `never` failed"#]]
-    .assert_eq(&explained(Repeats, 4).await.to_string());
+    .assert_eq(&Scenario::new(Repeats).start(Begin(4)).await.explanation().unwrap().to_string());
 }
 
 struct Many;
@@ -338,16 +319,15 @@ impl Many {
 // S30
 #[tokio::test]
 async fn a_large_run_is_explained_in_one_pass_and_printed_folded() {
-    let run = named(Many, 50_000).await;
-    let Err(RunError::Stalled(stall)) = run.outcome().await else { panic!("the run did not stall") };
-    assert!(stall.to_string().contains("it needs 200000 of `Part` and has 50000"), "{stall}");
+    let run = Scenario::new(Many).start(Begin(50_000)).await;
+    run.assert_stalled("it needs 200000 of `Part` and has 50000");
     let before = Instant::now();
-    let explanation = run.explain().await.unwrap();
+    let explanation = run.explanation().unwrap();
     assert_eq!(explanation.steps[1].ran.len(), 50_000);
     assert_eq!(explanation.steps[2].did_not_run.len(), 100_000);
     assert!(before.elapsed().as_secs() < 20, "one pass over 100,000 triggers took {:?}", before.elapsed());
     expect![[r#"
-        run `the-run` of `Many`: stalled
+        run `scenario` of `Many`: stalled
         - no `Done` ended the run
             `join` did not run
         - `make` ran once
