@@ -1,10 +1,10 @@
 //! The guide says how often a step runs, case by case. Its excerpts are these workflows: every step as it is
-//! declared here, with the forecast of the table. Each is run as well, and runs as often as was forecast.
+//! declared here, with the forecast of the table. Each is run as well, in every order, and its steps run
+//! as often as was forecast.
 
 use workflow_core::prelude::*;
-use workflow_core::{Forecast, Graph, Node, RunReport, RunStatus};
-
-use crate::fixtures::report_when_settled;
+use workflow_core::{Forecast, Graph, Node, RunStatus};
+use workflow_testkit::{Scenario, Start, TestRun, explore};
 
 const PAGE: &str = include_str!("../../../docs/guide/joins.md");
 const SOURCE: &str = include_str!("forecasts.rs");
@@ -357,23 +357,23 @@ impl NestedBranches {
 }
 
 // S14, S17, S19, S46
-#[tokio::test]
-async fn the_guide_quotes_the_forecast_of_every_case_it_explains() {
+#[test]
+fn the_guide_quotes_the_forecast_of_every_case_it_explains() {
     let excerpts = [
-        excerpt(Chain).await,
-        excerpt(Join).await,
-        excerpt(JoinOfTwoSources).await,
-        excerpt(JoinOfMany).await,
-        excerpt(JoinFromOutside).await,
-        excerpt(Optional).await,
-        excerpt(Lists).await,
-        excerpt(FixedListBeside).await,
-        excerpt(Preconditions).await,
-        excerpt(Limited).await,
-        excerpt(Loop).await,
-        excerpt(LimitedLoop).await,
-        excerpt(Branches).await,
-        excerpt(NestedBranches).await,
+        excerpt(|| Scenario::new(Chain).start(Wanted)),
+        excerpt(|| Scenario::new(Join).start(Wanted)),
+        excerpt(|| Scenario::new(JoinOfTwoSources).start(Wanted)),
+        excerpt(|| Scenario::new(JoinOfMany).start(Wanted)),
+        excerpt(|| Scenario::new(JoinFromOutside).send(Offer).reply(|_: &Approve| true).start(Wanted)),
+        excerpt(|| Scenario::new(Optional).start(Wanted)),
+        excerpt(|| Scenario::new(Lists).start(Wanted)),
+        excerpt(|| Scenario::new(FixedListBeside).start(Wanted)),
+        excerpt(|| Scenario::new(Preconditions).start(Wanted)),
+        excerpt(|| Scenario::new(Limited).start(Wanted)),
+        excerpt(|| Scenario::new(Loop).start(Wanted)),
+        excerpt(|| Scenario::new(LimitedLoop).start(Wanted)),
+        excerpt(|| Scenario::new(Branches).start(Wanted)),
+        excerpt(|| Scenario::new(NestedBranches).start(Wanted)),
     ];
     let quoted = excerpts_of_the_page();
     for (at, excerpt) in excerpts.iter().enumerate() {
@@ -382,12 +382,13 @@ async fn the_guide_quotes_the_forecast_of_every_case_it_explains() {
     assert_eq!(quoted.len(), excerpts.len(), "the guide quotes what no workflow forecasts");
 }
 
-/// Runs a workflow, compares how often its steps ran with their forecasts, and returns its excerpt.
-async fn excerpt<W: Workflow>(workflow: W) -> String {
-    let run = Engine::builder().workflow(workflow).build().unwrap().start::<W>(Wanted).await.unwrap();
-    let report = report_when_settled(&run).await;
+/// Runs a workflow in every order, compares how often its steps ran with their forecasts, and returns its excerpt.
+fn excerpt<W: Workflow>(scenario: impl Fn() -> Start<W>) -> String {
     let graph = W::graph();
-    steps(&graph).for_each(|(step, forecast)| assert_holds(forecast, step, &report));
+    let explored = explore(scenario).assert(|run| {
+        steps(&graph).for_each(|(step, forecast)| assert_holds(forecast, step, run));
+    });
+    assert!(explored.is_exhaustive());
     let lines = steps(&graph).map(|(step, forecast)| {
         let forecast = forecast.to_string();
         format!("{forecast:<16}{}\n", declared(&graph.workflow, &step.name))
@@ -400,7 +401,8 @@ fn steps(graph: &Graph) -> impl Iterator<Item = (&Node, &Forecast)> {
 }
 
 /// Whether the step ran as often as was forecast. The least is of runs that complete.
-fn assert_holds(forecast: &Forecast, step: &Node, report: &RunReport) {
+fn assert_holds<W: Workflow>(forecast: &Forecast, step: &Node, run: &TestRun<W>) {
+    let report = run.report();
     let events = |per: &str| report.log.iter().filter(|logged| &*logged.event == per).count() as u64;
     let per = forecast.per.as_deref().map_or(1, events);
     let (runs, completed) = (report.executions(&step.name), report.status == RunStatus::Completed);
