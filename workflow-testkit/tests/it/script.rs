@@ -1,7 +1,9 @@
 //! What comes from outside comes when the script says so.
 
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use workflow_core::prelude::*;
 use workflow_core::{RunStatus, SendError};
 use workflow_testkit::Scenario;
@@ -101,6 +103,37 @@ async fn what_is_sent_and_replied_after_a_time_comes_when_it_is_due() {
     assert_eq!(run.elapsed(), Duration::from_secs(90));
     let at = |text: &str| run.transcript().find(text).unwrap();
     assert!(at(" Note\n") < at(" Claim.reply\n"), "{}", run.transcript());
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Over;
+
+/// Closes after an hour, and tells the test when.
+struct Hour(Sender<()>);
+
+#[workflow]
+impl Hour {
+    #[step]
+    async fn wait(&self, _opened: &Opened) -> Over {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Over
+    }
+
+    #[step(reruns)]
+    async fn close(&self, _over: &Over, note: Option<&Note>) -> Closed {
+        self.0.send(()).unwrap();
+        Closed { granted: vec![], notes: note.iter().map(|note| note.0).collect() }
+    }
+}
+
+#[tokio::test]
+async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
+    let (tell, told) = channel();
+    let scenario = Scenario::new(Hour(tell)).send_after(Duration::from_mins(30), Note(30));
+    let mut run = scenario.start(Opened { claims: 0 }).into_future();
+    assert!((&mut run).now_or_never().is_none());
+    told.recv().unwrap();
+    run.await.assert_output(&Closed { granted: vec![], notes: vec![30] });
 }
 
 #[tokio::test]
