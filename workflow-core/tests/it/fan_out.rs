@@ -1,8 +1,11 @@
-//! Map and gather, as a program sees them (S44–S51). What decides the order in which branches end stands
-//! here; one module per topic stands below.
+//! Map and gather, as a program sees them (S44–S51). What several topics share stands here; one module per topic
+//! stands below.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use workflow_core::prelude::*;
+use workflow_testkit::TestRun;
 
 use crate::fixtures::Gate;
 
@@ -19,6 +22,31 @@ mod policies;
 mod reports;
 mod requests;
 mod settling;
+
+/// Says what a step was handed: no step takes it.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+pub(crate) struct Noted(pub(crate) String);
+
+/// What steps were handed, in the log's order.
+fn noted<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
+    run.emitted::<Noted>().iter().map(|noted| noted.0.clone()).collect()
+}
+
+/// The same in the order of the alphabet, where steps end in any.
+fn noted_sorted<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
+    let mut lines = noted(run);
+    lines.sort();
+    lines
+}
+
+/// Ends a run with what its last step was handed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Told(Vec<String>);
+
+fn told(lines: impl IntoIterator<Item = impl Into<String>>) -> Told {
+    Told(lines.into_iter().map(Into::into).collect())
+}
 
 /// A gate per place, so that a test decides the order in which steps end. Clones are the same gates.
 #[derive(Debug, Clone)]

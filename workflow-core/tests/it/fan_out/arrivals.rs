@@ -1,16 +1,16 @@
 //! Events from outside that arrive while branches are open (S45, S46).
 
-use workflow_core::RunStatus;
+use std::time::Duration;
+
 use workflow_core::prelude::*;
+use workflow_core::{BoundInput, LoggedEvent};
+use workflow_testkit::{Scenario, explore};
 
-use super::Gates;
-use crate::fixtures::{Alpha, Begin, Beta, Done, Item, Part, Seen, everyone_else, started};
+use super::{Noted, noted, noted_sorted};
+use crate::fixtures::{Alpha, Begin, Beta, Done, Item, Part, log_of};
 
-/// Branches that stay open until their gates open.
-struct Listening {
-    gates: Gates,
-    seen: Seen,
-}
+/// A branch is open until its part is there.
+struct Listening;
 
 #[workflow]
 impl Listening {
@@ -21,33 +21,28 @@ impl Listening {
 
     #[step]
     async fn hold(&self, item: &Item) -> Part {
-        self.gates.pass(item.0).await;
         Part(item.0)
     }
 
     /// In each branch: it takes the branch's item.
     #[step]
-    async fn inside(&self, item: &Item, alpha: &Alpha) {
-        self.seen.note(format!("inside {} {}", item.0, alpha.0));
+    async fn inside(&self, item: &Item, alpha: &Alpha) -> Noted {
+        Noted(format!("inside {} {}", item.0, alpha.0))
     }
 
     /// In the run only: nothing it takes is a branch's own.
     #[step]
-    async fn outside(&self, begin: &Begin, alpha: &Alpha) {
-        self.seen.note(format!("outside {} {}", begin.0, alpha.0));
-    }
+    async fn outside(&self, _begin: &Begin, _alpha: &Alpha) {}
 
     /// In each branch once its part is there, with the latest of what came from outside.
     #[step]
-    async fn after(&self, part: &Part, alpha: &Alpha) {
-        self.seen.note(format!("after {} {}", part.0, alpha.0));
+    async fn after(&self, part: &Part, alpha: &Alpha) -> Noted {
+        Noted(format!("after {} {}", part.0, alpha.0))
     }
 
     /// Not taken by any step in the branches.
     #[step]
-    async fn elsewhere(&self, beta: &Beta) {
-        self.seen.note(format!("elsewhere {}", beta.0));
-    }
+    async fn elsewhere(&self, _beta: &Beta) {}
 
     #[step]
     async fn end(&self, parts: &Gather<Part>) -> Done {
@@ -55,54 +50,39 @@ impl Listening {
     }
 }
 
-// S46
-#[tokio::test]
-async fn an_outer_event_is_seen_by_every_open_branch_and_triggers_only_where_it_should() {
-    let (gates, seen) = (Gates::closed(3), Seen::default());
-    let run = started(Listening { gates: gates.clone(), seen: seen.clone() }, 3).await;
-    everyone_else().await;
-    run.send(Alpha(1)).await.unwrap();
-    run.send(Beta(9)).await.unwrap();
-    everyone_else().await;
-    assert_eq!(seen.lines(), ["outside 3 1", "inside 0 1", "inside 1 1", "inside 2 1", "elsewhere 9"]);
-    for place in 0..3 {
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(seen.lines()[5..], ["after 0 1", "after 1 1", "after 2 1"]);
-}
-
 // S46, S47
-#[tokio::test]
-async fn an_outer_event_is_not_evaluated_in_a_branch_that_has_settled() {
-    let (gates, seen) = (Gates::closed(3), Seen::default());
-    let run = started(Listening { gates: gates.clone(), seen: seen.clone() }, 3).await;
-    everyone_else().await;
-    gates.open(1);
-    everyone_else().await;
-    run.send(Alpha(1)).await.unwrap();
-    everyone_else().await;
-    assert_eq!(seen.lines(), ["outside 3 1", "inside 0 1", "inside 2 1"]);
-    gates.open(0);
-    gates.open(2);
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
+#[test]
+fn an_outer_event_is_evaluated_in_every_open_branch_and_in_none_that_has_settled() {
+    let listening = || Scenario::new(Listening).send(Alpha(1)).send(Beta(9)).start(Begin(2));
+    explore(listening).assert(|run| {
+        let (log, arrived) = (&run.report().log, log_of(run.report()));
+        let after_alpha = log.iter().skip_while(|logged| &*logged.event != "Alpha");
+        let open = after_alpha.filter(|logged| &*logged.event == "Part").map(|part| part.scope.0 - 1);
+        let mut expected: Vec<String> =
+            open.flat_map(|item| ["inside", "after"].map(|step| format!("{step} {item} 1"))).collect();
+        expected.sort();
+        assert_eq!(noted_sorted(run), expected);
+        run.assert_executions("outside", arrived.contains(&"Alpha").into());
+        run.assert_executions("elsewhere", arrived.contains(&"Beta").into());
+        run.assert_output(&Done(2));
+    });
 }
 
 // S45
-#[tokio::test]
-async fn a_branch_binds_the_latest_outer_event_when_it_gets_that_far() {
-    let (gates, seen) = (Gates::closed(2), Seen::default());
-    let run = started(Listening { gates: gates.clone(), seen: seen.clone() }, 2).await;
-    for number in 0..2 {
-        everyone_else().await;
-        run.send(Alpha(number)).await.unwrap();
-        gates.open(number as usize);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    let after: Vec<String> = seen.lines().into_iter().filter(|line| line.starts_with("after")).collect();
-    // The first branch has its part after the first arrival.
-    assert_eq!(after[0], "after 0 0");
-    assert_eq!(after[1], "after 1 1");
+#[test]
+fn a_branch_binds_the_latest_outer_event_when_it_gets_that_far() {
+    explore(|| Scenario::new(Listening).send(Alpha(0)).send(Alpha(1)).start(Begin(2))).assert(|run| {
+        let report = run.report();
+        for part in report.log.iter().filter(|logged| &*logged.event == "Part") {
+            let is_seen = |logged: &&LoggedEvent| &*logged.event == "Alpha" && logged.seq < part.seq;
+            let latest = report.log.iter().rfind(is_seen);
+            let expected = latest.map(|alpha| vec![BoundInput::One(part.seq), BoundInput::One(alpha.seq)]);
+            let by_part = report.trace.iter().filter(|trace| trace.trigger == part.seq);
+            let bound = by_part.filter(|trace| &*trace.step == "after").map(|trace| trace.inputs.clone());
+            assert!(bound.eq(expected));
+        }
+        run.assert_output(&Done(2));
+    });
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -112,10 +92,7 @@ struct Outer(u32);
 struct Joined(u32);
 
 /// Two levels of open branches.
-struct Deep {
-    gates: Gates,
-    seen: Seen,
-}
+struct Deep;
 
 #[workflow]
 impl Deep {
@@ -131,18 +108,18 @@ impl Deep {
 
     #[step]
     async fn hold(&self, item: &Item) -> Part {
-        self.gates.pass(item.0).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         Part(item.0)
     }
 
     #[step]
-    async fn deepest(&self, item: &Item, alpha: &Alpha) {
-        self.seen.note(format!("item {} alpha {}", item.0, alpha.0));
+    async fn deepest(&self, item: &Item, alpha: &Alpha) -> Noted {
+        Noted(format!("item {} alpha {}", item.0, alpha.0))
     }
 
     #[step]
-    async fn middle(&self, outer: &Outer, alpha: &Alpha) {
-        self.seen.note(format!("outer {} alpha {}", outer.0, alpha.0));
+    async fn middle(&self, outer: &Outer, alpha: &Alpha) -> Noted {
+        Noted(format!("outer {} alpha {}", outer.0, alpha.0))
     }
 
     #[step]
@@ -159,12 +136,7 @@ impl Deep {
 // S46
 #[tokio::test]
 async fn an_outer_event_reaches_every_depth_once_per_scope_that_has_something_of_its_own() {
-    let (gates, seen) = (Gates::closed(4), Seen::default());
-    let run = started(Deep { gates: gates.clone(), seen: seen.clone() }, 2).await;
-    everyone_else().await;
-    run.send(Alpha(1)).await.unwrap();
-    everyone_else().await;
-    assert_eq!(run.status(), RunStatus::Running);
+    let run = Scenario::new(Deep).send_after(Duration::from_secs(1), Alpha(1)).start(Begin(2)).await;
     let expected = [
         "outer 0 alpha 1",
         "item 0 alpha 1",
@@ -173,8 +145,7 @@ async fn an_outer_event_reaches_every_depth_once_per_scope_that_has_something_of
         "item 2 alpha 1",
         "item 3 alpha 1",
     ];
-    assert_eq!(seen.lines(), expected);
-    (0..4).for_each(|place| gates.open(place));
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    assert_eq!(run.report().await.unwrap().executions("join"), 2);
+    assert_eq!(noted(&run), expected);
+    run.assert_output(&Done(2));
+    run.assert_executions("join", 2);
 }

@@ -2,15 +2,13 @@
 
 use workflow_core::prelude::*;
 use workflow_core::{Branch, ScopeId};
+use workflow_testkit::{Scenario, explore};
 
-use super::{Gates, Random};
-use crate::fixtures::{Begin, Done, Item, Part, Seen, report_of, started};
+use super::{Told, told};
+use crate::fixtures::{Begin, Done, Item, Part};
 
 /// Items 0 to 4: the third fails after it made a part, the fourth makes two parts, the fifth none.
-struct Mixed {
-    gates: Gates,
-    look: fn(Gather<Part>) -> u32,
-}
+struct Mixed(fn(Gather<Part>) -> u32);
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Late;
@@ -24,7 +22,6 @@ impl Mixed {
 
     #[step]
     async fn work(&self, item: &Item) -> (Vec<Part>, Late) {
-        self.gates.pass(item.0).await;
         let parts = match item.0 {
             3 => vec![Part(30), Part(31)],
             4 => vec![],
@@ -40,34 +37,27 @@ impl Mixed {
 
     #[step]
     async fn end(&self, parts: Gather<Part>) -> Done {
-        Done((self.look)(parts))
+        Done(self.0(parts))
     }
 }
 
 async fn look(look: fn(Gather<Part>) -> u32) -> Done {
-    Mixed { gates: Gates::open_all(5), look }.run(Begin(5)).await.unwrap()
+    Mixed(look).run(Begin(5)).await.unwrap()
 }
 
 // S48
-#[tokio::test]
-async fn branches_stand_in_the_order_of_the_items_whatever_the_order_in_which_they_end() {
-    for seed in 0..10 {
-        let gates = Gates::closed(5);
-        let look: fn(Gather<Part>) -> u32 = |parts| {
-            let items: Vec<u32> = parts.branches().map(|branch| branch.item::<Item>().unwrap().0).collect();
-            assert_eq!(items, [0, 1, 2, 3, 4]);
-            let backwards = parts.branches().rev().map(|branch| branch.item::<Item>().unwrap().0);
-            assert!(backwards.eq((0..5).rev()));
-            assert_eq!(parts.ok().map(|part| part.0).collect::<Vec<_>>(), [0, 10, 30, 31]);
-            0
-        };
-        let run = started(Mixed { gates: gates.clone(), look }, 5).await;
-        for place in Random::seeded(seed).order_of(5) {
-            gates.open(place);
-            tokio::task::yield_now().await;
-        }
-        run.outcome().await.unwrap();
-    }
+#[test]
+fn branches_stand_in_the_order_of_the_items_whatever_the_order_in_which_they_end() {
+    let look: fn(Gather<Part>) -> u32 = |parts| {
+        let items: Vec<u32> = parts.branches().map(|branch| branch.item::<Item>().unwrap().0).collect();
+        assert_eq!(items, [0, 1, 2, 3, 4]);
+        let backwards = parts.branches().rev().map(|branch| branch.item::<Item>().unwrap().0);
+        assert!(backwards.eq((0..5).rev()));
+        assert_eq!(parts.ok().map(|part| part.0).collect::<Vec<_>>(), [0, 10, 30, 31]);
+        7
+    };
+    let mixed = || Scenario::new(Mixed(look)).start(Begin(5));
+    explore(mixed).every_order().orders(50).assert(|run| run.assert_output(&Done(7)));
 }
 
 // S48
@@ -152,9 +142,8 @@ async fn a_branch_of_a_gather_names_the_scope_that_the_report_names() {
         assert!(scopes.is_sorted() && !scopes.contains(&ScopeId::ROOT));
         scopes[4].0
     });
-    let workflow = Mixed { gates: Gates::open_all(5), look: |_| 0 };
-    let report = report_of(workflow, 5).await;
-    assert_eq!(report.branches[4].scope, ScopeId(done.await.0));
+    let run = Scenario::new(Mixed(|_| 0)).start(Begin(5)).await;
+    assert_eq!(run.report().branches[4].scope, ScopeId(done.await.0));
 }
 
 // S48
@@ -166,11 +155,11 @@ async fn an_empty_gather_is_empty_in_every_respect() {
         assert_eq!((parts.ok().count(), parts.failed().count(), parts.into_vec().len()), (0, 0, 0));
         7
     };
-    assert_eq!(Mixed { gates: Gates::open_all(0), look }.run(Begin(0)).await.unwrap(), Done(7));
+    assert_eq!(Mixed(look).run(Begin(0)).await.unwrap(), Done(7));
 }
 
 /// Gathers the very items; one branch adds an event of the same type.
-struct Items(Seen);
+struct Items;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Twice;
@@ -198,19 +187,18 @@ impl Items {
     }
 
     #[step]
-    async fn end(&self, items: &Gather<Item>) -> Done {
-        for branch in items.branches() {
+    async fn end(&self, items: &Gather<Item>) -> Told {
+        assert_eq!(items.ok().map(|item| item.0).sum::<u32>(), 14);
+        told(items.branches().map(|branch| {
             let events: Vec<u32> = branch.events().map(|item| item.0).collect();
-            self.0.note(format!("{} {events:?}", branch.item::<Item>().unwrap().0));
-        }
-        Done(items.ok().map(|item| item.0).sum())
+            format!("{} {events:?}", branch.item::<Item>().unwrap().0)
+        }))
     }
 }
 
 // S48
 #[tokio::test]
 async fn the_items_themselves_can_be_gathered_with_what_followed_them() {
-    let seen = Seen::default();
-    assert_eq!(Items(seen.clone()).run(Begin(3)).await.unwrap(), Done(14));
-    assert_eq!(seen.lines(), ["0 [0]", "1 [1, 11]", "2 [2]"]);
+    let run = Scenario::new(Items).start(Begin(3)).await;
+    run.assert_output(&told(["0 [0]", "1 [1, 11]", "2 [2]"]));
 }
