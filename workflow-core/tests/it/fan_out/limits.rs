@@ -1,19 +1,21 @@
 //! What counts per scope: `max_executions`, fixed lists, lists and idempotency; and the stop, which does not
 //! (S17, S19, S28, S45, S46).
 
-use workflow_core::prelude::*;
-use workflow_core::{ExecutionOutcome, RunStatus};
+use std::time::Duration;
 
-use super::Gates;
-use crate::fixtures::{
-    Alive, Alpha, Begin, Done, Gate, Item, Part, Seen, everyone_else, outcomes_of, report_of, started,
-};
+use tokio::time::sleep;
+use workflow_core::ExecutionOutcome;
+use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
+
+use super::{Noted, Told, noted, told};
+use crate::fixtures::{Alive, Alpha, Begin, Done, Item, Part, outcomes_of};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Piece(u32);
 
 /// Each branch makes five parts, of which a step takes two.
-struct AtMostTwo(Seen);
+struct AtMostTwo;
 
 #[workflow]
 impl AtMostTwo {
@@ -33,23 +35,21 @@ impl AtMostTwo {
     }
 
     #[step]
-    async fn end(&self, pieces: &Gather<Piece>) -> Done {
-        self.0.note(format!("{:?}", pieces.ok().map(|piece| piece.0).collect::<Vec<_>>()));
-        Done(0)
+    async fn end(&self, pieces: &Gather<Piece>) -> Told {
+        told(pieces.ok().map(|piece| piece.0.to_string()))
     }
 }
 
 // S19, S46
 #[tokio::test]
 async fn max_executions_counts_per_branch_and_the_report_adds_up() {
-    let seen = Seen::default();
-    let report = report_of(AtMostTwo(seen.clone()), 3).await;
-    assert_eq!(report.executions("take"), 6);
-    assert_eq!(seen.lines(), ["[0, 1, 10, 11, 20, 21]"]);
+    let run = Scenario::new(AtMostTwo).start(Begin(3)).await;
+    run.assert_executions("take", 6);
+    run.assert_output(&told(["0", "1", "10", "11", "20", "21"]));
 }
 
 /// Each branch makes as many parts as its item says; two are wanted.
-struct Pairs(Seen);
+struct Pairs;
 
 #[workflow]
 impl Pairs {
@@ -64,9 +64,8 @@ impl Pairs {
     }
 
     #[step]
-    async fn pair(&self, item: &Item, parts: &FixedList<Part, 2>) -> Piece {
-        self.0.note(format!("{} {:?}", item.0, parts.to_array().map(|part| part.0)));
-        Piece(item.0)
+    async fn pair(&self, item: &Item, parts: &FixedList<Part, 2>) -> (Piece, Noted) {
+        (Piece(item.0), Noted(format!("{} {:?}", item.0, parts.to_array().map(|part| part.0))))
     }
 
     #[step]
@@ -78,11 +77,10 @@ impl Pairs {
 // S17, S46
 #[tokio::test]
 async fn a_fixed_list_counts_per_branch_and_the_report_adds_the_surplus_up() {
-    let seen = Seen::default();
-    let report = report_of(Pairs(seen.clone()), 5).await;
-    assert_eq!(seen.lines(), ["2 [20, 21]", "3 [30, 31]", "4 [40, 41]"]);
-    assert_eq!(report.executions("pair"), 3);
-    let pair = report.steps.iter().find(|step| &*step.step == "pair").unwrap();
+    let run = Scenario::new(Pairs).start(Begin(5)).await;
+    assert_eq!(noted(&run), ["2 [20, 21]", "3 [30, 31]", "4 [40, 41]"]);
+    run.assert_executions("pair", 3);
+    let pair = run.report().steps.iter().find(|step| &*step.step == "pair").unwrap();
     // One too many in the branch of 3, two in that of 4.
     assert_eq!(pair.surplus, 3);
 }
@@ -92,10 +90,7 @@ async fn a_fixed_list_counts_per_branch_and_the_report_adds_the_surplus_up() {
 #[event(external)]
 struct Note(String);
 
-struct Noting {
-    gates: Gates,
-    seen: Seen,
-}
+struct Noting;
 
 #[workflow]
 impl Noting {
@@ -106,32 +101,28 @@ impl Noting {
 
     #[step]
     async fn early(&self, item: &Item) -> Note {
-        self.gates.pass(2 * item.0).await;
+        sleep(Duration::from_secs([2, 4][item.0 as usize])).await;
         Note(["a", "A"][item.0 as usize].into())
     }
 
     #[step]
     async fn late(&self, item: &Item) -> (Note, Part) {
-        self.gates.pass(2 * item.0 + 1).await;
+        sleep(Duration::from_secs([6, 8][item.0 as usize])).await;
         (Note(["b", "B"][item.0 as usize].into()), Part(item.0))
     }
 
     #[step(reruns)]
-    async fn collect(&self, item: &Item, _part: &Part, notes: &List<Note>) {
+    async fn collect(&self, item: &Item, _part: &Part, notes: &List<Note>) -> Noted {
         let all: Vec<&str> = notes.iter().map(|note| note.0.as_str()).collect();
         let (first, last) = (notes.first().unwrap(), notes.last().unwrap());
         assert_eq!((first.0.as_str(), last.0.as_str(), notes.len()), (all[0], all[all.len() - 1], all.len()));
         assert!((0..all.len()).all(|at| notes.get(at).unwrap().0 == all[at]));
-        self.seen.note(format!("{} {}", item.0, all.join(" ")));
+        Noted(format!("{} {}", item.0, all.join(" ")))
     }
 
     #[step]
-    async fn three(&self, item: &Item, notes: &FixedList<Note, 3>) {
-        self.seen.note(format!(
-            "three {} {}",
-            item.0,
-            notes.to_array().map(|note| note.0.as_str()).join(" ")
-        ));
+    async fn three(&self, item: &Item, notes: &FixedList<Note, 3>) -> Noted {
+        Noted(format!("three {} {}", item.0, notes.to_array().map(|note| note.0.as_str()).join(" ")))
     }
 
     #[step]
@@ -141,18 +132,13 @@ impl Noting {
 }
 
 async fn note_all() -> Vec<String> {
-    let (gates, seen) = (Gates::closed(4), Seen::default());
-    let run = started(Noting { gates: gates.clone(), seen: seen.clone() }, 2).await;
-    everyone_else().await;
-    for (note, place) in [(Some("1"), 0), (Some("2"), 2), (Some("3"), 1), (None, 3)] {
-        if let Some(note) = note {
-            run.send(Note(note.into())).await.unwrap();
-        }
-        gates.open(place);
-        everyone_else().await;
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
-    seen.lines()
+    let noting =
+        [(1, "1"), (3, "2"), (5, "3")].into_iter().fold(Scenario::new(Noting), |noting, (at, note)| {
+            noting.send_after(Duration::from_secs(at), Note(note.into()))
+        });
+    let run = noting.start(Begin(2)).await;
+    run.assert_output(&Done(0));
+    noted(&run)
 }
 
 // S45
@@ -170,7 +156,7 @@ async fn a_fixed_list_in_a_branch_is_filled_by_the_first_it_sees_of_all_its_scop
 }
 
 /// A step that any branch has ready with the same outer events and its own item.
-struct Once(Gate, Seen);
+struct Once;
 
 #[workflow]
 impl Once {
@@ -181,14 +167,13 @@ impl Once {
 
     #[step]
     async fn hold(&self, item: &Item) -> Part {
-        self.0.pass().await;
+        sleep(Duration::from_secs(2)).await;
         Part(item.0)
     }
 
     #[step(reruns)]
-    async fn first_alpha(&self, item: Option<&Item>, alphas: &FixedList<Alpha, 1>) {
-        let item = item.map(|item| item.0);
-        self.1.note(format!("{item:?} {}", alphas.to_array()[0].0));
+    async fn first_alpha(&self, item: Option<&Item>, alphas: &FixedList<Alpha, 1>) -> Noted {
+        Noted(format!("{:?} {}", item.map(|item| item.0), alphas.to_array()[0].0))
     }
 
     #[step]
@@ -200,24 +185,16 @@ impl Once {
 // S17, S20, S46
 #[tokio::test]
 async fn a_combination_executes_once_in_each_scope_that_has_something_of_its_own() {
-    let (gate, seen) = (Gate::closed(), Seen::default());
-    let run = started(Once(gate.clone(), seen.clone()), 2).await;
-    everyone_else().await;
-    for number in 1..=3 {
-        run.send(Alpha(number)).await.unwrap();
-    }
-    everyone_else().await;
-    assert_eq!(seen.lines(), ["None 1", "Some(0) 1", "Some(1) 1"]);
-    gate.let_pass(2);
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
-    assert_eq!(run.report().await.unwrap().executions("first_alpha"), 3);
+    let later = Duration::from_secs(1);
+    let once = Scenario::new(Once).send_after(later, Alpha(1)).send_after(later, Alpha(2));
+    let run = once.send_after(later, Alpha(3)).start(Begin(2)).await;
+    run.assert_output(&Done(0));
+    assert_eq!(noted(&run), ["None 1", "Some(0) 1", "Some(1) 1"]);
+    run.assert_executions("first_alpha", 3);
 }
 
 /// The first branch that finds something ends the run.
-struct Searching {
-    gates: Gates,
-    alive: Alive,
-}
+struct Searching(Alive);
 
 #[workflow]
 impl Searching {
@@ -228,8 +205,8 @@ impl Searching {
 
     #[step]
     async fn search(&self, item: &Item) -> Option<Done> {
-        let _alive = self.alive.guard();
-        self.gates.pass(item.0).await;
+        let _alive = self.0.guard();
+        sleep(Duration::from_secs([1, 3, 2][item.0 as usize])).await;
         (item.0 != 0).then_some(Done(item.0))
     }
 }
@@ -237,15 +214,9 @@ impl Searching {
 // S28
 #[tokio::test]
 async fn a_stop_in_a_branch_ends_the_run_and_drops_the_other_branches() {
-    let (gates, alive) = (Gates::closed(3), Alive::default());
-    let run = started(Searching { gates: gates.clone(), alive: alive.clone() }, 3).await;
-    gates.open(0);
-    everyone_else().await;
-    assert_eq!((run.status(), alive.count()), (RunStatus::Running, 2));
-    gates.open(2);
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    let alive = Alive::default();
+    let run = Scenario::new(Searching(alive.clone())).start(Begin(3)).await;
+    run.assert_output(&Done(2));
     assert_eq!(alive.count(), 0);
-    let report = run.report().await.unwrap();
-    assert_eq!(report.status, RunStatus::Completed);
-    assert_eq!(outcomes_of(&report, "search")[1], &ExecutionOutcome::Dropped);
+    assert_eq!(outcomes_of(run.report(), "search")[1], &ExecutionOutcome::Dropped);
 }

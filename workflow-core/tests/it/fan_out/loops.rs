@@ -1,10 +1,10 @@
 //! Loops around fan-outs, in branches, and both (S44, S48).
 
-use workflow_core::RunStatus;
 use workflow_core::prelude::*;
+use workflow_testkit::{Scenario, explore};
 
-use super::{Gates, Random};
-use crate::fixtures::{Begin, Done, Item, Part, Seen, log_of, report_of, started};
+use super::{Noted, noted, noted_sorted};
+use crate::fixtures::{Begin, Done, Item, Part};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Round(u32);
@@ -19,7 +19,7 @@ struct Finished(u32);
 struct Text(u32);
 
 /// So many rounds, each with a fan-out of its own: round n has n % 4 items.
-struct Rounds(Seen);
+struct Rounds;
 
 #[workflow]
 impl Rounds {
@@ -43,9 +43,9 @@ impl Rounds {
 
     /// It does not take the round: a later one would join the gather of the one before.
     #[step]
-    async fn join(&self, parts: &Gather<Part>) -> Finished {
-        self.0.note(format!("{:?}", parts.ok().map(|part| part.0).collect::<Vec<_>>()));
-        Finished(u32::try_from(parts.len()).unwrap())
+    async fn join(&self, parts: &Gather<Part>) -> (Finished, Noted) {
+        let numbers: Vec<u32> = parts.ok().map(|part| part.0).collect();
+        (Finished(u32::try_from(parts.len()).unwrap()), Noted(format!("{numbers:?}")))
     }
 
     #[step(loops, precondition = is_over)]
@@ -68,21 +68,17 @@ impl Rounds {
 // S44, S48
 #[tokio::test]
 async fn each_of_fifty_iterations_has_a_fan_out_of_its_own() {
-    let seen = Seen::default();
-    let report = report_of(Rounds(seen.clone()), 50).await;
-    assert_eq!(report.status, RunStatus::Completed);
-    assert_eq!(report.executions("join"), 50);
+    let run = Scenario::new(Rounds).start(Begin(50)).await;
+    run.assert_output(&Done(50));
+    run.assert_executions("join", 50);
     let expected = (0..50_u32)
         .map(|round| format!("{:?}", (0..round % 4).map(|item| 100 * round + item).collect::<Vec<_>>()));
-    assert_eq!(seen.lines(), expected.collect::<Vec<_>>());
-    assert_eq!(report.branches.len(), (0..50).map(|round| round % 4).sum::<usize>());
+    assert_eq!(noted(&run), expected.collect::<Vec<_>>());
+    assert_eq!(run.report().branches.len(), (0..50).map(|round| round % 4).sum::<usize>());
 }
 
 /// Rounds that do not wait for each other: all fan-outs are open at the same time.
-struct Overlapping {
-    gates: Gates,
-    seen: Seen,
-}
+struct Overlapping;
 
 #[workflow]
 impl Overlapping {
@@ -103,17 +99,15 @@ impl Overlapping {
 
     #[step]
     async fn work(&self, item: &Item) -> Part {
-        self.gates.pass(item.0).await;
         Part(item.0)
     }
 
     #[step]
-    async fn join(&self, parts: &Gather<Part>) -> Finished {
+    async fn join(&self, parts: &Gather<Part>) -> (Finished, Noted) {
         let items: Vec<u32> = parts.branches().map(|branch| branch.item::<Item>().unwrap().0).collect();
         let parts: Vec<u32> = parts.ok().map(|part| part.0).collect();
         assert_eq!(items, parts);
-        self.seen.note(format!("{parts:?}"));
-        Finished(parts[0] / 4)
+        (Finished(parts[0] / 4), Noted(format!("{parts:?}")))
     }
 
     #[step(precondition = all_finished)]
@@ -129,23 +123,15 @@ impl Overlapping {
 }
 
 // S44, S48
-#[tokio::test]
-async fn iterations_that_overlap_are_gathered_each_by_itself_in_any_order() {
-    for seed in 0..10 {
-        let (gates, seen) = (Gates::closed(40), Seen::default());
-        let run = started(Overlapping { gates: gates.clone(), seen: seen.clone() }, 10).await;
-        for place in Random::seeded(seed).order_of(40) {
-            gates.open(place);
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(run.outcome().await.unwrap(), Done(45), "seed {seed}");
-        let mut lines = seen.lines();
-        lines.sort();
-        let expected = (0..10).map(|round| format!("{:?}", [0, 1, 2, 3].map(|item| 4 * round + item)));
-        let mut expected: Vec<String> = expected.collect();
-        expected.sort();
-        assert_eq!(lines, expected, "seed {seed}");
-    }
+#[test]
+fn iterations_that_overlap_are_gathered_each_by_itself_in_any_order() {
+    let expected = (0..10).map(|round| format!("{:?}", [0, 1, 2, 3].map(|item| 4 * round + item)));
+    let mut expected: Vec<String> = expected.collect();
+    expected.sort();
+    explore(|| Scenario::new(Overlapping).start(Begin(10))).orders(10).assert(|run| {
+        run.assert_output(&Done(45));
+        assert_eq!(noted_sorted(run), expected);
+    });
 }
 
 /// In each branch a draft is worked over as often as the item says.
@@ -185,17 +171,14 @@ impl LoopInside {
 // S45, S47
 #[tokio::test]
 async fn a_loop_in_a_branch_runs_to_its_own_end() {
-    let report = report_of(LoopInside, 10).await;
-    assert_eq!(report.status, RunStatus::Completed);
-    assert_eq!(report.executions("improve"), 55);
-    assert_eq!(log_of(&report).iter().filter(|event| **event == "Draft").count(), 55);
+    let run = Scenario::new(LoopInside).start(Begin(10)).await;
+    run.assert_output(&Done(45));
+    run.assert_executions("improve", 55);
+    run.assert_emitted::<Draft>(55);
 }
 
 /// In each branch rounds, each with a fan-out of its own.
-struct LoopOfFanOutsInside {
-    gates: Gates,
-    seen: Seen,
-}
+struct LoopOfFanOutsInside;
 
 const ROUNDS: u32 = 5;
 
@@ -219,15 +202,13 @@ impl LoopOfFanOutsInside {
     #[step]
     async fn work(&self, item: &Item, outer: &Outer) -> Part {
         assert_eq!(item.0 / 100, outer.0);
-        self.gates.pass(item.0).await;
         Part(item.0)
     }
 
     #[step]
-    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> Finished {
+    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> (Finished, Noted) {
         let numbers: Vec<u32> = parts.ok().map(|part| part.0 - 100 * outer.0).collect();
-        self.seen.note(format!("{} {numbers:?}", outer.0));
-        Finished(u32::try_from(parts.len()).unwrap())
+        (Finished(u32::try_from(parts.len()).unwrap()), Noted(format!("{} {numbers:?}", outer.0)))
     }
 
     #[step(loops, precondition = is_over)]
@@ -254,24 +235,15 @@ impl LoopOfFanOutsInside {
 }
 
 // S44, S47, S48
-#[tokio::test]
-async fn each_branch_may_loop_over_fan_outs_of_its_own() {
-    for seed in 0..5 {
-        let (gates, seen) = (Gates::closed(400), Seen::default());
-        let run = started(LoopOfFanOutsInside { gates: gates.clone(), seen: seen.clone() }, 4).await;
-        for place in Random::seeded(seed).order_of(400) {
-            gates.open(place);
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(run.outcome().await.unwrap(), Done(4), "seed {seed}");
-        let report = run.report().await.unwrap();
-        assert_eq!((report.executions("join"), report.executions("end")), (20, 1));
+#[test]
+fn each_branch_may_loop_over_fan_outs_of_its_own() {
+    explore(|| Scenario::new(LoopOfFanOutsInside).start(Begin(4))).orders(10).assert(|run| {
+        run.assert_output(&Done(4));
+        assert_eq!((run.executions("join"), run.executions("end")), (20, 1));
         for outer in 0..4 {
-            let of_outer = seen.lines().into_iter().filter(|line| line.starts_with(&outer.to_string()));
+            let of_outer = noted(run).into_iter().filter(|line| line.starts_with(&outer.to_string()));
             let items = |round: u32| (0..round).map(|item| 10 * round + item).collect::<Vec<_>>();
-            let expected: Vec<String> =
-                (0..ROUNDS).map(|round| format!("{outer} {:?}", items(round))).collect();
-            assert_eq!(of_outer.collect::<Vec<_>>(), expected, "seed {seed}");
+            assert!(of_outer.eq((0..ROUNDS).map(|round| format!("{outer} {:?}", items(round)))));
         }
-    }
+    });
 }
