@@ -1,10 +1,11 @@
 //! Fan-outs in branches of fan-outs (S44, S47, S48).
 
 use workflow_core::prelude::*;
-use workflow_core::{FanOutPolicy, Quality, RunStatus};
+use workflow_core::{FanOutPolicy, Quality};
+use workflow_testkit::{Scenario, explore};
 
-use super::Gates;
-use crate::fixtures::{Begin, Done, Gate, Item, Part, Seen, everyone_else, log_of, report_of, started};
+use super::{Noted, noted_sorted};
+use crate::fixtures::{Begin, Done, Item, Part, log_of};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Outer(u32);
@@ -13,17 +14,13 @@ struct Outer(u32);
 struct Joined(u32);
 
 /// The outer items fan out to as many inner ones as they say.
-struct TwoLevels {
-    outers: &'static [u32],
-    joining: Gate,
-    seen: Seen,
-}
+struct TwoLevels(&'static [u32]);
 
 #[workflow]
 impl TwoLevels {
     #[step]
     async fn split(&self, _begin: &Begin) -> FanOut<Outer> {
-        self.outers.iter().copied().map(Outer).collect()
+        self.0.iter().copied().map(Outer).collect()
     }
 
     #[step]
@@ -37,59 +34,43 @@ impl TwoLevels {
     }
 
     #[step]
-    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> Joined {
-        self.seen.note(format!("join {} of {}", parts.len(), outer.0));
-        self.joining.pass().await;
-        Joined(outer.0)
+    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> (Joined, Noted) {
+        (Joined(outer.0), Noted(format!("join {} of {}", parts.len(), outer.0)))
     }
 
     #[step]
     async fn end(&self, joined: &Gather<Joined>) -> Done {
-        self.seen.note(format!("end {}", joined.len()));
+        assert_eq!(joined.len(), self.0.len());
         Done(joined.ok().map(|joined| joined.0).sum())
     }
-}
-
-fn two_levels(outers: &'static [u32]) -> (TwoLevels, Gate, Seen) {
-    let (joining, seen) = (Gate::closed(), Seen::default());
-    (TwoLevels { outers, joining: joining.clone(), seen: seen.clone() }, joining, seen)
 }
 
 // S48
 #[tokio::test]
 async fn a_fan_out_may_be_empty_at_either_level() {
     for outers in [&[][..], &[0], &[0, 0, 0], &[0, 2, 0], &[2, 0]] {
-        let (workflow, joining, seen) = two_levels(outers);
-        joining.let_pass(10);
-        let report = report_of(workflow, 0).await;
-        assert_eq!((report.status, report.quality), (RunStatus::Completed, Quality::Clean), "{outers:?}");
+        let run = Scenario::new(TwoLevels(outers)).start(Begin(0)).await;
+        run.assert_output(&Done(outers.iter().sum()));
+        run.assert_quality(Quality::Clean);
         let mut expected: Vec<String> =
             outers.iter().map(|outer| format!("join {outer} of {outer}")).collect();
-        let mut lines = seen.lines();
-        assert_eq!(lines.pop().unwrap(), format!("end {}", outers.len()));
         expected.sort();
-        lines.sort();
-        assert_eq!(lines, expected);
+        assert_eq!(noted_sorted(&run), expected);
     }
 }
 
 // S47
-#[tokio::test]
-async fn an_outer_branch_settles_after_the_step_that_takes_the_inner_gather() {
-    let (workflow, joining, seen) = two_levels(&[1, 2]);
-    let run = started(workflow, 0).await;
-    everyone_else().await;
-    assert_eq!(seen.lines(), ["join 1 of 1", "join 2 of 2"]);
-    joining.let_pass(1);
-    everyone_else().await;
-    assert_eq!((run.status(), seen.lines().len()), (RunStatus::Running, 2));
-    joining.let_pass(1);
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(seen.lines()[2..], ["end 2"]);
+#[test]
+fn an_outer_branch_settles_after_the_step_that_takes_the_inner_gather() {
+    explore(|| Scenario::new(TwoLevels(&[1, 2])).start(Begin(0))).assert(|run| {
+        run.assert_output(&Done(3));
+        run.assert_order("join", "end");
+        assert_eq!(noted_sorted(run), ["join 1 of 1", "join 2 of 2"]);
+    });
 }
 
 /// The inner gather is taken by a step outside of the branch's path, and its product is not waited for.
-struct InnerIgnored(Gates);
+struct InnerIgnored;
 
 #[workflow]
 impl InnerIgnored {
@@ -105,7 +86,6 @@ impl InnerIgnored {
 
     #[step]
     async fn work(&self, item: &Item) -> Part {
-        self.0.pass(item.0).await;
         Part(item.0)
     }
 
@@ -119,19 +99,13 @@ impl InnerIgnored {
 }
 
 // S47
-#[tokio::test]
-async fn an_outer_branch_does_not_settle_while_anything_runs_below_it() {
-    let gates = Gates::closed(4);
-    let run = started(InnerIgnored(gates.clone()), 2).await;
-    for place in 0..4 {
-        everyone_else().await;
-        assert_eq!(run.status(), RunStatus::Running);
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    let report = run.report().await.unwrap();
-    let names = log_of(&report);
-    assert_eq!(names[names.len() - 2..], ["split.Outer.gathered", "Done"]);
+#[test]
+fn an_outer_branch_does_not_settle_while_anything_runs_below_it() {
+    explore(|| Scenario::new(InnerIgnored).start(Begin(2))).assert(|run| {
+        run.assert_output(&Done(2));
+        run.assert_order("work", "end");
+        assert!(log_of(run.report()).ends_with(&["split.Outer.gathered", "Done"]));
+    });
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -147,7 +121,7 @@ struct Size {
 }
 
 /// A tree whose nodes fan out to their children, down to its leaves.
-struct Tree(Seen);
+struct Tree;
 
 #[workflow]
 impl Tree {
@@ -176,7 +150,6 @@ impl Tree {
 
     #[step(precondition = is_whole)]
     async fn end(&self, size: &Size) -> Done {
-        self.0.note(size.name.clone());
         Done(size.leaves)
     }
 
@@ -189,19 +162,17 @@ impl Tree {
 // S44, S48
 #[tokio::test]
 async fn a_fan_out_may_open_branches_that_fan_out_the_same_way() {
-    let seen = Seen::default();
-    let report = report_of(Tree(seen.clone()), 5).await;
-    assert_eq!(report.status, RunStatus::Completed);
+    let run = Scenario::new(Tree).start(Begin(5)).await;
+    run.assert_output(&Done(243));
     // 3 + 9 + 27 + 81 + 243 branches, and the tree's root beside them.
-    assert_eq!(report.branches.len(), 363);
-    assert_eq!((report.executions("grow"), report.executions("measure")), (364, 364));
-    assert_eq!(seen.lines(), ["o"]);
+    assert_eq!(run.report().branches.len(), 363);
+    assert_eq!(["grow", "measure", "end"].map(|step| run.executions(step)), [364, 364, 1]);
 }
 
 // S48
 #[tokio::test]
 async fn the_leaves_of_a_tree_are_counted_once_each() {
-    assert_eq!(Tree(Seen::default()).run(Begin(4)).await.unwrap(), Done(81));
+    Scenario::new(Tree).start(Begin(4)).await.assert_output(&Done(81));
 }
 
 /// A policy per level; the inner branches of the outer item 1 fail.

@@ -1,18 +1,18 @@
 //! When a branch is settled, and when its fan-out is gathered (S47, S48).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Barrier;
 use workflow_core::prelude::*;
 use workflow_core::{Quality, RunStatus};
+use workflow_testkit::{Scenario, explore};
 
-use super::Gates;
-use crate::fixtures::{
-    Alpha, Begin, Close, Done, Item, Part, Seen, everyone_else, log_of, report_of, started,
-};
+use super::{Noted, Told, noted, told};
+use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part, log_of, report_of};
 
 /// An item makes as many parts as it says.
-struct Parts(Seen);
+struct Parts;
 
 #[workflow]
 impl Parts {
@@ -27,45 +27,41 @@ impl Parts {
     }
 
     #[step]
-    async fn end(&self, parts: &Gather<Part>) -> Done {
-        for branch in parts.branches() {
+    async fn end(&self, parts: &Gather<Part>) -> Told {
+        told(parts.branches().map(|branch| {
             let parts: Vec<u32> = branch.events().map(|part| part.0).collect();
-            self.0.note(format!("{:?} {parts:?}", branch.event().map(|part| part.0)));
-        }
-        Done(u32::try_from(parts.ok().count()).unwrap())
+            format!("{:?} {parts:?}", branch.event().map(|part| part.0))
+        }))
     }
 }
 
 // S48
 #[tokio::test]
 async fn a_branch_may_emit_nothing_one_or_several_and_is_gathered_all_the_same() {
-    let seen = Seen::default();
-    let done = Parts(seen.clone()).run(Begin(4)).await.unwrap();
-    assert_eq!(done, Done(6));
-    let expected = ["None []", "Some(10) [10]", "Some(20) [20, 21]", "Some(30) [30, 31, 32]"];
-    assert_eq!(seen.lines(), expected);
+    let run = Scenario::new(Parts).start(Begin(4)).await;
+    run.assert_output(&told(["None []", "Some(10) [10]", "Some(20) [20, 21]", "Some(30) [30, 31, 32]"]));
 }
 
 // S48
 #[tokio::test]
 async fn a_fan_out_of_nothing_is_gathered_at_once() {
-    let seen = Seen::default();
-    let report = report_of(Parts(seen.clone()), 0).await;
-    assert_eq!((report.status, report.quality), (RunStatus::Completed, Quality::Clean));
-    assert_eq!(log_of(&report), ["Begin", "split.Item.gathered", "Done"]);
-    assert_eq!((report.branches.len(), seen.lines().len()), (0, 0));
+    let run = Scenario::new(Parts).start(Begin(0)).await;
+    run.assert_output(&Told(vec![]));
+    run.assert_quality(Quality::Clean);
+    assert_eq!(log_of(run.report()), ["Begin", "split.Item.gathered", "Told"]);
+    assert_eq!(run.report().branches.len(), 0);
 }
 
 // S48
 #[tokio::test]
 async fn branches_that_all_emit_nothing_are_gathered_too() {
-    let report = report_of(Parts(Seen::default()), 1).await;
-    assert_eq!(log_of(&report), ["Begin", "Item", "split.Item.gathered", "Done"]);
-    assert_eq!(report.executions("end"), 1);
+    let run = Scenario::new(Parts).start(Begin(1)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "split.Item.gathered", "Told"]);
+    run.assert_executions("end", 1);
 }
 
 /// Several steps one after the other, and two side by side.
-struct Chain(Gates);
+struct Chain;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Half(u32);
@@ -79,14 +75,11 @@ impl Chain {
 
     #[step]
     async fn left(&self, item: &Item) -> Half {
-        self.0.pass(2 * item.0).await;
         Half(item.0)
     }
 
     #[step]
-    async fn right(&self, item: &Item) {
-        self.0.pass(2 * item.0 + 1).await;
-    }
+    async fn right(&self, _item: &Item) {}
 
     #[step]
     async fn second(&self, half: &Half) -> Part {
@@ -101,17 +94,16 @@ impl Chain {
 }
 
 // S47
-#[tokio::test]
-async fn a_branch_is_settled_when_its_last_step_has_ended_and_not_before() {
-    let gates = Gates::closed(4);
-    let run = started(Chain(gates.clone()), 2).await;
-    // The last gate is of a step that emits nothing.
-    for place in 0..4 {
-        everyone_else().await;
-        assert_eq!(run.status(), RunStatus::Running);
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
+#[test]
+fn a_branch_is_settled_when_its_last_step_has_ended_and_not_before() {
+    let explored = explore(|| Scenario::new(Chain).start(Begin(2))).every_order().assert(|run| {
+        run.assert_output(&Done(2));
+        // Of two steps in a branch one emits nothing.
+        for step in ["left", "right", "second"] {
+            run.assert_order(step, "end");
+        }
+    });
+    assert!(explored.is_exhaustive());
 }
 
 struct AtOnce(Arc<Barrier>);
@@ -202,7 +194,7 @@ async fn a_branch_that_never_waits_lets_the_others_have_their_turn() {
 }
 
 /// A branch that would take an event from outside, but does not wait for it.
-struct Idle(Seen);
+struct Idle;
 
 #[workflow]
 impl Idle {
@@ -212,14 +204,13 @@ impl Idle {
     }
 
     #[step]
-    async fn react(&self, item: &Item, alpha: &Alpha) -> Part {
-        self.0.note(format!("item {} alpha {}", item.0, alpha.0));
+    async fn react(&self, item: &Item, _alpha: &Alpha) -> Part {
         Part(item.0)
     }
 
     #[step]
-    async fn gathered(&self, parts: &Gather<Part>) {
-        self.0.note(format!("gathered {} of {}", parts.ok().count(), parts.len()));
+    async fn gathered(&self, parts: &Gather<Part>) -> Noted {
+        Noted(format!("gathered {} of {}", parts.ok().count(), parts.len()))
     }
 
     #[step]
@@ -231,19 +222,14 @@ impl Idle {
 // S47
 #[tokio::test]
 async fn an_event_from_outside_does_not_reopen_a_settled_branch() {
-    let seen = Seen::default();
-    let run = started(Idle(seen.clone()), 2).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    run.send(Alpha(1)).await.unwrap();
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    run.send(Close).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
-    assert_eq!(seen.lines(), ["gathered 0 of 2"]);
-    assert_eq!(run.report().await.unwrap().executions("react"), 0);
+    let run = Scenario::new(Idle).send(Alpha(1)).send(Close).start(Begin(2)).await;
+    run.assert_output(&Done(0));
+    assert_eq!(noted(&run), ["gathered 0 of 2"]);
+    run.assert_executions("react", 0);
 }
 
 /// A branch whose step waits for nothing but a precondition's answer.
-struct Asked(Gates);
+struct Asked;
 
 #[workflow]
 impl Asked {
@@ -259,7 +245,7 @@ impl Asked {
 
     #[precondition]
     async fn wanted(&self, item: &Item) -> bool {
-        self.0.pass(item.0).await;
+        tokio::time::sleep(Duration::from_secs(u64::from(2 - item.0))).await;
         item.0 > 0
     }
 
@@ -272,12 +258,8 @@ impl Asked {
 // S18, S47
 #[tokio::test]
 async fn a_branch_is_not_settled_while_a_precondition_is_being_asked_in_it() {
-    let gates = Gates::closed(2);
-    let run = started(Asked(gates.clone()), 2).await;
-    for place in [1, 0] {
-        everyone_else().await;
-        assert_eq!(run.status(), RunStatus::Running);
-        gates.open(place);
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let run = Scenario::new(Asked).start(Begin(2)).await;
+    run.assert_output(&Done(1));
+    // The last answer, which is no, is waited for.
+    assert_eq!(run.elapsed(), Duration::from_secs(2));
 }
