@@ -1,21 +1,21 @@
 //! How many branches are open at a time, and in which order they open (S50).
 
-use workflow_core::RunStatus;
 use workflow_core::prelude::*;
+use workflow_core::{OpenRequest, RunStatus};
+use workflow_testkit::{Scenario, ScenarioOf, TestRun, explore};
 
-use super::{Gates, Level, Random};
-use crate::fixtures::{Alpha, Begin, Done, Item, Part, Seen, everyone_else, started};
+use super::{Level, Noted, noted};
+use crate::fixtures::{Alpha, Begin, Done, Item, Part, log_of};
 
-/// Each branch takes two steps; it counts as open from the beginning of the first to the end of the second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(request, reply = ())]
+struct Ask(u32);
+
+/// Each branch asks; it counts as open from the beginning of its first step to the end of its second.
 struct Bounded {
     most: u32,
-    gates: Gates,
     level: Level,
-    seen: Seen,
 }
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Half(u32);
 
 #[workflow]
 impl Bounded {
@@ -25,18 +25,16 @@ impl Bounded {
     }
 
     #[step]
-    async fn first(&self, item: &Item) -> Half {
+    async fn first(&self, item: &Item) -> Ask {
         self.level.rise();
-        self.seen.note(item.0.to_string());
-        self.gates.pass(item.0).await;
-        Half(item.0)
+        Ask(item.0)
     }
 
     #[step]
-    async fn second(&self, half: &Half) -> Part {
+    async fn second(&self, answer: &Reply<Ask>) -> Part {
         tokio::task::yield_now().await;
         self.level.fall();
-        Part(half.0)
+        Part(answer.request().0)
     }
 
     #[step]
@@ -46,92 +44,74 @@ impl Bounded {
     }
 }
 
-fn bounded(most: u32, gates: &Gates) -> (Bounded, Level, Seen) {
-    let (level, seen) = (Level::default(), Seen::default());
-    (Bounded { most, gates: gates.clone(), level: level.clone(), seen: seen.clone() }, level, seen)
+fn bounded(most: u32) -> ScenarioOf<Bounded> {
+    Scenario::new(Bounded { most, level: Level::default() })
 }
 
-fn numbers(to: u32) -> Vec<String> {
-    (0..to).map(|number| number.to_string()).collect()
+/// Lets the branch of an item go on to its end.
+async fn close<W: Workflow>(run: &mut TestRun<W>, item: u32) {
+    let open = run.handle().requests().await.unwrap();
+    let request =
+        open.iter().find(|open| open.downcast_ref() == Some(&Ask(item))).and_then(OpenRequest::id::<Ask>);
+    run.handle().reply(request.unwrap(), ()).await.unwrap();
+    run.settled().await;
 }
 
 // S50
-#[tokio::test]
-async fn no_more_branches_are_open_than_asked_for_and_they_open_in_order() {
+#[test]
+fn no_more_branches_are_open_than_asked_for_and_they_open_in_order() {
     for most in [1, 3, 7] {
-        let gates = Gates::closed(40);
-        let (workflow, level, seen) = bounded(most, &gates);
-        let run = started(workflow, 40).await;
-        for place in Random::seeded(u64::from(most)).order_of(40) {
-            gates.open(place);
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(run.outcome().await.unwrap(), Done(40));
-        assert_eq!((level.highest(), level.now()), (most as usize, 0));
-        assert_eq!(seen.lines(), numbers(40));
+        let level = Level::default();
+        let bounded = || Scenario::new(Bounded { most, level: level.clone() }).reply(|_: &Ask| ());
+        explore(|| bounded().start(Begin(40))).orders(10).assert(|run| {
+            run.assert_output(&Done(40));
+            assert_eq!(level.now(), 0);
+            let first = run.report().trace.iter().filter(|trace| &*trace.step == "first");
+            assert!(first.map(|first| first.trigger).is_sorted());
+        });
+        assert_eq!(level.highest(), most as usize);
     }
 }
 
 // S50
 #[tokio::test]
 async fn a_branch_opens_when_one_before_it_has_settled_whichever_that_is() {
-    let gates = Gates::closed(4);
-    let (workflow, _, seen) = bounded(2, &gates);
-    let run = started(workflow, 4).await;
-    everyone_else().await;
-    assert_eq!(seen.lines(), numbers(2));
-    gates.open(1);
-    everyone_else().await;
-    assert_eq!(seen.lines(), numbers(3));
-    gates.open(2);
-    everyone_else().await;
-    assert_eq!(seen.lines(), numbers(4));
-    gates.open(0);
-    gates.open(3);
-    assert_eq!(run.outcome().await.unwrap(), Done(4));
+    let mut run = bounded(2).start(Begin(4)).await;
+    for (open, settles) in [(2, 1), (3, 2), (4, 0), (4, 3)] {
+        run.assert_executions("first", open);
+        close(&mut run, settles).await;
+    }
+    run.assert_output(&Done(4));
 }
 
 // S50
 #[tokio::test]
 async fn a_bound_of_none_is_taken_as_one_and_a_larger_one_than_the_items_does_no_harm() {
-    for (most, highest) in [(0, 1), (100, 5)] {
-        let gates = Gates::open_all(5);
-        let (workflow, level, _) = bounded(most, &gates);
-        assert_eq!(workflow.run(Begin(5)).await.unwrap(), Done(5));
-        assert!(level.highest() <= highest);
+    for (most, open) in [(0, 1), (100, 5)] {
+        bounded(most).start(Begin(5)).await.assert_executions("first", open);
+        bounded(most).reply(|_: &Ask| ()).start(Begin(5)).await.assert_output(&Done(5));
     }
 }
 
 // S50
 #[tokio::test]
 async fn without_a_bound_every_branch_opens_at_once() {
-    let gates = Gates::closed(100);
-    let (workflow, level, _) = bounded(u32::MAX, &gates);
-    let run = started(workflow, 100).await;
-    everyone_else().await;
-    assert_eq!(level.now(), 100);
-    (0..100).for_each(|place| gates.open(place));
-    assert_eq!(run.outcome().await.unwrap(), Done(100));
+    bounded(u32::MAX).start(Begin(100)).await.assert_executions("first", 100);
+    bounded(u32::MAX).reply(|_: &Ask| ()).start(Begin(100)).await.assert_output(&Done(100));
 }
 
 // S50
 #[tokio::test]
 async fn items_are_in_the_log_before_their_branches_open() {
-    let gates = Gates::closed(3);
-    let (workflow, _, _) = bounded(1, &gates);
-    let run = started(workflow, 3).await;
-    everyone_else().await;
-    run.cancel("the test has seen enough").await.unwrap();
-    let report = run.report().await.unwrap();
-    assert_eq!(report.log.iter().filter(|logged| &*logged.event == "Item").count(), 3);
-    assert_eq!(report.executions("first"), 1);
+    let mut run = bounded(1).start(Begin(3)).await;
+    run.handle().cancel("the test has seen enough").await.unwrap();
+    run.settled().await;
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "Item", "Item", "Ask"]);
+    run.assert_executions("first", 1);
 }
 
 /// One branch after the other, with something from outside in between.
-struct OneByOne {
-    gates: Gates,
-    seen: Seen,
-}
+struct OneByOne;
 
 #[workflow]
 impl OneByOne {
@@ -141,14 +121,18 @@ impl OneByOne {
     }
 
     #[step]
-    async fn hold(&self, item: &Item) -> Part {
-        self.gates.pass(item.0).await;
-        Part(item.0)
+    async fn hold(&self, item: &Item) -> Ask {
+        Ask(item.0)
     }
 
     #[step(reruns)]
-    async fn look(&self, item: &Item, alpha: Option<&Alpha>) {
-        self.seen.note(format!("{} {:?}", item.0, alpha.map(|alpha| alpha.0)));
+    async fn look(&self, item: &Item, alpha: Option<&Alpha>) -> Noted {
+        Noted(format!("{} {:?}", item.0, alpha.map(|alpha| alpha.0)))
+    }
+
+    #[step]
+    async fn answered(&self, answer: &Reply<Ask>) -> Part {
+        Part(answer.request().0)
     }
 
     #[step]
@@ -160,25 +144,22 @@ impl OneByOne {
 // S46, S50
 #[tokio::test]
 async fn a_branch_that_opens_later_sees_what_was_logged_outside_meanwhile() {
-    let (gates, seen) = (Gates::closed(3), Seen::default());
-    let run = started(OneByOne { gates: gates.clone(), seen: seen.clone() }, 3).await;
+    let mut run = Scenario::new(OneByOne).start(Begin(3)).await;
     for number in 0..3 {
-        everyone_else().await;
-        run.send(Alpha(number)).await.unwrap();
-        everyone_else().await;
-        assert_eq!(run.status(), RunStatus::Running);
-        gates.open(number as usize);
+        run.handle().send(Alpha(number)).await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        close(&mut run, number).await;
     }
-    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    run.assert_output(&Done(0));
     // Each branch looks when it opens, and again at what arrives while it is open.
     let expected = ["0 None", "0 Some(0)", "1 Some(0)", "1 Some(1)", "2 Some(1)", "2 Some(2)"];
-    assert_eq!(seen.lines(), expected);
+    assert_eq!(noted(&run), expected);
 }
 
 // S49, S50
 #[tokio::test]
 async fn a_failure_that_drops_the_others_opens_no_more_of_them() {
-    struct Failing(Seen);
+    struct Failing;
 
     #[workflow]
     impl Failing {
@@ -189,7 +170,6 @@ async fn a_failure_that_drops_the_others_opens_no_more_of_them() {
 
         #[step]
         async fn work(&self, item: &Item) -> Result<Part, StepError> {
-            self.0.note(item.0.to_string());
             tokio::task::yield_now().await;
             if item.0 == 3 { Err(StepError::permanent("no more")) } else { Ok(Part(item.0)) }
         }
@@ -200,8 +180,7 @@ async fn a_failure_that_drops_the_others_opens_no_more_of_them() {
         }
     }
 
-    let seen = Seen::default();
-    let error = Failing(seen.clone()).run(Begin(10)).await.unwrap_err();
-    assert!(matches!(error, RunError::StepFailed { .. }), "{error}");
-    assert!(seen.lines().len() <= 5, "{:?}", seen.lines());
+    let run = Scenario::new(Failing).start(Begin(10)).await;
+    assert!(matches!(run.outcome(), Err(RunError::StepFailed { .. })));
+    assert!(run.executions("work") <= 5, "{}", run.transcript());
 }

@@ -1,9 +1,10 @@
 //! What belongs together stays together: a branch's item, its products and what gathers them (S45, S48).
 
 use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
 
-use super::{Gates, Random};
-use crate::fixtures::{Begin, Done, Item, Part, Seen, started};
+use super::{Gates, Noted, Random, noted};
+use crate::fixtures::{Begin, Done, Item, Part, started};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Document {
@@ -140,7 +141,7 @@ async fn item_and_product_are_never_mixed_over_a_thousand_random_branches_two_le
 struct Chapter(u32);
 
 /// A fan-out beside the plain model: the same events joined by latest value, seen by everyone.
-struct PlainBeside(Seen);
+struct PlainBeside;
 
 #[workflow]
 impl PlainBeside {
@@ -151,9 +152,8 @@ impl PlainBeside {
 
     /// Every branch sees the plain events, and binds the latest.
     #[step]
-    async fn work(&self, item: &Item, chapter: &Chapter) -> Part {
-        self.0.note(format!("{} {}", item.0, chapter.0));
-        Part(item.0)
+    async fn work(&self, item: &Item, chapter: &Chapter) -> (Part, Noted) {
+        (Part(item.0), Noted(format!("{} {}", item.0, chapter.0)))
     }
 
     #[step]
@@ -165,7 +165,7 @@ impl PlainBeside {
 // S45
 #[tokio::test]
 async fn a_branch_binds_the_latest_of_what_lies_outside_of_it() {
-    let seen = Seen::default();
-    assert_eq!(PlainBeside(seen.clone()).run(Begin(2)).await.unwrap(), Done(4));
-    assert_eq!(seen.lines(), ["0 1", "1 1"]);
+    let run = Scenario::new(PlainBeside).start(Begin(2)).await;
+    run.assert_output(&Done(4));
+    assert_eq!(noted(&run), ["0 1", "1 1"]);
 }

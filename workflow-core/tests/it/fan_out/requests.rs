@@ -1,15 +1,17 @@
 //! Requests in branches, and their replies (S45, S47).
 
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RequestId, RunHandle, RunStatus, SendError};
+use workflow_core::{OpenRequest, RequestId, SendError};
+use workflow_testkit::{Scenario, Start, explore};
 
-use crate::fixtures::{Begin, Done, Gate, Item, Part, Seen, everyone_else, log_of, started};
+use super::{Noted, Told, noted_sorted, told};
+use crate::fixtures::{Begin, Done, Gate, Item, Part, everyone_else, started};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = u32)]
 struct Ask(u32);
 
-struct Asking(Seen);
+struct Asking;
 
 #[workflow]
 impl Asking {
@@ -24,53 +26,37 @@ impl Asking {
     }
 
     #[step]
-    async fn take(&self, item: &Item, answer: &Reply<Ask>) -> Part {
+    async fn take(&self, item: &Item, answer: &Reply<Ask>) -> (Part, Noted) {
         assert_eq!(item.0, answer.request().0);
-        self.0.note(format!("item {} reply {}", item.0, answer.value()));
-        Part(*answer.value())
+        (Part(*answer.value()), Noted(format!("item {} reply {}", item.0, answer.value())))
     }
 
     #[step]
-    async fn end(&self, parts: &Gather<Part>) -> Done {
-        let parts: Vec<u32> = parts.ok().map(|part| part.0).collect();
-        self.0.note(format!("{parts:?}"));
-        Done(u32::try_from(parts.len()).unwrap())
+    async fn end(&self, parts: &Gather<Part>) -> Told {
+        told(parts.ok().map(|part| part.0.to_string()))
     }
 }
 
-async fn open(run: &RunHandle<Asking>) -> Vec<RequestId<Ask>> {
-    run.requests().await.unwrap().iter().filter_map(OpenRequest::id).collect()
+fn asking() -> Start<Asking> {
+    Scenario::new(Asking).reply(|ask: &Ask| 10 * ask.0).start(Begin(3))
 }
 
 // S47
-#[tokio::test]
-async fn a_reply_belongs_to_the_branch_that_asked() {
-    let seen = Seen::default();
-    let run = started(Asking(seen.clone()), 3).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    let requests = open(&run).await;
-    for (request, reply) in [(2, 20), (0, 0), (1, 10)] {
-        run.reply(requests[request], reply).await.unwrap();
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(seen.lines(), ["item 2 reply 20", "item 0 reply 0", "item 1 reply 10", "[0, 10, 20]"]);
+#[test]
+fn a_reply_belongs_to_the_branch_that_asked() {
+    explore(asking).every_order().orders(50).assert(|run| {
+        assert_eq!(noted_sorted(run), ["item 0 reply 0", "item 1 reply 10", "item 2 reply 20"]);
+        run.assert_output(&told(["0", "10", "20"]));
+    });
 }
 
 // S47
-#[tokio::test]
-async fn a_branch_settles_only_after_the_reply_to_its_request() {
-    let run = started(Asking(Seen::default()), 2).await;
-    run.settled().await;
-    let requests = open(&run).await;
-    run.reply(requests[1], 1).await.unwrap();
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    assert_eq!(open(&run).await.len(), 1);
-    run.reply(requests[0], 0).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    let report = run.report().await.unwrap();
-    let last_part = log_of(&report).iter().rposition(|event| *event == "Part");
-    let gathered = log_of(&report).iter().position(|event| *event == "split.Item.gathered");
-    assert!(last_part < gathered);
+#[test]
+fn a_branch_settles_only_after_the_reply_to_its_request() {
+    explore(asking).every_order().orders(50).assert(|run| {
+        run.assert_order("take", "end");
+        run.assert_executions("take", 3);
+    });
 }
 
 /// The reply itself is what the gather wants.
@@ -97,13 +83,9 @@ impl Polling {
 // S44, S47
 #[tokio::test]
 async fn an_item_can_be_a_request_itself() {
-    let run = started(Polling, 3).await;
-    assert_eq!(run.settled().await, RunStatus::Waiting);
-    for open in run.requests().await.unwrap() {
-        let asked = open.downcast_ref::<Ask>().unwrap().0;
-        run.reply(open.id::<Ask>().unwrap(), 10 * asked).await.unwrap();
-    }
-    assert_eq!(run.outcome().await.unwrap(), Done(30));
+    Scenario::new(Polling).start(Begin(3)).await.assert_waiting();
+    let run = Scenario::new(Polling).reply(|ask: &Ask| 10 * ask.0).start(Begin(3)).await;
+    run.assert_output(&Done(30));
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
