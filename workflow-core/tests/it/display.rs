@@ -3,8 +3,9 @@
 use futures::{FutureExt as _, StreamExt as _};
 use workflow_core::prelude::*;
 use workflow_core::{DisplayItem, DisplayStream, RunStatus};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Close, Done, Gate, Item, Part, everyone_else, log_of, report_of, started};
+use crate::fixtures::{Begin, Close, Done, Gate, Item, Part, everyone_else, log_of, started};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
@@ -130,8 +131,8 @@ async fn viewers_are_independent_of_each_other_and_one_may_leave() {
 async fn a_pure_display_event_is_never_in_the_log() {
     let (gate, workflow) = showing();
     gate.let_pass(1);
-    let report = report_of(workflow, 3).await;
-    assert_eq!(log_of(&report), ["Begin", "Item", "Done"]);
+    let run = Scenario::new(workflow).start(Begin(3)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "Done"]);
 }
 
 struct Failing;
@@ -166,10 +167,8 @@ impl Failing {
 // S25
 #[tokio::test]
 async fn a_failed_attempt_is_retracted_once_if_it_has_shown_anything() {
-    let run = started(Failing, 1).await;
-    run.settled().await;
-    run.send(Close).await.unwrap();
-    let seen = lines(run.display()).await;
+    let run = Scenario::new(Failing).send(Close).start(Begin(1)).await;
+    let seen = lines(run.handle().display()).await;
     let of = |step: &str| seen.iter().filter(|line| line.starts_with(step)).cloned().collect::<Vec<_>>();
     assert_eq!(of("loud"), ["loud x1 1: 1", "loud x1 1: 2", "loud x1 1 retracted"]);
     assert_eq!(of("panicky"), ["panicky x3 1: 1", "panicky x3 1 retracted"]);
@@ -239,10 +238,10 @@ impl Drafting {
 // S2
 #[tokio::test]
 async fn an_event_that_is_control_and_display_is_shown_when_it_is_committed() {
-    let run = started(Drafting, 1).await;
-    assert_eq!(run.outcome().await.unwrap(), Done(3));
-    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Draft", "Draft", "Done"]);
-    assert_eq!(lines(run.display()).await, ["draft x1 1: 1", "draft x1 1: 2", "ended completed"]);
+    let run = Scenario::new(Drafting).start(Begin(1)).await;
+    run.assert_output(&Done(3));
+    assert_eq!(log_of(run.report()), ["Begin", "Draft", "Draft", "Done"]);
+    assert_eq!(lines(run.handle().display()).await, ["draft x1 1: 1", "draft x1 1: 2", "ended completed"]);
 }
 
 // S23, S25
@@ -327,8 +326,7 @@ impl BeginsVisibly {
 // S2
 #[tokio::test]
 async fn a_start_event_that_is_shown_too_is_the_first_item() {
-    let engine = Engine::builder().workflow(BeginsVisibly).build().unwrap();
-    let run = engine.start::<BeginsVisibly>(ShownStart).await.unwrap();
-    let items: Vec<DisplayItem> = run.display().collect().await;
+    let run = Scenario::new(BeginsVisibly).start(ShownStart).await;
+    let items: Vec<DisplayItem> = run.handle().display().collect().await;
     assert!(items[0].event::<ShownStart>().is_some(), "{items:?}");
 }

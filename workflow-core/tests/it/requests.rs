@@ -1,9 +1,12 @@
 //! Requests to the outside, their replies, and external events (S2, S5, S30, S33).
 
+use std::time::Duration;
+
 use workflow_core::prelude::*;
 use workflow_core::{OpenRequest, RequestId, RunStatus, SendError, Seq};
+use workflow_testkit::Scenario;
 
-use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, report_when_settled, started};
+use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, started};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(request, reply = Approval)]
@@ -80,11 +83,10 @@ async fn a_reply_comes_together_with_the_very_request_it_answers() {
 // S2
 #[tokio::test]
 async fn a_reply_stands_in_the_log_under_its_requests_name() {
-    let run = started(Refunds(Seen::default()), 1).await;
-    let request = first_request(&run).await.id::<ApproveRefund>().unwrap();
-    run.reply(request, Approval { granted: true }).await.unwrap();
-    let report = report_when_settled(&run).await;
-    assert_eq!(log_of(&report), ["Begin", "ApproveRefund", "ApproveRefund.reply"]);
+    let refunds =
+        Scenario::new(Refunds(Seen::default())).reply(|_: &ApproveRefund| Approval { granted: true });
+    let run = refunds.send(Close).start(Begin(1)).await;
+    assert_eq!(log_of(run.report()), ["Begin", "ApproveRefund", "ApproveRefund.reply", "Close", "Done"]);
 }
 
 // S33
@@ -166,12 +168,9 @@ impl Names {
 #[tokio::test]
 async fn an_optional_reply_is_none_until_it_comes() {
     let seen = Seen::default();
-    let run = started(Names(seen.clone()), 0).await;
-    run.send(Alpha(1)).await.unwrap();
-    run.settled().await;
-    let request = run.requests().await.unwrap()[0].id::<AskName>().unwrap();
-    run.reply(request, "Ada".into()).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let names = Scenario::new(Names(seen.clone())).send_after(Duration::ZERO, Alpha(1));
+    let run = names.reply(|_: &AskName| "Ada".into()).start(Begin(0)).await;
+    run.assert_output(&Done(1));
     assert_eq!(seen.lines(), ["asked", "None", "Some(\"Ada\")"]);
 }
 
@@ -200,7 +199,7 @@ async fn an_open_request_does_not_keep_a_run_from_its_stop() {
     assert_eq!(FireAndForget.run(Begin(2)).await.unwrap(), Done(2));
 }
 
-struct External(Seen);
+struct External;
 
 #[workflow]
 impl External {
@@ -211,7 +210,6 @@ impl External {
 
     #[step]
     async fn take(&self, alpha: &Alpha, beta: &Beta, item: &Item) -> Done {
-        self.0.note("taken");
         Done(alpha.0 + beta.0 + item.0)
     }
 }
@@ -219,18 +217,15 @@ impl External {
 // S2
 #[tokio::test]
 async fn an_external_event_drives_steps_like_any_other() {
-    let run = started(External(Seen::default()), 1).await;
-    run.settled().await;
-    run.send(Alpha(10)).await.unwrap();
-    run.send(Beta(100)).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(111));
-    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Item", "Alpha", "Beta", "Done"]);
+    let run = Scenario::new(External).send(Alpha(10)).send(Beta(100)).start(Begin(1)).await;
+    run.assert_output(&Done(111));
+    assert_eq!(log_of(run.report()), ["Begin", "Item", "Alpha", "Beta", "Done"]);
 }
 
 // S4
 #[tokio::test]
 async fn a_send_returns_when_the_event_is_in_the_log() {
-    let run = started(External(Seen::default()), 1).await;
+    let run = started(External, 1).await;
     run.send(Alpha(1)).await.unwrap();
     run.cancel("now").await.unwrap();
     let report = run.report().await.unwrap();
@@ -240,7 +235,7 @@ async fn a_send_returns_when_the_event_is_in_the_log() {
 // S2
 #[tokio::test]
 async fn events_that_are_sent_before_the_run_got_anywhere_are_kept() {
-    let run = started(External(Seen::default()), 0).await;
+    let run = started(External, 0).await;
     let (alpha, beta, outcome) = tokio::join!(run.send(Alpha(1)), run.send(Beta(2)), run.outcome());
     alpha.unwrap();
     beta.unwrap();
