@@ -98,6 +98,9 @@ impl Run {
             Command::Explain { done } => {
                 let _ = done.send(self.explain());
             }
+            Command::Report { done } => {
+                let _ = done.send(self.view().report());
+            }
         }
     }
 

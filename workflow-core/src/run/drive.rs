@@ -252,7 +252,7 @@ impl Run {
 }
 
 impl Run {
-    fn view(&self) -> View<'_> {
+    pub(super) fn view(&self) -> View<'_> {
         View {
             id: &self.shared.id,
             thread: &self.shared.thread,

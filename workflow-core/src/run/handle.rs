@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Explain {
         done: oneshot::Sender<Explanation>,
     },
+    Report {
+        done: oneshot::Sender<RunReport>,
+    },
     Cancel {
         reason: Arc<str>,
         done: oneshot::Sender<()>,
@@ -264,6 +267,21 @@ impl<W: Workflow> RunHandle<W> {
     /// failed has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
         Ok(self.kept().await?.report())
+    }
+
+    /// What the run did so far, at any time; after the end the same as [`report`](Self::report).
+    ///
+    /// Executions that wait for their turn (S21) are not in it yet. O(events + executions) for the run, which does
+    /// nothing else meanwhile.
+    ///
+    /// # Errors
+    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
+    pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
+        let (done, answer) = oneshot::channel();
+        match self.ask(Command::Report { done }, answer).await {
+            Ok(report) => Ok(Arc::new(report)),
+            Err(_) => self.report().await,
+        }
     }
 
     async fn kept(&self) -> Result<&Kept, RunError> {

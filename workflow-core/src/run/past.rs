@@ -115,8 +115,10 @@ impl View<'_> {
             seq,
             scope: record.scope,
             event: Arc::clone(&table.event(record.index).name),
+            value: record.event.clone(),
             execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
             at: self.began_at + record.at,
+            reply_to: if let Cause::Reply(request) = record.cause { Some(request) } else { None },
         });
         records.collect()
     }

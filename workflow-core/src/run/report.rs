@@ -10,7 +10,9 @@ use serde::Serialize;
 use super::RunStatus;
 use super::timeline::Timeline;
 use crate::error::ErrorClass;
+use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
+use crate::input::Gathered;
 
 /// Everything a run did (S34).
 ///
@@ -125,7 +127,35 @@ pub enum ExecutionOutcome {
 }
 
 /// One event of a run's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, greet: &Greet) -> Greeting {
+/// #         Greeting(format!("Hello, {}!", greet.name))
+/// #     }
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).build()?;
+/// let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+/// let report = run.report().await?;
+/// let greeting = &report.log[1];
+/// assert_eq!((&*greeting.event, greeting.execution.is_some()), ("Greeting", true));
+/// assert_eq!(greeting.value.downcast_ref(), Some(&Greeting("Hello, Ada!".into())));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct LoggedEvent {
     /// Its position.
@@ -134,8 +164,14 @@ pub struct LoggedEvent {
     pub scope: ScopeId,
     /// Its wire name.
     pub event: Arc<str>,
+    /// The event itself, shared with the run. It is left out where a report is serialised: reports are kept and
+    /// handed on, and values may be large or confidential.
+    #[serde(skip)]
+    pub value: AnyEvent,
     /// The execution that emitted it; none for what came from outside and for gathers.
     pub execution: Option<ExecutionId>,
+    /// The request that it is the reply to, by its position.
+    pub reply_to: Option<Seq>,
     /// When it entered the log, by the engine's clock.
     pub at: SystemTime,
 }
@@ -174,6 +210,13 @@ pub enum Violation {
         /// The wire names of the events.
         events: Vec<String>,
     },
+}
+
+impl LoggedEvent {
+    /// Whether it says that a fan-out is gathered (S48).
+    pub fn is_gathered(&self) -> bool {
+        self.value.event_type().type_id() == Gathered::TYPE.type_id()
+    }
 }
 
 impl RunReport {
