@@ -249,10 +249,11 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
             Some(_) => found,
             None => shrink(found, |choices| failure(&again(choices), holds)),
         };
-        let mut played = again(smallest.order.choices());
+        let played = again(smallest.order.choices());
         let words = words(&played.moments);
         // The testkit's own assertions have said it already.
-        let transcript = transcript(&mut played).filter(|transcript| !smallest.message.contains(transcript));
+        let transcript = played.run.as_ref().map(|run| shortened(&run.transcript()));
+        let transcript = transcript.filter(|transcript| !smallest.message.contains(transcript));
         let refuted = Refuted {
             message: &smallest.message,
             words: &words,
@@ -263,12 +264,6 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         };
         panic!("{refuted}")
     }
-}
-
-/// What the run did. One that waited is ended to be reported on.
-fn transcript<W: Workflow>(played: &mut Played<W>) -> Option<String> {
-    let report = played.report()?;
-    Some(shortened(&played.run.as_ref()?.transcript_by(&report)))
 }
 
 /// What the assertion says of a run, if it does not hold for it.

@@ -28,10 +28,10 @@
 //! run.assert_output(&Greeting("Hello, Ada!".into()));
 //! run.assert_executions("greet", 1);
 //! assert_eq!(run.transcript(), "\
-//! #1 Greet
+//! #1 Greet from outside: {\"name\":\"Ada\"}
 //! x1 greet by #1: succeeded
-//! #2 Greeting of x1
-//! completed
+//! #2 Greeting of x1: \"Hello, Ada!\"
+//! completed with #2
 //! ");
 //! # }
 //! ```

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use workflow_core::{Explanation, RunHandle, RunStatus, Workflow};
+use workflow_core::{Explanation, OpenRequest, RunHandle, RunReport, RunStatus, Workflow};
 
 use crate::script::{GivenUp, Performance, Script};
 use crate::start::Failure;
@@ -28,7 +28,26 @@ pub(crate) struct Settled {
     pub(crate) elapsed: Duration,
     /// For a run that waits, and for one that was given up, how it stood.
     pub(crate) explanation: Option<Arc<Explanation>>,
+    /// For a run that waits, what it did.
+    pub(crate) report: Option<Arc<RunReport>>,
+    /// For a run that waits, what may be replied to.
+    pub(crate) open: Vec<OpenRequest>,
     pub(crate) given_up: Option<GivenUp>,
+}
+
+impl Settled {
+    /// How the run stands now that nothing in it goes on.
+    pub(crate) async fn of<W: Workflow>(run: &RunHandle<W>, elapsed: Duration) -> Self {
+        let status = run.status();
+        let mut settled =
+            Self { status, elapsed, explanation: None, report: None, open: Vec::new(), given_up: None };
+        if !status.is_ended() {
+            settled.explanation = run.explain().await.ok();
+            settled.report = run.report_so_far().await.ok();
+            settled.open = run.requests().await.unwrap_or_default();
+        }
+        settled
+    }
 }
 
 impl Stage {
@@ -127,15 +146,12 @@ async fn settled<W: Workflow>(
     since: Instant,
 ) -> Settled {
     let result = performance.settle().await;
-    let elapsed = since.elapsed();
-    let explanation = match result {
-        Ok(status) if status.is_ended() => None,
-        _ => run.explain().await.ok(),
-    };
-    let given_up = result.err();
-    if given_up.is_some() {
+    let mut settled = Settled::of(run, since.elapsed()).await;
+    settled.given_up = result.err();
+    if settled.given_up.is_some() {
         // An error says that it has ended.
         let _ = run.cancel("the scenario was given up").await;
+        settled.status = run.status();
     }
-    Settled { status: run.status(), elapsed, explanation, given_up }
+    settled
 }

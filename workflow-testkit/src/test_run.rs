@@ -62,9 +62,9 @@ impl<W: Workflow> TestRun<W> {
         journal: Journal,
         elapsed: Duration,
     ) -> Result<Self, Failure> {
-        let status = handle.settled().await;
-        let explanation = if status.is_ended() { None } else { handle.explain().await.ok() };
-        Self::seen(None, handle, journal, Settled { status, elapsed, explanation, given_up: None }).await
+        handle.settled().await;
+        let settled = Settled::of(&handle, elapsed).await;
+        Self::seen(None, handle, journal, settled).await
     }
 
     async fn seen(
@@ -136,13 +136,19 @@ impl<W: Workflow> TestRun<W> {
         self.ended().outcome.as_ref()
     }
 
-    /// What the run did.
+    /// What the run did; of a run that waits, until it was last settled.
     ///
     /// # Panics
-    /// If the run has not ended.
+    /// If the task that drove the run is gone, and its state with it.
     #[track_caller]
     pub fn report(&self) -> &RunReport {
-        &self.ended().report
+        let report = self.reported();
+        report.unwrap_or_else(|| panic!("the task that drove the run is gone: it is {}", self.settled.status))
+    }
+
+    fn reported(&self) -> Option<&RunReport> {
+        let ended = self.ended.as_ref().map(|ended| &ended.report);
+        ended.or(self.settled.report.as_ref()).map(|report| &**report)
     }
 
     /// Why each step ran, and why it did not: of a run that waits, as it stood when it was last settled. None if the
@@ -201,25 +207,79 @@ impl<W: Workflow> TestRun<W> {
         stands.filter_map(DisplayItem::event).collect()
     }
 
-    /// What the run did, as text without times or generated names: the log's events and the executions, in
-    /// order, with what the executions showed, and how the run ended. Made for golden tests.
+    /// What the run did, as text that is the same each time: without times and generated names. Made for golden tests.
+    ///
+    /// It holds, in order, every event of the log with where it comes from and its value, every execution with what it
+    /// took, what came of it and what it showed, and then how the run ended: with which event or error, or, of a run
+    /// that waits, what it waits for. Values are compact JSON with sorted keys, of which the first 200 characters are
+    /// there; a value without fields is left out. What a value is made of has to be the same each time as well.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(start)]
+    /// struct RefundAsked { order: u64 }
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(request, reply = bool)]
+    /// struct ApproveRefund { cents: u64 }
+    ///
+    /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// #[event(stop)]
+    /// struct Refunded { cents: u64 }
+    ///
+    /// struct Refunds;
+    ///
+    /// #[workflow]
+    /// impl Refunds {
+    ///     #[step]
+    ///     async fn ask(&self, refund: &RefundAsked) -> ApproveRefund {
+    ///         ApproveRefund { cents: 100 * refund.order }
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn pay(&self, approval: &Reply<ApproveRefund>) -> Refunded {
+    ///         Refunded { cents: if **approval { approval.request().cents } else { 0 } }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let run = Scenario::new(Refunds).start(RefundAsked { order: 17 }).await;
+    /// assert_eq!(run.transcript(), "\
+    /// #1 RefundAsked from outside: {\"order\":17}
+    /// x1 ask by #1: succeeded
+    /// #2 ApproveRefund of x1: {\"cents\":1700}
+    /// waiting
+    ///    for the reply to #2 ApproveRefund
+    /// ");
+    /// # }
+    /// ```
     ///
     /// # Panics
-    /// If the run has not ended.
+    /// As [`report`](Self::report).
     #[track_caller]
     pub fn transcript(&self) -> String {
-        self.transcript_by(&self.ended().report)
+        self.transcript_by(self.report())
     }
 
-    /// The transcript by a report that may have been made after the run was settled: of one that waited.
-    pub(crate) fn transcript_by(&self, report: &RunReport) -> String {
-        let error = self.ended.as_ref().and_then(|ended| ended.outcome.as_ref().err());
-        transcript::of(&Seen { report, status: self.settled.status, displayed: &self.displayed, error })
+    fn transcript_by(&self, report: &RunReport) -> String {
+        let Settled { status, explanation, open, .. } = &self.settled;
+        transcript::of(&Seen {
+            report,
+            status: *status,
+            displayed: &self.displayed,
+            error: self.ended.as_ref().and_then(|ended| ended.outcome.as_ref().err()),
+            explanation: explanation.as_deref(),
+            open,
+        })
     }
 
     /// Everything that explains a failed assertion.
     fn evidence(&self) -> String {
-        let did = self.ended.as_ref().map(|ended| transcript::shortened(&self.transcript_by(&ended.report)));
+        let did = self.reported().map(|report| transcript::shortened(&self.transcript_by(report)));
         let did = did.map(|transcript| format!("the run did this:\n{transcript}"));
         let explanation = self.explanation();
         let explained = explanation.map(|explanation| transcript::shortened(&explanation.to_string()));

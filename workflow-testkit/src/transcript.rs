@@ -1,12 +1,18 @@
-//! A run as text that is the same each time: for golden tests.
+//! A run as text that is the same each time: for golden tests. This file owns the order of its lines and how it ends;
+//! what a line says of an event is in `event`, and of an execution in `execution`.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::collections::HashSet;
+use std::fmt::{self, Write as _};
 
 use workflow_core::{
-    BoundInput, DisplayItem, ExecutionId, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunError,
-    RunReport, RunStatus, ScopeId, Seq,
+    Arrival, DisplayItem, Explanation, InputKind, OpenRequest, Quality, RunError, RunReport, RunStatus, Seq,
 };
+
+mod event;
+mod execution;
+
+use event::Events;
+use execution::{Executions, indented};
 
 /// What is seen of a run that has ended, or waited when its report was made.
 pub(crate) struct Seen<'a> {
@@ -14,24 +20,101 @@ pub(crate) struct Seen<'a> {
     pub(crate) status: RunStatus,
     pub(crate) displayed: &'a [DisplayItem],
     pub(crate) error: Option<&'a RunError>,
+    /// Of a run that waits, what it waits for.
+    pub(crate) explanation: Option<&'a Explanation>,
+    /// Of a run that waits, what may be replied to.
+    pub(crate) open: &'a [OpenRequest],
 }
 
 /// Each event of the log, followed by the executions that it triggered with what they showed, and the end.
 pub(crate) fn of(seen: &Seen<'_>) -> String {
-    let (report, shown) = (seen.report, shown(seen.displayed));
     let mut text = String::new();
-    let mut trace = report.trace.iter().collect::<Vec<_>>();
-    trace.sort_by_key(|execution| (execution.trigger, execution.execution));
-    let mut executions = trace.into_iter().peekable();
+    // Writing to a `String` cannot fail.
+    let _ = write(&mut text, seen);
+    text
+}
+
+fn write(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
+    let Seen { report, displayed, .. } = *seen;
+    let (mut events, mut executions) = (Events::of(report, displayed), Executions::of(report, displayed));
     for logged in &report.log {
-        event(&mut text, logged);
-        while let Some(execution) = executions.next_if(|execution| execution.trigger <= logged.seq) {
-            executed(&mut text, execution);
-            text.push_str(shown.get(&execution.execution).map_or("", String::as_str));
+        events.write(text, logged)?;
+        executions.write_until(text, logged.seq)?;
+    }
+    missed(text, displayed)?;
+    surplus(text, report)?;
+    ended(text, seen)?;
+    left_open(text, seen)
+}
+
+/// What a run shows is kept up to a number of items.
+fn missed(text: &mut String, displayed: &[DisplayItem]) -> fmt::Result {
+    for item in displayed {
+        if let DisplayItem::Missed { count } = item {
+            writeln!(text, "the first {count} of what was shown are not here: there is too much of it")?;
         }
     }
-    ended(&mut text, seen);
-    text
+    Ok(())
+}
+
+fn surplus(text: &mut String, report: &RunReport) -> fmt::Result {
+    for row in report.steps.iter().filter(|row| row.surplus > 0) {
+        writeln!(text, "events that came when a fixed list of {} was full: {}", row.step, row.surplus)?;
+    }
+    Ok(())
+}
+
+/// How the run ended, and why.
+fn ended(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
+    let (status, report) = (seen.status, seen.report);
+    write!(text, "{status}")?;
+    if let Some(output) = output(seen) {
+        write!(text, " with {output}")?;
+    }
+    if report.quality == Quality::Degraded {
+        write!(text, ", {}", report.quality)?;
+    }
+    match seen.error {
+        // A branch has its failure with its execution.
+        Some(RunError::StepFailed { execution, .. }) => writeln!(text, " by {execution}"),
+        Some(RunError::BranchesFailed { failures }) => {
+            writeln!(text, " by {} branches", failures.len())
+        }
+        Some(RunError::Stalled(stall)) => writeln!(text, "\n{}", stall.to_string().trim_end()),
+        Some(RunError::Cancelled { reason }) => writeln!(text, ": {}", indented(reason)),
+        Some(error) => writeln!(text, ": {}", indented(&error.to_string())),
+        None => writeln!(text),
+    }
+}
+
+/// The event that a completed run ended with: the first that stops it.
+fn output(seen: &Seen<'_>) -> Option<Seq> {
+    let mut stops = seen.report.log.iter().filter(|logged| logged.value.event_type().roles().is_stop());
+    stops.next().filter(|_| seen.status == RunStatus::Completed).map(|stop| stop.seq)
+}
+
+/// What a run waits for, and what it asked for in vain.
+fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
+    if seen.status.is_ended() {
+        return unanswered(text, seen.report);
+    }
+    for open in seen.open {
+        writeln!(text, "   for the reply to {} {}", open.seq(), open.event().name())?;
+    }
+    let arrivals = seen.explanation.map_or(&[][..], |explanation| &explanation.can_arrive);
+    for Arrival { event, .. } in arrivals.iter().filter(|arrival| arrival.kind != InputKind::Reply) {
+        writeln!(text, "   for {event} from outside")?;
+    }
+    Ok(())
+}
+
+fn unanswered(text: &mut String, report: &RunReport) -> fmt::Result {
+    let answered: HashSet<Seq> = report.log.iter().filter_map(|logged| logged.reply_to).collect();
+    let requests = report.log.iter().filter(|logged| logged.value.event_type().roles().is_request());
+    for request in requests.filter(|request| !answered.contains(&request.seq)) {
+        writeln!(text, "without a reply: {} {}", request.seq, request.event)?;
+    }
+    Ok(())
 }
 
 /// How many lines of a long text a failure prints, of its beginning and of its end.
@@ -43,79 +126,4 @@ pub(crate) fn shortened(text: &str) -> String {
     let Some(left_out) = lines.len().checked_sub(2 * PRINTED + 1) else { return text.to_owned() };
     let (first, last) = (lines[..PRINTED].join("\n"), lines[PRINTED + 1 + left_out..].join("\n"));
     format!("{first}\n… {} more lines …\n{last}\n", left_out + 1)
-}
-
-/// What each execution showed and took back, in order.
-fn shown(displayed: &[DisplayItem]) -> HashMap<ExecutionId, String> {
-    let mut texts: HashMap<ExecutionId, String> = HashMap::new();
-    for item in displayed {
-        // Writing to a `String` cannot fail.
-        let _ = match item {
-            DisplayItem::Shown { execution, event, .. } => {
-                writeln!(texts.entry(*execution).or_default(), "   showed {}", event.name())
-            }
-            DisplayItem::Retracted { execution, .. } => {
-                writeln!(texts.entry(*execution).or_default(), "   took back what it showed")
-            }
-            _ => Ok(()),
-        };
-    }
-    texts
-}
-
-/// How the run ended, and why, where no execution says so.
-fn ended(text: &mut String, seen: &Seen<'_>) {
-    let (status, quality) = (seen.status, seen.report.quality);
-    let _ = match (status, quality) {
-        (RunStatus::Completed, Quality::Degraded) => writeln!(text, "{status}, {quality}"),
-        _ => writeln!(text, "{status}"),
-    };
-    let why = seen
-        .error
-        .filter(|error| !matches!(error, RunError::StepFailed { .. } | RunError::BranchesFailed { .. }));
-    if let Some(error) = why {
-        let _ = writeln!(text, "{}", error.to_string().trim_end());
-    }
-}
-
-fn event(text: &mut String, logged: &LoggedEvent) {
-    let _ = write!(text, "{} {}", logged.seq, logged.event);
-    if let Some(execution) = logged.execution {
-        let _ = write!(text, " of {execution}");
-    }
-    in_scope(text, logged.scope);
-    text.push('\n');
-}
-
-fn executed(text: &mut String, execution: &ExecutionTrace) {
-    let _ = write!(text, "{} {} by {}", execution.execution, execution.step, execution.trigger);
-    with_inputs(text, execution);
-    in_scope(text, execution.scope);
-    let _ = match &execution.outcome {
-        ExecutionOutcome::Succeeded => writeln!(text, ": succeeded"),
-        ExecutionOutcome::Failed { class, error } => writeln!(text, ": failed ({class}): {error}"),
-        ExecutionOutcome::Refused => writeln!(text, ": refused"),
-        ExecutionOutcome::Dropped => writeln!(text, ": dropped"),
-        _ => writeln!(text, ": running"),
-    };
-}
-
-/// What it was bound to besides its trigger.
-fn with_inputs(text: &mut String, execution: &ExecutionTrace) {
-    let other = |seq: &Seq| *seq != execution.trigger;
-    let inputs = execution.inputs.iter().filter_map(|input| match input {
-        BoundInput::One(seq) if other(seq) => Some(seq.to_string()),
-        BoundInput::List(count) => Some(format!("a list of {count}")),
-        _ => None,
-    });
-    let inputs: Vec<String> = inputs.collect();
-    if !inputs.is_empty() {
-        let _ = write!(text, " with {}", inputs.join(", "));
-    }
-}
-
-fn in_scope(text: &mut String, scope: ScopeId) {
-    if scope != ScopeId::ROOT {
-        let _ = write!(text, " in {scope}");
-    }
 }

@@ -42,8 +42,6 @@ pub(super) struct Interest {
     gathers: Vec<usize>,
     /// Per step the events that its gathers collect, by name: a branch hands them on in their order.
     collected: Vec<Vec<&'static str>>,
-    /// The events that say that a fan-out is gathered, by name.
-    gathered: Vec<String>,
     /// Whether a run opens branches in one place only, and there once at most.
     one_fan_out: bool,
     /// Whether branches open in branches.
@@ -75,7 +73,6 @@ impl Interest {
         Self {
             gathers: gathers.collect(),
             collected: W::TABLE.steps().iter().map(collected).collect(),
-            gathered: gathered(&table),
             one_fan_out: graph.boxes.len() == 1 && openers.iter().all(|step| once(step)),
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
             discerning,
@@ -91,11 +88,6 @@ impl Interest {
     /// Whether a run may have other scopes than its own.
     pub(super) fn has_branches(&self) -> bool {
         self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
-    }
-
-    /// Whether an event of this name says that a fan-out is gathered.
-    pub(super) fn is_gathered(&self, event: &str) -> bool {
-        self.gathered.iter().any(|name| name == event)
     }
 
     /// What an execution touches that commits this. What ends the run, or fails, touches everything.
@@ -176,13 +168,6 @@ impl Interest {
 fn collected(step: &StepSpec) -> Vec<&'static str> {
     let gathers = step.inputs().iter().filter(|input| input.kind() == InputKind::Gather);
     gathers.flat_map(InputSpec::events).map(EventType::name).collect()
-}
-
-fn gathered(table: &DependencyTable) -> Vec<String> {
-    let inputs = table.steps().iter().flat_map(StepRow::inputs);
-    let gathers = inputs.filter(|input| input.kind() == InputKind::Gather);
-    let events = gathers.flat_map(|input| input.events().iter());
-    events.map(|event| table.events()[event.get()].name().to_owned()).collect()
 }
 
 /// Whether each event that the step takes has an execution of its own, whatever came before: it has one input, which

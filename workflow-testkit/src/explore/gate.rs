@@ -66,8 +66,6 @@ struct State {
     calls: HashMap<String, u32>,
     opens_branches_in_turn: bool,
     waits_for_all_branches: bool,
-    /// The event that ended the run, as JSON.
-    output: Option<String>,
 }
 
 impl Gate {
@@ -122,14 +120,6 @@ impl Gate {
 
     pub(super) fn waits_for_all_branches(&self) -> bool {
         self.state().waits_for_all_branches
-    }
-
-    pub(super) fn note_output(&self, output: String) {
-        self.state().output.get_or_insert(output);
-    }
-
-    pub(super) fn output(&self) -> Option<String> {
-        self.state().output.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

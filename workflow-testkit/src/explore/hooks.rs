@@ -54,7 +54,6 @@ impl Middleware for Turnstile {
             let footprint = footprint_of(&interest, &step, scope, &called);
             let footprint = if may_fail { Footprint::Everything } else { footprint };
             gate.pass(who.actor, words_of(&who, &called), footprint).await;
-            note_output(&gate, &called);
             called.unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
@@ -87,14 +86,6 @@ fn words_of(who: &Who, called: &Called) -> String {
         }
         Ok(Err(error)) => format!("{name} fails: {error}"),
         Err(_) => format!("{name} panics"),
-    }
-}
-
-fn note_output(gate: &Gate, called: &Called) {
-    let Ok(Ok(emitted)) = called else { return };
-    if let Some(stop) = emitted.events().find(|event| event.event_type().roles().is_stop()) {
-        let json = stop.to_json().map_or_else(|error| error.to_string(), |json| json.to_string());
-        gate.note_output(format!("{} {json}", stop.name()));
     }
 }
 

@@ -28,16 +28,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(
-        report: &RunReport,
-        status: RunStatus,
-        output: Option<String>,
-        arrived: &[Actor],
-        interest: &Interest,
-    ) -> Self {
+    pub(super) fn of(report: &RunReport, arrived: &[Actor], interest: &Interest) -> Self {
         let executions = report.steps.iter().map(|row| (row.step.to_string(), row.executions)).collect();
-        let output = output.filter(|_| status == RunStatus::Completed);
-        Self { status, output, executions, lineage: Lineage::of(report, arrived, interest) }
+        let output = (report.status == RunStatus::Completed).then(|| output(report)).flatten();
+        let lineage = Lineage::of(report, arrived, interest);
+        Self { status: report.status, output, executions, lineage }
     }
 
     /// How the run ended, or that it waits.
@@ -66,6 +61,12 @@ impl fmt::Display for Outcome {
         let ran: Vec<String> = ran.map(|(step, count)| format!("{step} {count}")).collect();
         write!(f, "; executions: {}", ran.join(", "))
     }
+}
+
+fn output(report: &RunReport) -> Option<String> {
+    let stop = report.log.iter().find(|logged| logged.value.event_type().roles().is_stop())?;
+    let json = stop.value.to_json().map_or_else(|error| error.to_string(), |json| json.to_string());
+    Some(format!("{} {json}", stop.event))
 }
 
 /// Where each event of a run comes from, as digests.
@@ -109,7 +110,7 @@ impl<'a> Lineage<'a> {
                     let place = trace.emitted.iter().position(|seq| *seq == logged.seq);
                     digest(&(self.execution(trace), place))
                 }
-                None if self.interest.is_gathered(&logged.event) => self.gathered(logged),
+                None if logged.is_gathered() => self.gathered(logged),
                 None => {
                     outside += 1;
                     self.arrival(outside)

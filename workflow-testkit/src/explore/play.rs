@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use workflow_core::{RunHandle, RunReport, RunStatus, ScopeId, Workflow};
+use workflow_core::{RunHandle, RunStatus, ScopeId, Workflow};
 
 use super::footprint::Interest;
 use super::gate::{Actor, Gate, Op, OpId};
@@ -47,10 +47,9 @@ pub(super) struct Played<W: Workflow> {
     pub(super) left: Vec<Op>,
     /// What came from outside, in order.
     pub(super) arrived: Vec<Actor>,
-    /// The stop event.
-    pub(super) output: Option<String>,
     pub(super) opens_branches_in_turn: bool,
-    runtime: Runtime,
+    /// What the run lives on, if it waits.
+    _runtime: Runtime,
 }
 
 impl<W: Workflow> Played<W> {
@@ -58,18 +57,6 @@ impl<W: Workflow> Played<W> {
     pub(super) fn order(&self) -> Order {
         let choices = self.moments.iter().filter(|moment| moment.ops.len() > 1);
         Order::new(choices.map(|moment| moment.chosen).collect())
-    }
-
-    /// What the run did. One that waits is ended for it.
-    pub(super) fn report(&mut self) -> Option<Arc<RunReport>> {
-        let run = self.run.as_ref()?;
-        self.runtime.block_on(async {
-            if !run.status().is_ended() {
-                // An error says that it has ended.
-                let _ = run.handle().cancel("it was explored").await;
-            }
-            run.handle().report().await.ok()
-        })
     }
 }
 
@@ -99,11 +86,10 @@ pub(super) fn play<W: Workflow>(
     Played {
         run,
         left: left.unwrap_or_default(),
-        output: stage.gate.output(),
         opens_branches_in_turn: stage.gate.opens_branches_in_turn(),
         moments: stage.moments,
         arrived: stage.arrived,
-        runtime,
+        _runtime: runtime,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use workflow_core::{RunStatus, Workflow};
+use workflow_core::Workflow;
 
 use super::footprint::Interest;
 use super::gate::Op;
@@ -12,7 +12,7 @@ use super::order::{Choose, Order, Random, Replay};
 use super::play::{Played, play, words};
 use super::search::{Reduction, Search};
 use super::{Explored, Outcome};
-use crate::{Start, TestRun};
+use crate::Start;
 
 /// How many runs are made at most for each order that may be tried: some runs are given up when it shows that they are
 /// equivalent to others.
@@ -84,25 +84,25 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         self.visit(played)
     }
 
-    fn visit(&mut self, mut played: Played<W>) -> ControlFlow<()> {
-        let Some(status) = played.run.as_ref().map(TestRun::status) else { return ControlFlow::Continue(()) };
+    fn visit(&mut self, played: Played<W>) -> ControlFlow<()> {
+        if played.run.is_none() {
+            return ControlFlow::Continue(());
+        }
         let order = played.order();
         if !self.seen.insert(order.clone()) {
             return ControlFlow::Continue(());
         }
         self.explored.tried += 1;
         (self.visit)(&played)?;
-        self.note(&mut played, status, order);
+        self.note(played, order);
         ControlFlow::Continue(())
     }
 
-    fn note(&mut self, played: &mut Played<W>, status: RunStatus, order: Order) {
-        if let Some(report) = played.report() {
-            let output = played.output.take();
-            let outcome = Outcome::of(&report, status, output, &played.arrived, &self.interest);
-            if self.outcomes.insert(outcome.clone()) {
-                self.explored.outcomes.push((outcome, order));
-            }
+    fn note(&mut self, played: Played<W>, order: Order) {
+        let Played { run: Some(run), arrived, .. } = played else { return };
+        let outcome = Outcome::of(run.report(), &arrived, &self.interest);
+        if self.outcomes.insert(outcome.clone()) {
+            self.explored.outcomes.push((outcome, order));
         }
     }
 }

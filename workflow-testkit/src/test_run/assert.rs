@@ -72,10 +72,10 @@ impl<W: Workflow> TestRun<W> {
         assert_eq!(displayed, expected, "`{}` shown\n{}", E::NAME, self.evidence());
     }
 
-    /// Asserts how well the run went.
+    /// Asserts how well the run went; of a run that waits, until it was last settled.
     ///
     /// # Panics
-    /// If it went otherwise, or has not ended.
+    /// If it went otherwise.
     #[track_caller]
     pub fn assert_quality(&self, expected: Quality) {
         assert_eq!(self.report().quality, expected, "{}", self.evidence());

@@ -70,7 +70,7 @@ fn stand_ins_configuration_and_contexts_are_those_of_the_scenario() {
 #[test]
 fn the_testkits_assertions_show_what_the_run_did_once() {
     let failure = panic_of(|| explore(|| purchase().start(Go)).assert(|run| run.assert_output(&Bought(20))));
-    assert_eq!(failure.matches("\ncompleted\n").count(), 1, "{failure}");
+    assert_eq!(failure.matches("\ncompleted with #").count(), 1, "{failure}");
     assert!(failure.contains("in this order:\n  1. ask_brook(#1) completes with Bid\n"), "{failure}");
 }
 

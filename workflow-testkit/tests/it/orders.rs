@@ -182,20 +182,20 @@ fn a_failure_is_reported_with_its_smallest_order_and_replays() {
           6. choose(#1) completes with Bought
 
         the run did this:
-        #1 Go
+        #1 Go from outside
         x1 first by #1: succeeded
         x2 second by #1: succeeded
         x3 third by #1: succeeded
         x4 fourth by #1: succeeded
         x5 fifth by #1: succeeded
-        #2 Bid of x3
-        #3 Bid of x1
-        #4 Bid of x2
-        #5 Bid of x4
-        #6 Bid of x5
+        #2 Bid of x3: 3
+        #3 Bid of x1: 1
+        #4 Bid of x2: 2
+        #5 Bid of x4: 4
+        #6 Bid of x5: 5
         x6 choose by #6 with a list of 5: succeeded
-        #7 Bought of x6
-        completed
+        #7 Bought of x6: 31245
+        completed with #7
 
         found in the order number 49, with the seed 0
         replay with .replay("2")"#]]

@@ -142,7 +142,12 @@ fn a_run_that_waits_for_what_is_not_in_the_scenario_is_asserted_on_as_it_waits()
 fn a_run_that_waits_and_should_not_is_shown_as_it_waits() {
     let scenario = || Scenario::new(Approval).start(Go);
     let failure = panic_of(|| explore(scenario).assert(|run| run.status() == RunStatus::Completed));
-    assert!(failure.contains("#2 Approve of x1\nwaiting\n\n"), "{failure}");
+    assert!(
+        failure.contains(
+            "#2 Approve of x1\nwaiting\n   for the reply to #2 Approve\n   for Cancelled from outside\n\n"
+        ),
+        "{failure}"
+    );
 }
 
 #[test]

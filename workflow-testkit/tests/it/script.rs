@@ -102,7 +102,7 @@ async fn what_is_sent_and_replied_after_a_time_comes_when_it_is_due() {
     run.assert_order("ask", "settle");
     assert_eq!(run.elapsed(), Duration::from_secs(90));
     let at = |text: &str| run.transcript().find(text).unwrap();
-    assert!(at(" Note\n") < at(" Claim.reply\n"), "{}", run.transcript());
+    assert!(at(" Note from outside: 30\n") < at(" Claim.reply to "), "{}", run.transcript());
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -143,8 +143,9 @@ async fn a_run_that_waits_for_more_than_the_script_has_can_be_gone_on_with_by_ha
     run.assert_waiting();
     run.assert_executions("settle", 2);
     run.assert_emitted::<Settled>(2);
-    let failure = failed(&run, |run| drop(run.transcript()));
+    let failure = failed(&run, |run| assert!(run.outcome().is_ok()));
     assert!(failure.starts_with("the run has not ended: it is waiting\n"), "{failure}");
+    assert!(failure.contains("\nwaiting\n   for Note from outside\n"), "the transcript follows: {failure}");
     assert!(failure.contains("`close`"), "the explanation follows: {failure}");
     run.handle().send(Note(7)).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Completed);

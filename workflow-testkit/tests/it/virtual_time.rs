@@ -136,7 +136,10 @@ async fn a_step_that_waits_for_what_cannot_happen_fails_the_scenario_with_what_t
         failure.starts_with("the run does not end: for a year of virtual time nothing happened"),
         "{failure}"
     );
-    assert!(failure.contains("x1 answer by #1: dropped\ncancelled\n"), "{failure}");
+    assert!(
+        failure.contains("x1 answer by #1: dropped\ncancelled: the scenario was given up\n"),
+        "{failure}"
+    );
     assert!(failure.contains("`answer`"), "the explanation follows: {failure}");
 }
 

@@ -1,0 +1,83 @@
+//! A line for an event of the log: where it comes from, where it lies, and its value.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+
+use workflow_core::{AnyEvent, BranchReport, DisplayItem, LoggedEvent, RunReport, ScopeId, Seq};
+
+/// How many characters of a value are written.
+const CHARACTERS: usize = 200;
+
+/// Writes the events of a log, each in its turn.
+pub(super) struct Events<'a> {
+    /// By the position of its item.
+    branches: HashMap<Seq, &'a BranchReport>,
+    /// What came from outside and is for people too, the next one last.
+    received: Vec<&'a AnyEvent>,
+}
+
+impl<'a> Events<'a> {
+    pub(super) fn of(report: &'a RunReport, displayed: &'a [DisplayItem]) -> Self {
+        let received = displayed.iter().rev().filter_map(|item| match item {
+            DisplayItem::Received { event } => Some(event),
+            _ => None,
+        });
+        let branches = report.branches.iter().map(|branch| (branch.item, branch));
+        Self { branches: branches.collect(), received: received.collect() }
+    }
+
+    pub(super) fn write(&mut self, text: &mut String, logged: &LoggedEvent) -> fmt::Result {
+        write!(text, "{} {}", logged.seq, logged.event)?;
+        match (logged.execution, logged.reply_to) {
+            (Some(execution), _) => write!(text, " of {execution}")?,
+            (None, Some(request)) => write!(text, " to {request} from outside")?,
+            (None, None) if logged.is_gathered() => {}
+            (None, None) => write!(text, " from outside")?,
+        }
+        match self.branches.get(&logged.seq) {
+            Some(branch) => {
+                write!(text, " opens {}", branch.scope)?;
+                in_scope(text, branch.parent)?;
+            }
+            None => in_scope(text, logged.scope)?,
+        }
+        if self.is_shown(logged) {
+            text.push_str(", shown");
+        }
+        value(text, &logged.value)?;
+        text.push('\n');
+        Ok(())
+    }
+
+    /// Whether it is the next of those that came from outside and were shown.
+    fn is_shown(&mut self, logged: &LoggedEvent) -> bool {
+        let is_it = |event: &mut &AnyEvent| logged.execution.is_none() && event.name() == logged.value.name();
+        self.received.pop_if(is_it).is_some()
+    }
+}
+
+/// Where it is, if not in the run's own scope.
+pub(super) fn in_scope(text: &mut String, scope: ScopeId) -> fmt::Result {
+    if scope == ScopeId::ROOT { Ok(()) } else { write!(text, " in {scope}") }
+}
+
+/// A value after a colon, as compact JSON with sorted keys; nothing for a value that holds nothing.
+pub(super) fn value(text: &mut String, event: &AnyEvent) -> fmt::Result {
+    match event.to_json() {
+        Ok(serde_json::Value::Null) => Ok(()),
+        Ok(mut json) => {
+            // Another crate of the program may have asked serde_json for maps in the order of their insertion.
+            json.sort_all_objects();
+            write!(text, ": {}", cut(&json.to_string()))
+        }
+        Err(error) => write!(text, ": it has no form as JSON: {error}"),
+    }
+}
+
+/// A long text says how much of it is missing.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(CHARACTERS) {
+        Some((at, _)) => format!("{}… and {} more characters", &text[..at], text[at..].chars().count()),
+        None => text.to_owned(),
+    }
+}
