@@ -2,10 +2,12 @@
 //! observer does not stand it; the macro makes a test of each.
 
 use std::iter::once;
+use std::time::Duration;
 
 use workflow_core::{Observation, Observed, Observer, RunId};
 
-use audience::play;
+use super::stage::PATIENCE;
+use audience::{play, play_within};
 use story::told;
 
 mod audience;
@@ -50,13 +52,21 @@ macro_rules! observer_conformance {
 pub mod checks {
     //! The checks, one for each test.
 
-    use super::{Observation, Observer, interleaved, missed, once, play, renamed, told};
+    use super::{
+        Duration, Observation, Observer, PATIENCE, interleaved, missed, once, play, play_within, renamed,
+        told,
+    };
 
     pub fn every_kind_of_observation_is_taken<O: Observer>(open: impl FnOnce() -> O) {
+        every_kind_is_taken_within(PATIENCE, open);
+    }
+
+    /// The same where each call may take so long.
+    pub fn every_kind_is_taken_within<O: Observer>(patience: Duration, open: impl FnOnce() -> O) {
         let mut all = told();
         let last = all.last().map(|last| missed(last, 1));
         all.extend(last);
-        play(open, all);
+        play_within(patience, open, all);
     }
 
     pub fn observations_of_several_runs_interleave<O: Observer>(open: impl FnOnce() -> O) {

@@ -65,8 +65,8 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Starts it.
-    pub(super) fn start(work: impl Future + Send + 'static) -> Self {
+    /// Starts it. It may take so long.
+    pub(super) fn start(patience: Duration, work: impl Future + Send + 'static) -> Self {
         let (sender, ended) = channel();
         let handle = Handle::current();
         std::thread::spawn(move || {
@@ -74,7 +74,7 @@ impl Elsewhere {
             // An error says that nobody waits any more.
             let _ = sender.send(());
         });
-        Self { until: Instant::now() + PATIENCE, ended }
+        Self { until: Instant::now() + patience, ended }
     }
 
     /// Blocks until it ended; `false` if it does not end in time.

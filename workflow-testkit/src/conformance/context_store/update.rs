@@ -1,11 +1,12 @@
 //! What `update` does with the change that it is given: one caller at a time.
 
 use std::panic::resume_unwind;
+use std::time::Duration;
 
 use workflow_core::{ContextError, ContextStore, ContextValue};
 
 use super::place::{Place, number};
-use crate::conformance::stage::{Elsewhere, run};
+use crate::conformance::stage::{Elsewhere, PATIENCE, run};
 
 pub fn an_update_hands_the_value_to_its_change_and_returns_what_it_stored<S: ContextStore>(
     open: impl FnOnce() -> S,
@@ -73,14 +74,20 @@ async fn panic_in(place: Place) {
 }
 
 pub fn no_lock_is_held_while_a_change_runs<S: ContextStore>(open: impl FnOnce() -> S) {
-    run(open, |store| async move {
+    no_lock_is_held_within(PATIENCE, open);
+}
+
+/// The same where each call may take so long. A store that keeps its promise never takes it; one that is known to break
+/// it always does, however short it is.
+pub fn no_lock_is_held_within<S: ContextStore>(patience: Duration, open: impl FnOnce() -> S) {
+    run(open, move |store| async move {
         let place = Place::new(&store);
         place.put(1).await;
         let mut progress = Vec::new();
         place
             .change(|there| {
                 if progress.is_empty() {
-                    progress.extend(others_of(&place));
+                    progress.extend(others_of(&place, patience));
                 }
                 there
             })
@@ -93,12 +100,12 @@ pub fn no_lock_is_held_while_a_change_runs<S: ContextStore>(open: impl FnOnce() 
 }
 
 /// Calls that a lock could hold up, and whether they returned.
-fn others_of(place: &Place) -> Vec<(&'static str, bool)> {
+fn others_of(place: &Place, patience: Duration) -> Vec<(&'static str, bool)> {
     let (same, other, far) = (place.clone(), place.at_key("another key"), Place::new(&place.store));
     let calls = [
-        ("read the key", Elsewhere::start(async move { same.read().await })),
-        ("set another key of the scope", Elsewhere::start(async move { other.put(2).await })),
-        ("set a key of another scope", Elsewhere::start(async move { far.put(2).await })),
+        ("read the key", Elsewhere::start(patience, async move { same.read().await })),
+        ("set another key of the scope", Elsewhere::start(patience, async move { other.put(2).await })),
+        ("set a key of another scope", Elsewhere::start(patience, async move { far.put(2).await })),
     ];
     calls.iter().map(|(call, started)| (*call, started.ends())).collect()
 }
@@ -111,7 +118,7 @@ pub fn a_change_is_applied_to_the_very_value_that_it_replaces<S: ContextStore>(o
         let stored = place.change(|there| {
             if seen.is_empty() {
                 let between = place.clone();
-                let set = Elsewhere::start(async move { between.put(10).await }).ends();
+                let set = Elsewhere::start(PATIENCE, async move { between.put(10).await }).ends();
                 assert!(
                     set,
                     "a store holds no lock while a change runs, but meanwhile nobody could set the key"

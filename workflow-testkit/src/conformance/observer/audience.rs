@@ -3,6 +3,7 @@
 use std::iter::once;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use workflow_core::{Observation, Observer};
 
@@ -10,6 +11,11 @@ use crate::conformance::stage::{PATIENCE, panic_text, runtime};
 
 /// Tells an observer all of this and drops it.
 pub(super) fn play<O: Observer>(open: impl FnOnce() -> O, told: Vec<Observation>) {
+    play_within(PATIENCE, open, told);
+}
+
+/// The same where each call may take so long.
+pub(super) fn play_within<O: Observer>(patience: Duration, open: impl FnOnce() -> O, told: Vec<Observation>) {
     let runtime = runtime();
     let entered = runtime.enter();
     let observer = open();
@@ -18,7 +24,7 @@ pub(super) fn play<O: Observer>(open: impl FnOnce() -> O, told: Vec<Observation>
         told.iter().map(|told| format!("`observe` of {:?} of run {}", told.what, told.run)).collect();
     let returns = tell(observer, told);
     for call in calls.into_iter().chain(once("dropping the observer".to_owned())) {
-        expect_return(&returns, &call);
+        expect_return(patience, &returns, &call);
     }
     runtime.shutdown_background();
 }
@@ -38,9 +44,9 @@ fn tell<O: Observer>(observer: O, told: Vec<Observation>) -> Receiver<Result<(),
     returns
 }
 
-fn expect_return(returns: &Receiver<Result<(), String>>, call: &str) {
-    let returned = returns.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-        panic!("an observer may block, but not for ever: {call} did not return within {PATIENCE:?}")
+fn expect_return(patience: Duration, returns: &Receiver<Result<(), String>>, call: &str) {
+    let returned = returns.recv_timeout(patience).unwrap_or_else(|_| {
+        panic!("an observer may block, but not for ever: {call} did not return within {patience:?}")
     });
     returned.unwrap_or_else(|panic| {
         let demand = "an observer does not panic, or it loses what it is told";
