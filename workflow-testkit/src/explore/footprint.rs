@@ -1,5 +1,10 @@
 //! What an operation touches, and whether two of them commute: whether it makes no difference which one goes first.
 //! In doubt they do not.
+//!
+//! Three rules are wider than anything is known to need, and only cost orders: a step with a single optional input counts
+//! as one that can tell orders, so does one with a precondition, and what a precondition finds in a context commutes with
+//! nothing. Branches that open in branches are not told from the branches above them, since a scope does not say what it
+//! lies in, and the commit of any branch may be the one that fails a fan-out which waits for all: neither is reduced.
 
 use workflow_core::{
     AnyEvent, DependencyTable, Emitted, EventType, InputKind, InputRow, InputSpec, OutputRow, ScopeId,

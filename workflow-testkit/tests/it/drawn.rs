@@ -8,6 +8,7 @@ use workflow_core::Workflow;
 use workflow_testkit::{Explored, Outcome, ScenarioOf, Start, explore};
 
 mod branches;
+mod crowds;
 mod shapes;
 
 /// A number below `sides`, the same one for the same arguments.

@@ -7,6 +7,7 @@ mod conformance;
 mod contexts;
 mod drawn;
 mod explored_scenarios;
+mod independence;
 mod mocks;
 mod model;
 mod orders;

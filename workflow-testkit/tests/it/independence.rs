@@ -1,0 +1,218 @@
+//! What must not change places: for each rule of what commutes, a workflow that can tell if it were too weak.
+
+use std::collections::BTreeSet;
+
+use workflow_core::Workflow;
+use workflow_core::prelude::*;
+use workflow_testkit::{Scenario, Start, explore};
+
+use crate::orders::{Bid, Bought, Go, Note, Stock};
+
+/// What the runs ended with, all told, with every order and with those that can be told apart.
+fn outputs<W: Workflow>(scenario: impl Fn() -> Start<W>) -> BTreeSet<String> {
+    let (reduced, every) =
+        (explore(&scenario).survey(), explore(&scenario).every_order().orders(50_000).survey());
+    assert!(reduced.is_exhaustive() && every.is_exhaustive(), "{reduced}, and {every}");
+    let [reduced, every] = [&reduced, &every].map(|explored| {
+        let outputs = explored.outcomes().map(|outcome| outcome.output().unwrap_or("none").to_owned());
+        outputs.collect::<BTreeSet<_>>()
+    });
+    assert_eq!(reduced, every);
+    reduced
+}
+
+/// One at a time: what comes first is worked on first, and leaves its result first.
+struct Queue;
+
+#[workflow]
+impl Queue {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step(concurrency = 1)]
+    async fn work(&self, note: &Note) -> Bid {
+        Bid(note.0)
+    }
+
+    #[step]
+    async fn collect(&self, bids: &FixedList<Bid, 2>) -> Bought {
+        Bought(bids.iter().fold(0, |sum, bid| sum * 10 + bid.0))
+    }
+}
+
+#[test]
+fn the_order_in_which_a_queue_is_entered_is_tried() {
+    let outputs = outputs(|| Scenario::new(Queue).start(Go));
+    assert_eq!(outputs, ["Bought 12", "Bought 21"].map(str::to_owned).into());
+}
+
+/// Two at a time: the third begins when either of them ends, and may come before what the other does.
+struct Counter;
+
+#[workflow]
+impl Counter {
+    #[step]
+    async fn all(&self, _: &Go) -> Vec<Note> {
+        vec![Note(1), Note(2), Note(3)]
+    }
+
+    #[step(concurrency = 2)]
+    async fn work(&self, note: &Note, context: RunContext) -> Result<Option<Stock>, StepError> {
+        if note.0 == 2 {
+            context.set("elsewhere", 1).await?;
+            context.set("elsewhere", 2).await?;
+            return Ok(None);
+        }
+        let order = context.update("order", |there: Option<u64>| there.unwrap_or(0) * 10 + note.0).await?;
+        Ok((order > 10).then_some(Stock(order)))
+    }
+
+    #[step]
+    async fn buy(&self, stock: &Stock) -> Bought {
+        Bought(stock.0)
+    }
+}
+
+#[test]
+fn who_leaves_a_full_room_first_is_tried() {
+    let outputs = outputs(|| Scenario::new(Counter).start(Go));
+    assert_eq!(outputs, ["Bought 13", "Bought 31"].map(str::to_owned).into());
+}
+
+/// The first of two that are on their way through branches of their own is let in.
+struct Gate;
+
+#[workflow]
+impl Gate {
+    #[step]
+    async fn split(&self, _: &Go) -> FanOut<Note> {
+        FanOut::from_iter([Note(1), Note(2)])
+    }
+
+    #[step]
+    async fn go(&self, note: &Note) -> Stock {
+        Stock(note.0)
+    }
+
+    #[step(concurrency = 1)]
+    async fn enter(&self, stock: &Stock, context: RunContext) -> Result<Option<Bid>, StepError> {
+        if stock.0 == 1 {
+            context.set("seen", true).await?;
+            return Ok(None);
+        }
+        Ok(context.get::<bool>("seen").await?.is_some().then_some(Bid(stock.0)))
+    }
+
+    #[step]
+    async fn close(&self, bids: &Gather<Bid>) -> Bought {
+        Bought(bids.ok().map(|bid| bid.0).sum())
+    }
+}
+
+#[test]
+fn a_room_is_one_room_to_all_branches() {
+    let outputs = outputs(|| Scenario::new(Gate).start(Go));
+    assert_eq!(outputs, ["Bought 0", "Bought 2"].map(str::to_owned).into());
+}
+
+/// Only the first is executed at all.
+struct Once;
+
+#[workflow]
+impl Once {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step(max_executions = 1)]
+    async fn take(&self, note: &Note) -> Bought {
+        Bought(note.0)
+    }
+}
+
+#[test]
+fn who_uses_up_a_limit_is_tried() {
+    let outputs = outputs(|| Scenario::new(Once).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
+}
+
+/// Two fan-outs of one step, of which only the one that is gathered first counts.
+struct Twice;
+
+#[workflow]
+impl Twice {
+    #[step]
+    async fn begin(&self, _: &Go) -> Vec<Note> {
+        vec![Note(1), Note(2)]
+    }
+
+    #[step]
+    async fn split(&self, note: &Note) -> FanOut<Stock> {
+        FanOut::from_iter([Stock(note.0)])
+    }
+
+    #[step]
+    async fn go(&self, stock: &Stock, context: RunContext) -> Result<Bid, StepError> {
+        if stock.0 == 1 {
+            context.set("elsewhere", 1).await?;
+            context.set("elsewhere", 2).await?;
+        }
+        Ok(Bid(stock.0))
+    }
+
+    #[step(max_executions = 1)]
+    async fn close(&self, bids: &Gather<Bid>) -> Bought {
+        Bought(bids.ok().map(|bid| bid.0).sum())
+    }
+}
+
+#[test]
+fn which_fan_out_of_a_step_is_gathered_first_is_tried() {
+    let outputs = outputs(|| Scenario::new(Twice).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
+}
+
+/// Keys of one name in the contexts of the run and of its thread.
+struct TwoContexts;
+
+#[workflow]
+impl TwoContexts {
+    #[step]
+    async fn one(&self, _: &Go, context: RunContext) -> Result<Bid, StepError> {
+        context.set("key", 1).await?;
+        Ok(Bid(1))
+    }
+
+    #[step]
+    async fn two(&self, _: &Go, context: ThreadContext) -> Result<Stock, StepError> {
+        context.set("key", 2).await?;
+        Ok(Stock(2))
+    }
+
+    #[step]
+    async fn look(&self, _: &Bid) {}
+
+    #[step]
+    async fn count(&self, stock: &Stock) -> Option<Bought> {
+        (stock.0 > 2).then_some(Bought(0))
+    }
+}
+
+#[test]
+fn a_key_of_the_run_is_not_the_same_key_of_its_thread() {
+    let explored = explore(|| Scenario::new(TwoContexts).start(Go)).survey();
+    assert_eq!((explored.is_exhaustive(), explored.tried()), (true, 1));
+}
