@@ -55,6 +55,9 @@ pub struct Batch {
 /// and to its latest [`RunSummary`]; it has these four duties and no other knowledge. It never interprets a
 /// record: it does not know what one means, nor when a run is over other than by the summary.
 ///
+/// **Ids.** Any text of up to 1 KiB is the id of a run, the empty one too, and ids that differ in a single
+/// byte are those of two runs.
+///
 /// **Order.** The calls for one run have a single order, whichever process they come from, and each sees all
 /// that came before it. A call that has returned comes before every call that begins later. Runs are
 /// independent of each other: one that fails or is slow holds up no other.
@@ -74,12 +77,15 @@ pub struct Batch {
 /// resolves in the end, be it with `Unavailable`: a run cannot end before its store has answered.
 ///
 /// **Cancellation.** A call begins when it is made, or when its future is first polled. A future that is
-/// dropped before it returns leaves the call either done or not done, never half done.
+/// dropped before it returns leaves a call whose answer is lost: it is done, or not done, or still to be done
+/// after others that begin later, but never half done and in nobody's way.
 ///
 /// **Values.** A store that keeps bytes serialises the records, for example with `serde_json::to_vec`, and
 /// reads them back with `serde_json::from_slice`. Events in records are JSON, and no other format reads them. One
 /// that keeps everything in memory keeps them as they are,
 /// and nothing is ever serialised.
+///
+/// `event_store_conformance!` in `workflow-testkit` has a test for each of these sentences that can be tested.
 ///
 /// ```
 /// use workflow_core::{EventStore, MemoryStore, Position, RunQuery};
@@ -103,16 +109,16 @@ pub trait EventStore: Send + Sync + 'static {
     /// that the store can keep; `Unavailable`.
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
 
-    /// The records of a run from a position on, in their order: at most so many, and at least one unless the
-    /// journal ends there. Of a run that the store does not have, and from behind the end, there are none.
-    /// Changes nothing.
+    /// The records of a run from a position on, in their order: at most so many, where 0 is taken as 1, and at
+    /// least one unless the journal ends there. It may end within a batch. Of a run that the store does not
+    /// have, and from behind the end, there are none. Changes nothing.
     ///
     /// # Errors
     /// `Corrupt` if what is kept cannot be read as records; `Unavailable`.
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>>;
 
-    /// The runs that the query asks for, in the order of their ids, as their latest batch left them. A page
-    /// is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
+    /// The runs that the query asks for, in the order of the bytes of their ids, as their latest batch left
+    /// them. A page is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
     ///
     /// A run that is begun, ends or is removed between two pages is listed or not; every other is listed
     /// once.
@@ -121,8 +127,10 @@ pub trait EventStore: Send + Sync + 'static {
     /// `Corrupt`, `Unavailable`.
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>>;
 
-    /// Removes a run with its journal, and says whether there was one. Its id is free then; whoever still writes
-    /// to it gets a `Conflict`, until a new journal of that id ends where the old one did. Idempotent.
+    /// Removes a run with its journal, and says whether there was one. Idempotent.
+    ///
+    /// Its id is free then, and whoever still writes to it gets a `Conflict`, unless a new run of the same id
+    /// has come exactly as far: a store does not tell the two apart.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -63,7 +63,7 @@ impl MemoryStore {
         let runs = self.runs();
         let records = runs.get(run).map_or(&[][..], |journal| &journal.records);
         let from = usize::try_from(from.0).unwrap_or(usize::MAX);
-        records.iter().skip(from).take(at_most).cloned().collect()
+        records.iter().skip(from).take(at_most.max(1)).cloned().collect()
     }
 
     fn list(&self, query: &RunQuery) -> Vec<StoredRun> {

@@ -134,7 +134,8 @@ async fn a_panic_fails_its_run_and_leaves_engine_and_other_runs_alone() {
 #[tokio::test]
 async fn a_panic_leaves_nothing_in_the_log() {
     let run = Scenario::new(Panicky(Alive::default())).start(Begin(13)).await;
-    let expected = "#1 Begin\nx1 work by #1: failed (permanent): it panicked: unlucky\nfailed\n";
+    let expected =
+        "#1 Begin from outside: 13\nx1 work by #1: failed (permanent): it panicked: unlucky\nfailed by x1\n";
     assert_eq!(run.transcript(), expected);
 }
 
@@ -166,12 +167,12 @@ async fn a_panic_is_a_failure_like_any_other_wherever_it_happens() {
     assert_eq!(
         run.transcript(),
         "\
-#1 Begin
+#1 Begin from outside: 1
 x1 here by #1: failed (permanent): it panicked: before the first await
 x2 elsewhere by #1: failed (permanent): it panicked: in a task of its own
 x3 end by #1: succeeded
-#2 Done of x3
-completed, degraded
+#2 Done of x3: 1
+completed with #2, degraded
 "
     );
 }
