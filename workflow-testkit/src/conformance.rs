@@ -1,6 +1,8 @@
 //! Suites that tell whether what you wrote keeps the contract of the trait it implements:
 //! [`context_store_conformance!`](crate::context_store_conformance) for a
 //! [`ContextStore`](workflow_core::ContextStore),
+//! [`event_store_conformance!`](crate::event_store_conformance) for an
+//! [`EventStore`](workflow_core::EventStore),
 //! [`observer_conformance!`](crate::observer_conformance) for an [`Observer`](workflow_core::Observer), and
 //! [`clock_conformance!`](crate::clock_conformance) for a [`Clock`](workflow_core::Clock).
 //!
@@ -27,6 +29,8 @@
 pub mod clock;
 #[doc(hidden)]
 pub mod context_store;
+#[doc(hidden)]
+pub mod event_store;
 #[doc(hidden)]
 pub mod observer;
 mod stage;

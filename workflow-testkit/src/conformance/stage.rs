@@ -1,16 +1,18 @@
 //! Where checks run: a runtime with several threads, and someone who watches the time.
 
 use std::any::Any;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
-use workflow_core::ContextStore;
+use workflow_core::{ContextStore, EventStore};
 
 /// How long a single call may take where the contract says that nothing holds it up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,24 +20,33 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a check may take.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Opens a store and runs a check of it to its end. The store is opened and dropped by the calling thread, in
-/// reach of the runtime but outside of any task, so that it may block there.
+/// Opens a context store and runs a check of it to its end. The store is opened and dropped by the calling
+/// thread, in reach of the runtime but outside of any task, so that it may block there.
 pub(super) fn run<S, C>(open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn ContextStore>) -> C)
 where
     S: ContextStore,
     C: Future<Output = ()> + Send + 'static,
 {
-    run_within(LIMIT, open, check);
+    run_within(LIMIT, || Arc::new(open()) as Arc<dyn ContextStore>, check);
 }
 
-fn run_within<S, C>(limit: Duration, open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn ContextStore>) -> C)
+/// The same of an event store.
+pub(super) fn run_journals<S, C>(open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn EventStore>) -> C)
 where
-    S: ContextStore,
+    S: EventStore,
+    C: Future<Output = ()> + Send + 'static,
+{
+    run_within(LIMIT, || Arc::new(open()) as Arc<dyn EventStore>, check);
+}
+
+fn run_within<S, C>(limit: Duration, open: impl FnOnce() -> Arc<S>, check: impl FnOnce(Arc<S>) -> C)
+where
+    S: ?Sized,
     C: Future<Output = ()> + Send + 'static,
 {
     let runtime = runtime();
     let entered = runtime.enter();
-    let store: Arc<dyn ContextStore> = Arc::new(open());
+    let store = open();
     let check = runtime.spawn(check(Arc::clone(&store)));
     let outcome = runtime.block_on(async { timeout(limit, check).await });
     drop(store);
@@ -83,6 +94,19 @@ impl Elsewhere {
     }
 }
 
+/// Polls a call so often and drops it; says whether it returned before.
+pub(super) async fn abandon(call: impl Future, polls: u32) -> bool {
+    let mut call = pin!(call);
+    for _ in 0..polls {
+        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await {
+            return true;
+        }
+        // What it waits for gets time to happen.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    false
+}
+
 /// Blocks without keeping the runtime from anything else.
 fn blocking<R>(work: impl FnOnce() -> R) -> R {
     let is_multi = Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -98,7 +122,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a call never returned")]
     fn a_check_that_hangs_fails() {
-        run_within(Duration::from_millis(10), MemoryContexts::default, |_| std::future::pending());
+        run_within(Duration::from_millis(10), Arc::<MemoryContexts>::default, |_| std::future::pending());
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Stores, observers and clocks that keep their contracts pass the suites, and those that break them are caught.
 
 mod broken_clocks;
+mod broken_journals;
 mod broken_observers;
 mod broken_stores;
 mod faulty;
+mod faulty_journals;
 mod hands;
+mod json_journals;
 mod json_store;
 
 /// The store of the library, and everything a call site may have in scope that the suite must not mind.
@@ -23,6 +26,24 @@ mod contexts_as_json {
     use super::json_store::JsonContexts;
 
     workflow_testkit::context_store_conformance!(|| JsonContexts::open("a file, say"));
+}
+
+/// The store of the library, with the same in the way.
+mod journals_in_memory {
+    #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
+    use tokio::test;
+    use workflow_core::MemoryStore;
+
+    #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
+    struct Option;
+
+    workflow_testkit::event_store_conformance!(MemoryStore::default);
+}
+
+mod journals_as_json {
+    use super::json_journals::JsonJournals;
+
+    workflow_testkit::event_store_conformance!(|| JsonJournals::open("a file, say"));
 }
 
 mod tracing_observer {

@@ -1,15 +1,12 @@
 //! Cancellation: a call whose future is dropped is done, or it is not done. How often the future was polled
 //! before makes no difference, so every number up to a bound is tried.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use workflow_core::{ContextStore, ContextValue};
 
 use super::place::{Number, Place};
-use crate::conformance::stage::run;
+use crate::conformance::stage::{abandon, run};
 
 /// The most polls before a call is dropped.
 const MOST_POLLS: u32 = 12;
@@ -79,17 +76,4 @@ async fn assert_whole(place: &Place, is_done: bool, polls: u32) {
     assert!(is_whole, "{demand}: a change from 1 to 2 that was dropped after {polls} polls left {read:?}");
     place.put(7).await;
     place.at_key("another key").put(7).await;
-}
-
-/// Polls a call so often and drops it; says whether it returned before.
-async fn abandon(call: impl Future, polls: u32) -> bool {
-    let mut call = pin!(call);
-    for _ in 0..polls {
-        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await {
-            return true;
-        }
-        // What it waits for gets time to happen.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    false
 }

@@ -1,0 +1,108 @@
+//! What an `EventStore` promises, sentence by sentence. Each check is a function that panics if the promise
+//! is broken; the macro makes a test of each. Every check uses runs and workflows of its own, so that all of
+//! them can share one backend that keeps what earlier tests left.
+
+pub mod append;
+pub mod cancel;
+pub mod ids;
+mod journal;
+pub mod listing;
+pub mod pages;
+pub mod races;
+pub mod reading;
+pub mod records;
+pub mod removal;
+mod samples;
+
+/// The tests that an [`EventStore`](workflow_core::EventStore) must pass: one for each sentence of its
+/// contract that can be tested.
+///
+/// It takes an expression that opens a store, of type `FnOnce() -> S` where `S: EventStore`, and expands to a
+/// module `event_store` of tests. The expression is evaluated once in each test, and sees the names of the
+/// module that it stands in. To test several stores in one file, put each into a module of its own.
+///
+/// - The stores may share a backend, at the same time too: no two tests use the same run, nor the same
+///   workflow, and what others keep there makes no difference. The suite does not clean up behind itself.
+///   One test alone uses the run whose id is empty, and removes it before and after.
+/// - A store is opened and dropped outside of any task, in reach of a tokio runtime with several threads, its
+///   timers and its I/O. What has to be awaited can be:
+///   `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
+/// - A test fails when it takes longer than a minute: the longest makes some 200 appends.
+///
+/// What it does not test: what a store does while its backend is out of reach
+/// ([`Unavailable`](workflow_core::StoreError::Unavailable)) or damaged
+/// ([`Corrupt`](workflow_core::StoreError::Corrupt)), what survives a crash, that a slow run holds up no
+/// other, and that the promises hold between several processes.
+///
+/// ```
+/// # use workflow_core::MemoryStore;
+/// workflow_testkit::event_store_conformance!(MemoryStore::default);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! event_store_conformance {
+    ($open:expr $(,)?) => {
+        $crate::__conformance_suite! { event_store: $open;
+            append {
+                a_journal_begins_at_position_0_and_only_there
+                a_journal_goes_on_where_it_ends_and_nowhere_else
+                an_append_that_is_repeated_is_a_conflict
+                a_conflict_changes_nothing
+            }
+            reading {
+                a_batch_is_read_back_whole_and_in_its_order
+                a_read_begins_at_its_position
+                a_read_returns_at_most_so_many_records_and_at_least_one
+                reads_put_together_are_the_whole_journal
+                from_behind_the_end_there_is_nothing_to_read
+                a_run_that_is_not_there_has_no_records
+                a_read_changes_nothing
+            }
+            records {
+                every_kind_of_record_is_read_back_as_it_was
+                events_are_read_back_in_every_form_of_json
+                an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing
+                a_batch_of_1000_records_is_kept_whole
+                an_event_of_1_mib_is_kept_whole
+            }
+            ids {
+                runs_are_independent
+                any_text_is_an_id
+                ids_of_1_kib_are_told_apart_to_their_last_byte
+                the_empty_text_is_an_id
+            }
+            listing {
+                a_run_is_listed_as_its_latest_batch_left_it
+                runs_are_listed_in_the_order_of_the_bytes_of_their_ids
+                runs_that_have_ended_are_not_open
+                runs_are_listed_by_the_whole_name_of_their_workflow
+                a_listing_changes_nothing
+            }
+            pages {
+                a_page_begins_behind_the_id_that_it_comes_after
+                a_page_is_shorter_than_asked_only_if_it_is_the_last
+                pages_put_together_list_each_run_once
+                a_page_counts_only_the_runs_that_the_query_asks_for
+            }
+            removal {
+                a_run_that_was_removed_is_gone
+                remove_says_whether_there_was_a_run
+                remove_leaves_other_runs_alone
+                the_id_of_a_run_that_was_removed_is_free
+                who_still_writes_to_a_run_that_was_removed_gets_a_conflict
+            }
+            races {
+                of_concurrent_appends_at_one_position_exactly_one_succeeds
+                concurrent_writers_of_several_runs_do_not_disturb_each_other
+                nobody_reads_half_of_a_batch
+                nobody_lists_a_batch_without_its_summary
+                a_call_that_returned_comes_before_calls_that_begin_later
+            }
+            cancel {
+                an_append_that_is_dropped_is_done_or_not_done
+                a_remove_that_is_dropped_is_done_or_not_done
+                a_read_or_a_listing_that_is_dropped_is_in_nobodys_way
+            }
+        }
+    };
+}

@@ -1,0 +1,88 @@
+//! Which runs are listed, in which order, and what is said of each.
+
+use workflow_core::{EventStore, RunId, RunQuery, StoredRun};
+
+use super::ids::ALIKE;
+use super::journal::Journal;
+use super::samples::{STATUSES, notes};
+use crate::conformance::stage::run_journals;
+
+pub fn a_run_is_listed_as_its_latest_batch_left_it<S: EventStore>(open: impl FnOnce() -> S) {
+    run_journals(open, |store| async move {
+        for status in STATUSES {
+            let journal = Journal::new(&store);
+            journal.put(0..3).await;
+            let demand = "a run is listed with the summary of its latest batch and the end of its journal";
+            assert_eq!(journal.listed().await, Some(journal.stored(3)), "{demand}");
+            journal.put_records(3, notes(3..5), status).await;
+            let mut expected = journal.stored(5);
+            expected.run.status = status;
+            assert_eq!(journal.listed().await, Some(expected), "{demand}");
+        }
+    });
+}
+
+pub fn runs_are_listed_in_the_order_of_the_bytes_of_their_ids<S: EventStore>(open: impl FnOnce() -> S) {
+    run_journals(open, |store| async move {
+        let journal = Journal::new(&store);
+        let mut begun = Vec::new();
+        // Neither the order in which they are begun, nor that in which they are written to.
+        for end in ALIKE.iter().rev() {
+            let journal = journal.beside(end);
+            journal.put(0..1).await;
+            begun.push(journal);
+        }
+        begun[7].put(1..2).await;
+        let mut expected: Vec<RunId> = begun.into_iter().map(|journal| journal.run).collect();
+        expected.sort_by(|one, other| one.as_str().as_bytes().cmp(other.as_str().as_bytes()));
+        let demand = "runs are listed in the order of the bytes of their ids";
+        assert_eq!(ids(&journal.runs(&journal.query()).await), expected, "{demand}");
+    });
+}
+
+pub fn runs_that_have_ended_are_not_open<S: EventStore>(open: impl FnOnce() -> S) {
+    run_journals(open, |store| async move {
+        let journal = Journal::new(&store);
+        for (number, status) in STATUSES.into_iter().enumerate() {
+            let run = journal.beside(number);
+            run.put(0..1).await;
+            run.put_records(1, notes(1..2), status).await;
+        }
+        // Ended by its first batch.
+        journal.beside("at once").put_records(0, notes(0..1), STATUSES[1]).await;
+        let open = ids(&journal.runs(&journal.query().open()).await);
+        let expected = [journal.beside(0).run];
+        assert_eq!(open, expected, "a run is open until its summary says that it has ended");
+        let all = journal.runs(&journal.query()).await;
+        assert_eq!(all.len(), 6, "runs that have ended are listed unless only open ones are asked for");
+    });
+}
+
+pub fn runs_are_listed_by_the_whole_name_of_their_workflow<S: EventStore>(open: impl FnOnce() -> S) {
+    run_journals(open, |store| async move {
+        let stem = Journal::new(&store);
+        for (number, end) in ALIKE.iter().enumerate() {
+            stem.beside(number).of_workflow(format!("{}{end}", stem.workflow)).put(0..1).await;
+        }
+        for (number, end) in ALIKE.iter().enumerate() {
+            let query = RunQuery::new().workflow(format!("{}{end}", stem.workflow));
+            let demand = "only runs of the very workflow that is asked for are listed";
+            assert_eq!(ids(&stem.runs(&query).await), [stem.beside(number).run], "{demand}: {query:?}");
+        }
+    });
+}
+
+pub fn a_listing_changes_nothing<S: EventStore>(open: impl FnOnce() -> S) {
+    run_journals(open, |store| async move {
+        let journal = Journal::new(&store);
+        journal.put(0..2).await;
+        for query in [RunQuery::new(), journal.query(), journal.query().open().at_most(1)] {
+            journal.runs(&query).await;
+            journal.assert_ends_at(2, "a listing changes nothing, however often it is repeated").await;
+        }
+    });
+}
+
+pub(super) fn ids(runs: &[StoredRun]) -> Vec<RunId> {
+    runs.iter().map(|stored| stored.id.clone()).collect()
+}

@@ -1,0 +1,151 @@
+//! Records to keep: numbered ones that tell where they belong, and one of every kind and form.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use workflow_core::prelude::*;
+use workflow_core::scheduler::Cause;
+use workflow_core::{
+    AnyEvent, ErrorClass, ExecutionId, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId,
+};
+
+/// An event that holds any JSON.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Sample(Value);
+
+/// Has no form as JSON.
+#[derive(Debug, Deserialize, Event)]
+struct Formless;
+
+impl Serialize for Formless {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("this event has no form as JSON, on purpose"))
+    }
+}
+
+/// A moment that a store must not round.
+pub(super) fn moment(number: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789)
+}
+
+/// The record that checks put at this position.
+pub(super) fn note(number: u64) -> Record {
+    logged(number, AnyEvent::new(Sample(json!(number))))
+}
+
+pub(super) fn notes(numbers: Range<u64>) -> Vec<Record> {
+    numbers.map(note).collect()
+}
+
+/// A record of an event that holds this.
+pub(super) fn holding(json: Value) -> Record {
+    logged(1, AnyEvent::new(Sample(json)))
+}
+
+/// A record that nobody can serialise.
+pub(super) fn formless() -> Record {
+    logged(1, AnyEvent::new(Formless))
+}
+
+fn logged(number: u64, event: AnyEvent) -> Record {
+    caused(Cause::Outside, number, event)
+}
+
+fn caused(cause: Cause, number: u64, event: AnyEvent) -> Record {
+    Record::EventLogged {
+        seq: Seq(number),
+        scope: ScopeId::ROOT,
+        cause,
+        event: RecordedEvent::new(event),
+        at: moment(number),
+    }
+}
+
+/// A record as its JSON: what makes two of them equal. What has none is told by the reason.
+pub(super) fn text(record: &Record) -> String {
+    serde_json::to_string(record).unwrap_or_else(|error| format!("no JSON: {error}"))
+}
+
+/// The number of a note; a panic if it is none, or was changed.
+pub(super) fn number(record: &Record) -> u64 {
+    let Record::EventLogged { seq: Seq(number), .. } = *record else {
+        panic!("a record that nobody wrote was read: {}", text(record))
+    };
+    assert_eq!(text(record), text(&note(number)), "a record is read back as it was written");
+    number
+}
+
+/// A record of every kind, with every field at its limits.
+pub(super) fn every_kind() -> Vec<Record> {
+    let at = moment(0);
+    let mut records = vec![started(BTreeMap::new()), started(labels())];
+    let causes = [Cause::Outside, Cause::Reply(Seq(u64::MAX)), Cause::Execution(ExecutionId(u64::MAX))];
+    records.extend(causes.map(|cause| caused(cause, 2, AnyEvent::new(Sample(Value::Null)))));
+    let (seq, scope) = (Seq(u64::MAX), ScopeId(u32::MAX));
+    records.push(Record::FanOutGathered { seq, scope, fan_out: "split.Item".into(), at });
+    let (execution, trigger) = (ExecutionId(3), Seq(1));
+    records.push(Record::ExecutionSucceeded { execution, step: "work".into(), scope, trigger, at });
+    records.extend(CLASSES.map(|class| {
+        let error = "line 1\nline 2: \"ä\"\0".to_owned();
+        Record::ExecutionFailed { execution, step: "work".into(), scope, trigger, class, error, at }
+    }));
+    records.extend(STATUSES.map(|status| Record::RunEnded { status, at }));
+    // The beginning of time, and no fraction of a second.
+    records.push(Record::RunEnded { status: RunStatus::Completed, at: SystemTime::UNIX_EPOCH });
+    records
+}
+
+fn started(metadata: BTreeMap<String, String>) -> Record {
+    Record::RunStarted {
+        workflow: "Orders".into(),
+        thread: ThreadId::new("user/4 ä"),
+        metadata,
+        at: moment(1),
+    }
+}
+
+fn labels() -> BTreeMap<String, String> {
+    let labels = [("", ""), ("tenant", "ä"), ("a.b", "line 1\nline 2"), ("\"", "\\")];
+    labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+const CLASSES: [ErrorClass; 6] = [
+    ErrorClass::Transient,
+    ErrorClass::Tool,
+    ErrorClass::Model,
+    ErrorClass::ContextLimit,
+    ErrorClass::Permanent,
+    ErrorClass::Rejected,
+];
+
+/// Where a journal can say that a run stands.
+pub(super) const STATUSES: [RunStatus; 5] =
+    [RunStatus::Running, RunStatus::Completed, RunStatus::Failed, RunStatus::Stalled, RunStatus::Cancelled];
+
+/// Every form that JSON has, at its limits.
+pub(super) fn forms() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(-0.5),
+        json!(0.1),
+        json!(f64::MAX),
+        json!(f64::MIN_POSITIVE),
+        json!(1e100),
+        // Read by a parser that is not exact, they are the number beside it.
+        json!(6.934_698_245_112_694e276),
+        json!(8.383_658_838_626_809e-78),
+        json!(""),
+        json!("quotes \" and ' and \\, a\0b, line\r\nline\u{2028}line, ä, 日本, 🦀"),
+        json!([]),
+        json!([null, [1, [2, [3]]], {}]),
+        json!({}),
+        json!({"": null, "a.b": {"c": [1.5, "d"]}, "type": "e", "data": {"type": "f"}}),
+        (0..64).fold(json!("deep"), |inner, _| json!([inner])),
+    ]
+}

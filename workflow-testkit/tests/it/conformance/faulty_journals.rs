@@ -1,0 +1,295 @@
+//! An event store with one fault, of every kind that stores have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use workflow_core::{
+    Batch, EventStore, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+};
+
+mod alter;
+mod fault;
+
+use Fault::*;
+use alter::alter;
+pub(crate) use fault::Fault;
+
+/// Behaves well but for one thing.
+#[derive(Clone)]
+pub(crate) struct FaultyJournals {
+    fault: Fault,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    journals: BTreeMap<RunId, Journal>,
+    removed: BTreeMap<RunId, usize>,
+    begun: usize,
+}
+
+struct Journal {
+    records: Vec<Record>,
+    run: RunSummary,
+    batches: usize,
+    /// When it was begun, by count.
+    age: usize,
+    /// Whether it is left out of listings.
+    hidden: bool,
+}
+
+impl FaultyJournals {
+    pub(crate) fn new(fault: Fault) -> Self {
+        Self { fault, kept: Arc::default() }
+    }
+
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn place(&self, run: &RunId) -> RunId {
+        let text = run.as_str();
+        match self.fault {
+            IgnoresCase => text.to_lowercase().into(),
+            CutsIds => text.chars().take(255).collect::<String>().into(),
+            // A UUID has 36 characters.
+            MixesUpPrefixes => text.chars().take(36).collect::<String>().into(),
+            _ => run.clone(),
+        }
+    }
+
+    /// Whether a batch is refused.
+    fn check(&self, run: &RunId, expected: Position, batch: &Batch) -> Result<(), StoreError> {
+        let mut kept = self.kept.lock().unwrap();
+        let was = kept.removed.get(run).copied();
+        let journal = kept.journals.get_mut(run);
+        let end = journal.as_ref().map_or(0, |journal| journal.records.len());
+        let end = if journal.is_none() && self.is(RemembersTheEnd) { was.unwrap_or(0) } else { end };
+        let mut found = Position(end as u64);
+        let refused = match self.fault {
+            BeginsAnywhere => journal.is_some() && found != expected,
+            RemovedTakesAnything => was.is_none() && found != expected,
+            IgnoresThePosition => false,
+            TakesLowPositions => expected > found,
+            CountsFromOne => expected != found && expected != Position(found.0 + 1),
+            TakesRepeats => expected != found && expected.after(batch.records.len()) != found,
+            _ => found != expected,
+        };
+        if !refused {
+            return Ok(());
+        }
+        match (self.fault, journal) {
+            (ConflictChangesTheSummary, Some(journal)) => journal.run = batch.run.clone(),
+            (ConflictCutsTheJournal, Some(journal)) => {
+                journal.records.truncate(usize::try_from(expected.0).unwrap());
+            }
+            (FindsOneTooFew, Some(_)) => found.0 -= 1,
+            _ => {}
+        }
+        Err(StoreError::Conflict { expected, found })
+    }
+
+    fn write(&self, run: &RunId, expected: Position, Batch { records, run: summary }: Batch) {
+        let mut kept = self.kept.lock().unwrap();
+        let age = kept.begun;
+        kept.begun += 1;
+        let empty = Journal { records: vec![], run: summary.clone(), batches: 0, age, hidden: false };
+        let journal = kept.journals.entry(run.clone()).or_insert(empty);
+        if self.is(TakesRepeats) {
+            journal.records.truncate(usize::try_from(expected.0).unwrap());
+        }
+        journal.records.extend(alter(self.fault, records));
+        journal.batches += 1;
+        if !self.is(KeepsTheFirstSummary) && !self.is(SumsUpTooLate) {
+            journal.run = summary;
+        }
+    }
+
+    fn sum_up(&self, run: &RunId, summary: RunSummary) {
+        if let Some(journal) = self.kept.lock().unwrap().journals.get_mut(run) {
+            journal.run = summary;
+        }
+    }
+
+    async fn add(self, run: RunId, expected: Position, mut batch: Batch) -> Result<(), StoreError> {
+        let place = self.place(&run);
+        let unserialisable = batch
+            .records
+            .iter()
+            .find_map(|record| serde_json::to_vec(record).err())
+            .map(StoreError::unserialisable);
+        if self.is(RefusesTheEmptyId) && run.as_str().is_empty() {
+            return Err(StoreError::unavailable(std::fmt::Error));
+        }
+        self.check(&place, expected, &batch)?;
+        match self.fault {
+            AppendsInTwoParts => {
+                let rest = batch.records.split_off(batch.records.len() / 2);
+                let rest = Batch { records: rest, run: batch.run.clone() };
+                self.write(&place, expected, batch);
+                a_while().await;
+                self.write(&place, expected, rest);
+            }
+            ChecksBeforeItWrites => {
+                a_while().await;
+                self.write(&place, expected, batch);
+            }
+            SumsUpTooLate => {
+                let summary = batch.run.clone();
+                self.write(&place, expected, batch);
+                a_while().await;
+                self.sum_up(&place, summary);
+            }
+            AnswersTooEarly => drop(tokio::spawn(async move {
+                a_while().await;
+                self.write(&place, expected, batch);
+            })),
+            WritesBeforeItSerialises => {
+                self.write(&place, expected, batch);
+                return unserialisable.map_or(Ok(()), Err);
+            }
+            _ => self.write(&place, expected, batch),
+        }
+        Ok(())
+    }
+
+    fn page(&self, run: &RunId, from: Position, at_most: usize) -> Result<Vec<Record>, StoreError> {
+        let run = &self.place(run);
+        let mut kept = self.kept.lock().unwrap();
+        if self.is(ReadingBegins) {
+            let summary = RunSummary::running("Unknown", SystemTime::UNIX_EPOCH);
+            let empty = Journal { records: vec![], run: summary, batches: 0, age: 0, hidden: false };
+            kept.journals.entry(run.clone()).or_insert(empty);
+        }
+        let Some(journal) = kept.journals.get_mut(run) else {
+            let unknown = Err(StoreError::unavailable(std::fmt::Error));
+            return if self.is(RefusesUnknownRuns) { unknown } else { Ok(Vec::new()) };
+        };
+        let from = usize::try_from(from.0).unwrap_or(usize::MAX);
+        let (from, at_most) = match self.fault {
+            ReadsOneTooLate if from > 0 => (from.saturating_add(1), at_most.max(1)),
+            ReadsFromTheBeginning if from < journal.records.len() => (0, at_most.max(1)),
+            ReadsTheLastFromBehind => (from.min(journal.records.len() - 1), at_most.max(1)),
+            ReadsAll => (from, usize::MAX),
+            ReadsNothingForNothing => (from, at_most),
+            ReadsByThrees => (from, at_most / 3 * 3),
+            _ => (from, at_most.max(1)),
+        };
+        let mut page: Vec<Record> = journal.records.iter().skip(from).take(at_most).cloned().collect();
+        if self.is(ReadsBackwards) {
+            page.reverse();
+        }
+        if self.is(ReadingRemoves) {
+            journal.records.drain(..from.min(journal.records.len()));
+        }
+        Ok(page)
+    }
+
+    fn list(&self, query: &RunQuery) -> Vec<StoredRun> {
+        let mut kept = self.kept.lock().unwrap();
+        let mut listed: Vec<(usize, StoredRun)> = Vec::new();
+        for (id, journal) in kept.journals.iter().filter(|(_, journal)| !journal.hidden) {
+            let end = if self.is(CountsBatches) { journal.batches } else { journal.records.len() };
+            let stored = StoredRun { id: id.clone(), end: Position(end as u64), run: journal.run.clone() };
+            listed.push((journal.age, stored));
+        }
+        match self.fault {
+            ListsByAge => listed.sort_by_key(|(age, _)| *age),
+            ListsByCase => listed.sort_by_key(|(_, stored)| stored.id.as_str().to_lowercase()),
+            _ => {}
+        }
+        let mut listed: Vec<StoredRun> = listed.into_iter().map(|(_, stored)| stored).collect();
+        if self.is(LimitsBeforeItFilters) {
+            listed.retain(|stored| query.begins_after().is_none_or(|after| stored.id > *after));
+            listed.truncate(query.page());
+        }
+        if self.is(PagesFromWhereTheLastWas) {
+            let ids: BTreeSet<&RunId> = listed.iter().map(|stored| &stored.id).collect();
+            if query.begins_after().is_some_and(|after| !ids.contains(after)) {
+                return Vec::new();
+            }
+        }
+        listed.retain(|stored| self.admits(query, stored));
+        if !self.is(ForgetsAtMost) {
+            listed.truncate(if self.is(ShortensPages) { query.page().min(8) } else { query.page() });
+        }
+        if self.is(ListingRemoves) {
+            kept.journals.clear();
+        }
+        listed
+    }
+
+    /// Whether the query asks for this run, as the store understands it.
+    fn admits(&self, query: &RunQuery, StoredRun { id, run, .. }: &StoredRun) -> bool {
+        let admits = query.admits(id, run);
+        let unended = RunSummary::running(Arc::clone(&run.workflow), run.started);
+        match self.fault {
+            ListsEndedAsOpen => query.admits(id, &unended),
+            ListsStalledAsOpen if run.status.to_string() == "stalled" => query.admits(id, &unended),
+            ListsOpenOnly => admits && !run.status.is_ended(),
+            ForgetsAfter => {
+                let last = format!("{id}~");
+                admits || (query.admits(&last.into(), run) && query.begins_after().is_some())
+            }
+            PagesFromTheLastOne => {
+                admits || (query.begins_after() == Some(id) && query.admits(&format!("{id}~").into(), run))
+            }
+            ForgetsTheWorkflow => query.begins_after().is_none_or(|after| id > after),
+            TakesPrefixesOfWorkflows => {
+                let names = run.workflow.char_indices().map(|(end, _)| &run.workflow[..end]);
+                let mut shorter = names.map(|name| RunSummary::running(name, run.started).ended(run.status));
+                admits || shorter.any(|shorter| query.admits(id, &shorter))
+            }
+            _ => admits,
+        }
+    }
+
+    async fn delete(self, run: RunId) -> Result<bool, StoreError> {
+        let place = self.place(&run);
+        let was_there = self.delete_now(&place);
+        if self.is(RemovesInTwoParts) {
+            a_while().await;
+            self.kept.lock().unwrap().journals.remove(&place);
+        }
+        Ok(was_there)
+    }
+
+    fn delete_now(&self, run: &RunId) -> bool {
+        let mut kept = self.kept.lock().unwrap();
+        let Kept { journals, removed, .. } = &mut *kept;
+        let Some(journal) = journals.get_mut(run) else { return self.is(RemoveIsAlwaysTrue) };
+        removed.insert(run.clone(), journal.records.len());
+        match self.fault {
+            RemovesNothing => {}
+            RemoveLeavesTheSummary => journal.records.clear(),
+            RemoveLeavesRecords | RemovesInTwoParts => journal.hidden = true,
+            RemovesPrefixes => journals.retain(|other, _| !other.as_str().starts_with(run.as_str())),
+            _ => drop(journals.remove(run)),
+        }
+        true
+    }
+}
+
+/// Long enough for others to come between.
+async fn a_while() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
+impl EventStore for FaultyJournals {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        StoreFuture::new(self.clone().add(run.clone(), expected, batch))
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        StoreFuture::ready(self.page(run, from, at_most))
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        StoreFuture::ready(Ok(self.list(query)))
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        StoreFuture::new(self.clone().delete(run.clone()))
+    }
+}
