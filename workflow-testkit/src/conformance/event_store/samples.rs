@@ -84,7 +84,13 @@ pub(super) fn every_kind() -> Vec<Record> {
     let causes = [Cause::Outside, Cause::Reply(Seq(u64::MAX)), Cause::Execution(ExecutionId(u64::MAX))];
     records.extend(causes.map(|cause| caused(cause, 2, AnyEvent::new(Sample(Value::Null)))));
     let (seq, scope) = (Seq(u64::MAX), ScopeId(u32::MAX));
-    records.push(Record::FanOutGathered { seq, scope, fan_out: "split.Item".into(), at });
+    records.push(Record::FanOutGathered {
+        seq,
+        scope,
+        fan_out: "split.Item".into(),
+        branches: vec![ScopeId(1), ScopeId(4)],
+        at,
+    });
     let (execution, trigger) = (ExecutionId(3), Seq(1));
     records.push(Record::ExecutionSucceeded { execution, step: "work".into(), scope, trigger, at });
     records.extend(CLASSES.map(|class| {
