@@ -30,7 +30,7 @@ impl FailsHalfway {
 #[tokio::test]
 async fn a_failed_execution_leaves_nothing_in_the_log_and_ends_the_run() {
     let run = Scenario::new(FailsHalfway).start(Begin(1)).await;
-    assert_eq!(run.transcript(), "#1 Begin\nx1 fail by #1: failed (tool): no answer\nfailed\n");
+    assert_eq!(run.transcript(), "#1 Begin from outside: 1\nx1 fail by #1: failed (tool): no answer\nfailed by x1\n");
     run.assert_quality(Quality::Failed);
 }
 
@@ -70,13 +70,13 @@ async fn a_failure_that_may_continue_is_recorded_and_its_siblings_go_on() {
     assert_eq!(
         run.transcript(),
         "\
-#1 Begin
+#1 Begin from outside: 1
 x1 fragile by #1: failed (transient): attempt 1
 x2 sibling by #1: succeeded
-#2 Part of x2
+#2 Part of x2: 1
 x3 end by #2: succeeded
-#3 Done of x3
-completed, degraded
+#3 Done of x3: 101
+completed with #3, degraded
 "
     );
 }
@@ -204,10 +204,10 @@ async fn a_failure_that_ends_the_run_drops_what_still_runs() {
     assert_eq!(
         run.transcript(),
         "\
-#1 Begin
+#1 Begin from outside: 1
 x1 sleep by #1: dropped
 x2 fail by #1: failed (permanent): 1 asleep
-failed
+failed by x2
 "
     );
 }
@@ -262,18 +262,18 @@ async fn a_batch_enters_the_log_at_once_and_is_still_evaluated_event_by_event() 
     assert_eq!(
         run.transcript(),
         "\
-#1 Begin
+#1 Begin from outside: 1
 x1 batch by #1: succeeded
-#2 Item of x1
+#2 Item of x1: 1
 x2 look by #2: succeeded
-#3 Part of x1
+#3 Part of x1: 1
 x3 look by #3 with #2: succeeded
-#4 Saw of x2
-#5 Saw of x3
-#6 Close
+#4 Saw of x2: \"false\"
+#5 Saw of x3: \"true\"
+#6 Close from outside
 x4 never by #6: succeeded
-#7 Done of x4
-completed
+#7 Done of x4: 0
+completed with #7
 "
     );
 }

@@ -45,11 +45,11 @@ fn of_two_stops_the_first_in_the_log_wins() {
 async fn what_a_sibling_wants_to_commit_after_the_stop_is_refused_and_reported() {
     let run = Scenario::new(Race).start(Begin(1)).await;
     let expected = "\
-#1 Begin
+#1 Begin from outside: 1
 x1 first by #1: succeeded
-x2 second by #1: refused
-#2 Done of x1
-completed
+x2 second by #1: refused with Item, Done
+#2 Done of x1: 1
+completed with #2
 ";
     assert_eq!(run.transcript(), expected);
     let [Violation::CommitAfterEnd { step, events, .. }] = &run.report().violations[..] else {
