@@ -30,7 +30,10 @@ impl FailsHalfway {
 #[tokio::test]
 async fn a_failed_execution_leaves_nothing_in_the_log_and_ends_the_run() {
     let run = Scenario::new(FailsHalfway).start(Begin(1)).await;
-    assert_eq!(run.transcript(), "#1 Begin from outside: 1\nx1 fail by #1: failed (tool): no answer\nfailed by x1\n");
+    assert_eq!(
+        run.transcript(),
+        "#1 Begin from outside: 1\nx1 fail by #1: failed (tool): no answer\nfailed by x1\n"
+    );
     run.assert_quality(Quality::Failed);
 }
 

@@ -144,7 +144,8 @@ impl Starved {
 #[tokio::test]
 async fn an_injectable_that_cannot_be_made_fails_the_execution_before_its_body() {
     let run = Scenario::new(Starved).start(Begin(1)).await;
-    let expected = "#1 Begin from outside: 1\nx1 work by #1: failed (transient): the pool is empty\nfailed by x1\n";
+    let expected =
+        "#1 Begin from outside: 1\nx1 work by #1: failed (transient): the pool is empty\nfailed by x1\n";
     assert_eq!(run.transcript(), expected);
 }
 
