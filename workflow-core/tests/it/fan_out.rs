@@ -57,13 +57,6 @@ impl Gates {
         Self((0..places).map(|_| Gate::closed()).collect())
     }
 
-    /// All of them open from the beginning.
-    pub(crate) fn open_all(places: usize) -> Self {
-        let gates = Self::closed(places);
-        (0..places).for_each(|place| gates.open(place));
-        gates
-    }
-
     pub(crate) async fn pass(&self, place: u32) {
         self.0[place as usize].pass().await;
     }

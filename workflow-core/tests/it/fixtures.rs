@@ -61,14 +61,6 @@ pub(crate) async fn report_of<W: Workflow>(workflow: W, begin: u32) -> Arc<RunRe
     started(workflow, begin).await.report().await.unwrap()
 }
 
-/// Ends a run that would wait for ever, and returns what it did.
-pub(crate) async fn report_when_settled<W: Workflow>(run: &RunHandle<W>) -> Arc<RunReport> {
-    if !run.settled().await.is_ended() {
-        run.cancel("the test has seen enough").await.unwrap();
-    }
-    run.report().await.unwrap()
-}
-
 /// The wire names of a run's log, in its order.
 pub(crate) fn log_of(report: &RunReport) -> Vec<&str> {
     report.log.iter().map(|logged| &*logged.event).collect()
