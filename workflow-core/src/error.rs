@@ -12,6 +12,7 @@ use crate::input::BranchFailure;
 use crate::run::RunStatus;
 use crate::store::StoreError;
 
+mod runaway;
 mod step;
 mod table;
 
@@ -163,6 +164,21 @@ pub enum RunError {
         /// The bound.
         limit: u64,
     },
+    /// Another execution was due, and the run had had as many as it may.
+    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
+    TooManyExecutions {
+        /// The bound.
+        limit: u64,
+        /// The steps of the loop that ran away, each triggering the next and the last the first. Empty if no loop led
+        /// to the step that ran most often: then something fans out that far, or sends that much.
+        looping: Vec<Arc<str>>,
+        /// How often the loop went round.
+        rounds: u64,
+        /// The step that ran most often.
+        busiest: Arc<str>,
+        /// How often that was.
+        executions: u64,
+    },
     /// The store did not take what the run wrote, or did not say so: the journal is as it is.
     #[error("the run's journal cannot be written: {source}")]
     Store {
@@ -214,6 +230,14 @@ impl fmt::Debug for RunError {
             Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
             Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
             Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
+            Self::TooManyExecutions { limit, looping, rounds, busiest, executions } => f
+                .debug_struct("TooManyExecutions")
+                .field("limit", limit)
+                .field("looping", looping)
+                .field("rounds", rounds)
+                .field("busiest", busiest)
+                .field("executions", executions)
+                .finish(),
             Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
             Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),
             Self::Abandoned => f.write_str("Abandoned"),

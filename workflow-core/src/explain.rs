@@ -11,9 +11,12 @@ use crate::run::{ExecutionOutcome, RunStatus};
 
 mod missing;
 mod past;
+mod runaway;
 mod source;
 mod stall;
 mod text;
+
+pub(crate) use runaway::Runaway;
 
 pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
 
@@ -164,6 +167,8 @@ pub enum Reason {
         /// How many it may have.
         limit: u32,
     },
+    /// The run had had all its executions, and ended here.
+    RunLimitReached,
     /// The precondition said no (S18).
     Refused {
         /// Which.

@@ -227,6 +227,8 @@ pub enum End {
     Cancelled,
     /// The log holds as many events as it may.
     LogFull,
+    /// The run had as many executions as it may, and another was due.
+    TooManyExecutions,
     /// A batch could not be appended.
     AppendFailed,
 }
@@ -238,11 +240,13 @@ pub struct SchedulerLimits {
     pub concurrent_executions: usize,
     /// The most events in the log; the run then ends. Default 10,000,000.
     pub events: u64,
+    /// The most executions of all steps together; the run ends when another is due. Default 100,000.
+    pub executions: u64,
 }
 
 impl Default for SchedulerLimits {
     fn default() -> Self {
-        Self { concurrent_executions: 1_024, events: 10_000_000 }
+        Self { concurrent_executions: 1_024, events: 10_000_000, executions: 100_000 }
     }
 }
 

@@ -9,7 +9,7 @@
 //! | rules | what they are about | file in `model/` |
 //! |---|---|---|
 //! | S11–S17, S45, S46 | what a scope sees, when a step is ready, what it is bound to | `reading` |
-//! | S18–S21, S29 | preconditions, duplicates, limits, what a failure means | `work` |
+//! | S18–S21, S29 | preconditions, duplicates, limits (also the run's most executions), what a failure means | `work` |
 //! | S4, S23, S28, S33 | positions, batches, the stop event, refusals | `log` |
 //! | S30 | waiting and stalling: whether anything that can come makes a step run | `ends`, `arrivals` |
 //! | S44, S46–S50 | branches: opening, settling, gathering, failing | `branches` |

@@ -140,6 +140,47 @@ impl EngineBuilder {
         self
     }
 
+    /// At most so many executions of one run, of all its steps together. When another is due the run fails with
+    /// [`RunError::TooManyExecutions`](crate::RunError::TooManyExecutions), which names the loop that ran away. 0 is
+    /// taken as 1. Default: 100,000.
+    ///
+    /// ```
+    /// use workflow_core::RunError;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Begin;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Draft;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Accepted;
+    ///
+    /// struct Writer;
+    ///
+    /// #[workflow]
+    /// impl Writer {
+    ///     #[step]
+    ///     async fn begin(&self, _begin: &Begin) -> Draft { Draft }
+    ///
+    ///     #[step(loops)]
+    ///     async fn improve(&self, _draft: &Draft) -> (Draft, Option<Accepted>) { (Draft, None) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Writer).max_executions_per_run(50).build()?;
+    /// let run = engine.start::<Writer>(Begin).await?;
+    /// let Err(RunError::TooManyExecutions { looping, .. }) = run.outcome().await else { panic!() };
+    /// assert_eq!(looping, ["improve".into()]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_executions_per_run(mut self, most: u64) -> Self {
+        self.limits.executions = most.max(1);
+        self
+    }
+
     /// How many displayed items a run keeps for viewers. 0 is taken as 1. Default: 1,024.
     pub fn display_capacity(mut self, items: usize) -> Self {
         self.display_capacity = items.max(1);

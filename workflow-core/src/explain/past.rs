@@ -65,6 +65,7 @@ impl Source<'_> {
             Verdict::LimitReached => {
                 Reason::LimitReached { limit: row.policy.max_executions.unwrap_or(u32::MAX) }
             }
+            Verdict::RunLimitReached => Reason::RunLimitReached,
             Verdict::Asking => Reason::Asking { precondition: precondition() },
             Verdict::Refused => Reason::Refused { precondition: precondition() },
             Verdict::PreconditionFailed => Reason::PreconditionFailed { precondition: precondition() },

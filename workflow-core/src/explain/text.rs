@@ -245,6 +245,7 @@ impl fmt::Display for Reason {
             Self::Duplicate => f.write_str("it has run with these very events"),
             Self::LimitReached { limit: 1 } => f.write_str("it may run only once"),
             Self::LimitReached { limit } => write!(f, "it may run only {}", times(u64::from(*limit))),
+            Self::RunLimitReached => f.write_str("the run had all the executions that it may have"),
             Self::Refused { precondition } => write!(f, "its precondition `{precondition}` said no"),
             Self::PreconditionFailed { precondition } => {
                 write!(f, "its precondition `{precondition}` failed")

@@ -8,6 +8,7 @@ use super::past::{Kept, Past};
 use super::shared::RunShared;
 use crate::error::{RunError, SharedError};
 use crate::event::AnyEvent;
+use crate::explain::Runaway;
 use crate::id::ExecutionId;
 use crate::observe::Observed;
 use crate::scheduler::{CandidateId, End, Scheduler};
@@ -28,7 +29,11 @@ impl From<&End> for RunStatus {
             End::Completed(_) => Self::Completed,
             End::Stalled => Self::Stalled,
             End::Cancelled => Self::Cancelled,
-            End::Failed(_) | End::PreconditionFailed(_) | End::LogFull | End::AppendFailed => Self::Failed,
+            End::Failed(_)
+            | End::PreconditionFailed(_)
+            | End::LogFull
+            | End::TooManyExecutions
+            | End::AppendFailed => Self::Failed,
         }
     }
 }
@@ -94,9 +99,16 @@ impl Run {
             End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
             End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
             End::LogFull => RunError::LogFull { limit: self.limits.events },
+            End::TooManyExecutions => self.ran_away(),
             // Said by the journal.
             End::AppendFailed => RunError::Abandoned,
         })
+    }
+
+    fn ran_away(&self) -> RunError {
+        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.scheduler);
+        let limit = self.limits.executions;
+        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
     }
 
     fn failure(&self, executions: &[ExecutionId]) -> RunError {

@@ -31,6 +31,8 @@ pub enum Verdict {
     Duplicate,
     /// The step had its `max_executions` (S19).
     LimitReached,
+    /// The run had as many executions as it may: it ended here.
+    RunLimitReached,
     /// The precondition is being asked.
     Asking,
     /// The precondition said no (S18).

@@ -169,6 +169,11 @@ impl Scheduler {
 
     fn create(&mut self, candidate: Candidate) {
         let Candidate { step, scope, trigger, binding, decision } = candidate;
+        if self.executions.len() as u64 >= self.limits.executions {
+            self.decisions[decision].verdict = Verdict::RunLimitReached;
+            self.finish(End::TooManyExecutions);
+            return;
+        }
         let may_repeat = self.table.step(step).may_repeat;
         let Some(state) = self.scopes.step_mut(scope, step) else { return };
         state.executions += 1;

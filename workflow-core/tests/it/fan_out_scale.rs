@@ -9,7 +9,7 @@ use workflow_core::RunHandle;
 use workflow_core::prelude::*;
 
 use crate::fan_out::Level;
-use crate::fixtures::{Begin, Done, Item, Part, started};
+use crate::fixtures::{Begin, Done, Item, Part};
 
 const OPEN: u32 = 64;
 
@@ -65,7 +65,11 @@ fn cost_of<W: Workflow<Output = Done>>(workflow: W, begin: u32) -> (Cost, RunHan
     let mut ended = None;
     let info: AllocationInfo = allocation_counter::measure(|| {
         ended = Some(runtime.block_on(async {
-            let run = started(workflow, begin).await;
+            // Every branch has an execution, and a fan-out of the largest size more than a run may have by default.
+            let engine =
+                Engine::builder().workflow(workflow).max_executions_per_run(1_000_000).build().unwrap();
+            let run = engine.start::<W>(Begin(begin)).await.unwrap();
+            drop(engine);
             run.outcome().await.unwrap();
             // The engine is gone by now; its tasks end with the runtime's next turn.
             tokio::task::yield_now().await;

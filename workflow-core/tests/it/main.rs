@@ -33,6 +33,7 @@ mod outputs;
 mod preconditions;
 mod properties;
 mod requests;
+mod runaway;
 mod scheduler;
 mod scheduling;
 mod stalls;

@@ -22,7 +22,7 @@ fn a_plain_run_goes_as_the_rules_say() {
     let reached = check(Shape::Plain);
     reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
-    reached.assert_at_least(100, &["a stall whatever can arrive"]);
+    reached.assert_at_least(100, &["a stall whatever can arrive", "too many executions"]);
 }
 
 #[test]
@@ -31,6 +31,7 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     let reached = check(Shape::FanOuts);
     reached.assert_at_least(100, &["a gather", "an empty gather", "a gather with a failure"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
+    reached.assert_at_least(100, &["too many executions"]);
 }
 
 fn check(shape: Shape) -> Reached {

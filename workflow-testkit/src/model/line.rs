@@ -184,6 +184,7 @@ fn end_text(end: &End) -> String {
         End::PreconditionFailed(question) => format!("failed by the precondition of q{}", question.0),
         End::Stalled => "stalled".to_owned(),
         End::Cancelled => "cancelled".to_owned(),
+        End::TooManyExecutions => "the run had too many executions".to_owned(),
         End::LogFull => "the log is full".to_owned(),
         End::AppendFailed => "the log cannot be written".to_owned(),
         unknown => panic!("an end that the transcript does not know: {unknown:?}"),

@@ -40,11 +40,13 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// The most executions at a time (S21); by default 1,024.
     pub concurrent_executions: usize,
+    /// The most executions of the run; by default 100,000.
+    pub executions: usize,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { events: Vec::new(), steps: Vec::new(), concurrent_executions: 1_024 }
+        Self { events: Vec::new(), steps: Vec::new(), concurrent_executions: 1_024, executions: 100_000 }
     }
 }
 

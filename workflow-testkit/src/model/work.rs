@@ -70,7 +70,12 @@ impl Model {
         }
     }
 
+    /// Beyond the run's most executions it ends instead.
     pub(super) fn execute(&mut self, call: Call) {
+        if self.executions.len() >= self.plan.executions {
+            self.finish(End::TooManyExecutions);
+            return;
+        }
         self.executions.push(Execution { call, state: WorkState::Waiting });
         self.start_waiting();
     }

@@ -52,8 +52,11 @@ pub(super) enum Moment {
 pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     let plan = Arc::new(tape.plan(shape));
     let table = Arc::new(plan.table());
-    let limits =
-        SchedulerLimits { concurrent_executions: plan.concurrent_executions, ..SchedulerLimits::default() };
+    let limits = SchedulerLimits {
+        concurrent_executions: plan.concurrent_executions,
+        executions: plan.executions as u64,
+        ..SchedulerLimits::default()
+    };
     let mut run = Play {
         tape,
         scheduler: Scheduler::with_limits(Arc::clone(&table), limits),

@@ -57,6 +57,7 @@ fn name_of(line: &Line) -> Option<&'static str> {
         Line::Ends(End::Failed(_)) => "failed",
         Line::Ends(End::PreconditionFailed(_)) => "a failed precondition",
         Line::Ends(End::Stalled) => "stalled",
+        Line::Ends(End::TooManyExecutions) => "too many executions",
         Line::Ends(End::Cancelled) => "cancelled",
         _ => return None,
     })

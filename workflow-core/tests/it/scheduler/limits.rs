@@ -104,6 +104,33 @@ fn a_table_may_have_more_rows_than_a_word_has_bits() {
 }
 
 #[test]
+fn a_run_ends_when_one_execution_more_than_it_may_have_is_due() {
+    let limits = SchedulerLimits { executions: 2, ..SchedulerLimits::default() };
+    let steps = [step("left", &["A"]), step("right", &["A"])];
+    let mut stage = Stage::limited(limits, [external("A")], steps);
+    stage.send("A");
+    assert_eq!(stage.said(), ["start x1 left(#1) by #1", "start x2 right(#1) by #1"]);
+    stage.finish(1, &["A"]);
+    assert_eq!(stage.said(), ["the run had too many executions"]);
+    assert_eq!(stage.scheduler.executions_of(stage.step("left")), 1);
+    // S28, S33
+    stage.finish(2, &["A"]);
+    stage.send("A");
+    assert_eq!(stage.said(), ["refuse the commit of x2", "refuse what was sent"]);
+}
+
+#[test]
+fn executions_that_wait_for_their_turn_count_as_well() {
+    let limits = SchedulerLimits { executions: 2, concurrent_executions: 1, ..SchedulerLimits::default() };
+    let mut stage = Stage::limited(limits, [external("A")], [step("one", &["A"])]);
+    stage.send("A");
+    stage.send("A");
+    assert_eq!(stage.said(), ["start x1 one(#1) by #1"]);
+    stage.send("A");
+    assert_eq!(stage.said(), ["the run had too many executions"]);
+}
+
+#[test]
 fn a_full_log_ends_the_run() {
     let limits = SchedulerLimits { events: 2, ..SchedulerLimits::default() };
     let mut stage = Stage::limited(limits, [external("A")], [step("again", &["A"])]);
