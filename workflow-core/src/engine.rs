@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::EngineClock;
 use crate::config::ConfigSet;
@@ -23,7 +23,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    Command, Host, MAILBOX, Received, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
+    Command, Gate, Host, MAILBOX, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions,
+    RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -31,8 +32,10 @@ use crate::workflow::Workflow;
 
 mod builder;
 mod stored;
+mod when_full;
 
 pub use builder::EngineBuilder;
+pub use when_full::WhenFull;
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
 ///
@@ -74,7 +77,11 @@ struct Inner {
     clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
-    slots: Option<Arc<Semaphore>>,
+    /// The places of all runs together, and those of each workflow that has a bound of its own.
+    gate: Option<Arc<Gate>>,
+    gates: HashMap<TypeId, Arc<Gate>>,
+    queue: Arc<Queue>,
+    when_full: WhenFull,
     /// How to end the runs that have not ended, by id.
     running: DashMap<RunId, mpsc::Sender<Command>>,
     shut_down: AtomicBool,
@@ -105,13 +112,15 @@ impl Engine {
 
     /// Starts a run of `W` on the current tokio runtime and returns a handle on it.
     ///
-    /// With [`max_concurrent_runs`](EngineBuilder::max_concurrent_runs) it waits for a place first; dropping
-    /// the future gives up the wait. With a [`store`](EngineBuilder::store) it then waits until the store has
+    /// With [`max_concurrent_runs`](EngineBuilder::max_concurrent_runs) or
+    /// [`max_concurrent_runs_of`](EngineBuilder::max_concurrent_runs_of) it waits for a place first, and is listed by
+    /// [`queued`](Self::queued) meanwhile; dropping the future gives up the wait. With
+    /// [`WhenFull::Refuse`] it does not wait. With a [`store`](EngineBuilder::store) it then waits until the store has
     /// the beginning of the run, which goes on if the future is dropped meanwhile. A start event that no step of `W` takes does not compile.
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
-    /// [`StartError::Store`].
+    /// [`StartError::Full`], [`StartError::Store`].
     pub fn start<W: Workflow>(
         &self,
         event: impl StartEvent,
@@ -136,9 +145,49 @@ impl Engine {
         })
     }
 
-    /// The ids of the runs that have not ended, in no order.
+    /// The ids of the runs that have not ended, in no order; those that wait for a place are among them.
     pub fn running(&self) -> Vec<RunId> {
         self.inner.running.iter().map(|run| run.key().clone()).collect()
+    }
+
+    /// The ids of the runs that wait for a place, in the order in which they began to wait: those whose
+    /// [`start`](Self::start) has not returned, and those that were told something while they waited for the outside
+    /// and need their place again.
+    ///
+    /// ```
+    /// use workflow_core::RunOptions;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Begin;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Done;
+    ///
+    /// struct Slow;
+    ///
+    /// #[workflow]
+    /// impl Slow {
+    ///     #[step]
+    ///     async fn never(&self, _begin: &Begin) -> Done { std::future::pending().await }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Slow).max_concurrent_runs(1).build()?;
+    /// let _first = engine.start::<Slow>(Begin).await?;
+    /// let second = engine.start_with::<Slow>(Begin, RunOptions::new().id("second"));
+    /// # let second = tokio::spawn({ let engine = engine.clone(); async move {
+    /// #     engine.start_with::<Slow>(Begin, RunOptions::new().id("second")).await.map(drop)
+    /// # } });
+    /// # tokio::task::yield_now().await;
+    /// // Elsewhere, while that is awaited:
+    /// assert_eq!(engine.queued(), ["second".into()]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn queued(&self) -> Vec<RunId> {
+        self.inner.queue.runs()
     }
 
     /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
@@ -205,7 +254,7 @@ impl Engine {
         let shared = Arc::new(self.shared(&host, options)?);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let registered = self.register(&shared.id, &sender)?;
-        let slot = self.take_slot().await;
+        let slot = self.take_slot(&host, &shared.id).await?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
@@ -216,11 +265,16 @@ impl Engine {
         Ok((run.drive(start, index, registered), (shared, sender)))
     }
 
-    async fn take_slot(&self) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
-        let slots = self.inner.slots.as_ref()?;
-        // The semaphore is never closed.
-        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
-        Some((Arc::clone(slots), slot))
+    /// A place for a run that begins, if there is a bound.
+    async fn take_slot(&self, host: &Host, run: &RunId) -> Result<Option<(Places, Place)>, StartError> {
+        let inner = &self.inner;
+        let places = Places::of(run, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
+        let Some(places) = places else { return Ok(None) };
+        let place = match inner.when_full {
+            WhenFull::Refuse => places.take_now()?,
+            WhenFull::Queue => places.clone().take().await,
+        };
+        Ok(Some((places, place)))
     }
 
     fn shared(&self, host: &Arc<Host>, options: RunOptions) -> Result<RunShared, StartError> {

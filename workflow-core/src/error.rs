@@ -51,6 +51,14 @@ pub enum BuildProblem {
         /// The name.
         workflow: String,
     },
+    /// There is a limit for the runs of a workflow that the engine does not host.
+    #[error(
+        "`max_concurrent_runs_of` is set for workflow `{workflow}`, which the engine does not host: add it with `.workflow(…)`"
+    )]
+    LimitOfUnknown {
+        /// The workflow.
+        workflow: &'static str,
+    },
     /// Two event types have one wire name (S1).
     #[error(
         "two event types are named `{event}`: `{}` and `{}`; give one another name with `#[event(name = \"…\")]`",
@@ -96,6 +104,18 @@ pub enum StartError {
     /// The configuration of this run does not fit its type.
     #[error(transparent)]
     Config(ConfigError),
+    /// There is no place for another run now, and the engine refuses what it has no place for
+    /// ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
+    #[error(
+        "{} already, which is the most: start it later",
+        .workflow.map_or_else(|| format!("{limit} runs run"), |workflow| format!("{limit} runs of workflow `{workflow}` run"))
+    )]
+    Full {
+        /// How many may run at a time.
+        limit: usize,
+        /// The workflow whose limit it is; none for the engine's.
+        workflow: Option<&'static str>,
+    },
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,

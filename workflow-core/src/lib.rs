@@ -101,7 +101,7 @@ pub use context::{
 };
 pub use display::{Display, DisplayItem, DisplayStream};
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, WhenFull};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError,
     TableError, TableProblem,

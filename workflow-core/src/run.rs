@@ -17,6 +17,7 @@ mod log;
 mod options;
 mod past;
 mod perform;
+mod places;
 mod report;
 mod shared;
 mod timeline;
@@ -36,6 +37,7 @@ pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, MAILBOX, output_of};
 pub(crate) use host::{Host, Unhosted};
 pub(crate) use journal::Journal;
+pub(crate) use places::{Gate, Place, Places, Queue};
 pub(crate) use shared::{RunContexts, RunShared};
 
 /// Where a run stands.

@@ -8,9 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use dashmap::DashMap;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
 
-use super::{Engine, Inner};
+use super::{Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
@@ -18,7 +17,7 @@ use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
-use crate::run::{Host, Unhosted};
+use crate::run::{Gate, Host, Queue, Unhosted};
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
@@ -36,7 +35,9 @@ pub struct EngineBuilder {
     clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
-    max_concurrent_runs: Option<usize>,
+    gate: Option<Gate>,
+    gates: HashMap<TypeId, (Gate, &'static str)>,
+    when_full: WhenFull,
     problems: Vec<BuildProblem>,
 }
 
@@ -52,7 +53,9 @@ impl Default for EngineBuilder {
             clock: EngineClock::default(),
             limits: SchedulerLimits::default(),
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
-            max_concurrent_runs: None,
+            gate: None,
+            gates: HashMap::new(),
+            when_full: WhenFull::default(),
             problems: Vec::new(),
         }
     }
@@ -119,10 +122,27 @@ impl EngineBuilder {
         self
     }
 
-    /// At most so many runs run at a time; [`Engine::start`] waits for a place. 0 is taken as 1. A run that
-    /// waits for something from outside takes no place. Default: no bound.
+    /// At most so many runs run at a time; [`Engine::start`] waits for a place, unless [`when_full`](Self::when_full)
+    /// says otherwise. 0 is taken as 1. A run that waits for something from outside takes no place. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
-        self.max_concurrent_runs = Some(most.clamp(1, Semaphore::MAX_PERMITS));
+        self.gate = Some(Gate::new(most, None));
+        self
+    }
+
+    /// At most so many runs of `W` at a time, as well as within
+    /// [`max_concurrent_runs`](Self::max_concurrent_runs); runs of other workflows are not held up by those of `W`
+    /// that wait for it. 0 is taken as 1. Default: no bound.
+    ///
+    /// It is a problem of the engine if it does not host `W`.
+    pub fn max_concurrent_runs_of<W: Workflow>(mut self, most: usize) -> Self {
+        let name = W::TABLE.name();
+        self.gates.insert(TypeId::of::<W>(), (Gate::new(most, Some(name)), name));
+        self
+    }
+
+    /// Whether a start for which there is no place waits or is refused. Default: it waits.
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.when_full = when_full;
         self
     }
 
@@ -196,6 +216,7 @@ impl EngineBuilder {
         self.check_names();
         self.check_events();
         self.check_configs();
+        self.check_gates();
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
@@ -212,7 +233,10 @@ impl EngineBuilder {
                 clock: self.clock,
                 limits: self.limits,
                 display_capacity: self.display_capacity,
-                slots: self.max_concurrent_runs.map(|most| Arc::new(Semaphore::new(most))),
+                gate: self.gate.map(Arc::new),
+                gates: self.gates.into_iter().map(|(id, (gate, _))| (id, Arc::new(gate))).collect(),
+                queue: Arc::new(Queue::default()),
+                when_full: self.when_full,
                 running: DashMap::new(),
                 shut_down: AtomicBool::new(false),
             }),
@@ -255,6 +279,15 @@ impl EngineBuilder {
         let unfit = self.tables().flat_map(|table| self.unfit_configs(table));
         let problems: Vec<BuildProblem> = layers.chain(unfit).collect();
         self.problems.extend(problems);
+    }
+
+    fn check_gates(&mut self) {
+        let hosted: HashSet<TypeId> = self.hosts.iter().map(|host| host.id).collect();
+        let unknown = self.gates.iter().filter(|(id, _)| !hosted.contains(id));
+        let mut unknown: Vec<&str> = unknown.map(|(_, (_, workflow))| *workflow).collect();
+        unknown.sort_unstable();
+        let problems = unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow });
+        self.problems.extend(problems.collect::<Vec<_>>());
     }
 
     /// The configurations of a workflow that are missing or do not fit, but for those whose layers cannot be

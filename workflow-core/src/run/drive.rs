@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
 use super::clock::RunClock;
@@ -17,6 +17,7 @@ use super::in_flight::{Arrived, Dropped, Execution, InFlight};
 use super::journal::Journal;
 use super::log::Log;
 use super::past::View;
+use super::places::{Place, Places};
 use super::shared::RunShared;
 use super::trace::Trace;
 use super::{RunStatus, finish};
@@ -66,9 +67,9 @@ pub(crate) struct Run {
     mailbox: mpsc::Receiver<Command>,
     /// Actions that wait until the run has its place among the engine's running ones, oldest first.
     pub(super) held: VecDeque<Action>,
-    slot_wait: Option<BoxFuture<'static, Result<OwnedSemaphorePermit, AcquireError>>>,
-    slots: Option<Arc<Semaphore>>,
-    slot: Option<OwnedSemaphorePermit>,
+    slot_wait: Option<BoxFuture<'static, Place>>,
+    slots: Option<Places>,
+    slot: Option<Place>,
 }
 
 /// A precondition that is being asked.
@@ -93,7 +94,7 @@ impl Run {
         host: Arc<Host>,
         limits: SchedulerLimits,
         mailbox: mpsc::Receiver<Command>,
-        slots: Option<(Arc<Semaphore>, OwnedSemaphorePermit)>,
+        slots: Option<(Places, Place)>,
         journal: Option<Journal>,
     ) -> Self {
         let (slots, slot) = slots.unzip();
@@ -135,6 +136,7 @@ impl Run {
         self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
         std::future::poll_fn(|cx| self.poll_slice(cx)).await;
+        self.slot_wait = None;
         self.stop();
         self.close_journal().await;
         self.finish();
@@ -235,11 +237,10 @@ impl Run {
     /// Takes a place, if there is one now; else the run is woken when it is its turn.
     fn has_slot(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(slots) = self.slots.as_ref().filter(|_| self.slot.is_none()) else { return true };
-        let wait = self.slot_wait.get_or_insert_with(|| Box::pin(Arc::clone(slots).acquire_owned()));
+        let wait = self.slot_wait.get_or_insert_with(|| Box::pin(slots.clone().take()));
         let Poll::Ready(slot) = wait.as_mut().poll(cx) else { return false };
         self.slot_wait = None;
-        // The semaphore is never closed.
-        self.slot = slot.ok();
+        self.slot = Some(slot);
         true
     }
 

@@ -30,6 +30,7 @@ mod limits;
 mod middleware;
 mod observe;
 mod outputs;
+mod places;
 mod preconditions;
 mod properties;
 mod requests;

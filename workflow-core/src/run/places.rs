@@ -1,0 +1,128 @@
+//! Places among the runs that run at a time: of the engine and of each workflow, who holds one, and who waits.
+//!
+//! A run takes its workflow's place first and the engine's second, always, and nobody who holds one of the engine's
+//! waits for one of a workflow's: whoever waits for a second place, waits for runs that wait for no place. So the
+//! two limits do not deadlock, and the runs of a full workflow wait without holding what others need.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+
+use crate::error::StartError;
+use crate::id::RunId;
+
+/// So many runs at a time, of one workflow or of all.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    places: Arc<Semaphore>,
+    most: usize,
+    /// None for the engine's.
+    workflow: Option<&'static str>,
+}
+
+impl Gate {
+    pub(crate) fn new(most: usize, workflow: Option<&'static str>) -> Self {
+        let most = most.clamp(1, Semaphore::MAX_PERMITS);
+        Self { places: Arc::new(Semaphore::new(most)), most, workflow }
+    }
+}
+
+/// What one run passes before it runs, in this order.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    gates: SmallVec<[Arc<Gate>; 2]>,
+    queue: Arc<Queue>,
+    run: RunId,
+}
+
+/// A place behind every gate. Dropping it gives all of them up.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permits: SmallVec<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Places {
+    /// None if nothing bounds the run.
+    pub(crate) fn of(
+        run: &RunId,
+        own: Option<&Arc<Gate>>,
+        engine: Option<&Arc<Gate>>,
+        queue: &Arc<Queue>,
+    ) -> Option<Self> {
+        let gates: SmallVec<_> = own.into_iter().chain(engine).map(Arc::clone).collect();
+        (!gates.is_empty()).then(|| Self { gates, queue: Arc::clone(queue), run: run.clone() })
+    }
+
+    /// Waits for a place behind every gate, in the queue of each in turn. Dropping the future gives up the wait and
+    /// the place it may have had.
+    pub(crate) async fn take(self) -> Place {
+        let (mut permits, mut queued) = (SmallVec::new(), None);
+        for gate in &self.gates {
+            let permit = match Arc::clone(&gate.places).try_acquire_owned() {
+                Ok(permit) => Some(permit),
+                Err(_) => {
+                    queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run));
+                    // The semaphore is never closed.
+                    Arc::clone(&gate.places).acquire_owned().await.ok()
+                }
+            };
+            permits.extend(permit);
+        }
+        Place { _permits: permits }
+    }
+
+    /// Takes a place behind every gate now, or none.
+    pub(crate) fn take_now(&self) -> Result<Place, StartError> {
+        let permits = self.gates.iter().map(|gate| {
+            let full = |_: TryAcquireError| StartError::Full { limit: gate.most, workflow: gate.workflow };
+            Arc::clone(&gate.places).try_acquire_owned().map_err(full)
+        });
+        Ok(Place { _permits: permits.collect::<Result<_, _>>()? })
+    }
+}
+
+/// The runs that wait for a place, by the order in which they began to.
+#[derive(Debug, Default)]
+pub(crate) struct Queue(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    runs: BTreeMap<u64, RunId>,
+    next: u64,
+}
+
+impl Queue {
+    /// Those that wait now, the one that began first in front.
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        self.lock().runs.values().cloned().collect()
+    }
+
+    fn enter(queue: &Arc<Self>, run: &RunId) -> Queued {
+        let mut waiting = queue.lock();
+        let ticket = waiting.next;
+        waiting.next += 1;
+        waiting.runs.insert(ticket, run.clone());
+        drop(waiting);
+        Queued { queue: Arc::clone(queue), ticket }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // What is kept here is whole between any two calls, whatever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run's place in the queue, until it is dropped.
+#[derive(Debug)]
+struct Queued {
+    queue: Arc<Queue>,
+    ticket: u64,
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.queue.lock().runs.remove(&self.ticket);
+    }
+}
