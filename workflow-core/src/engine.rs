@@ -23,8 +23,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    Command, Gate, Host, MAILBOX, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions,
-    RunShared, RunStatus, Unhosted,
+    Command, Gate, Host, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions, RunShared,
+    RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -77,6 +77,8 @@ struct Inner {
     clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
+    mailbox_capacity: usize,
+    max_event_bytes: Option<usize>,
     /// The places of all runs together, and those of each workflow that has a bound of its own.
     gate: Option<Arc<Gate>>,
     gates: HashMap<TypeId, Arc<Gate>>,
@@ -120,7 +122,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
-    /// [`StartError::Full`], [`StartError::Store`].
+    /// [`StartError::Full`], [`StartError::TooLarge`], [`StartError::Store`].
     pub fn start<W: Workflow>(
         &self,
         event: impl StartEvent,
@@ -251,8 +253,9 @@ impl Engine {
         let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
         let event_type = start.event.event_type().type_id();
         let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
+        start.event.check_size(self.inner.max_event_bytes).map_err(StartError::TooLarge)?;
         let shared = Arc::new(self.shared(&host, options)?);
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        let (sender, mailbox) = mpsc::channel(self.inner.mailbox_capacity);
         let registered = self.register(&shared.id, &sender)?;
         let slot = self.take_slot(&host, &shared.id).await?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
@@ -291,6 +294,7 @@ impl Engine {
             contexts: Arc::new(RunContexts::new(Arc::clone(&self.inner.contexts))),
             context_used: AtomicBool::new(false),
             observers: self.inner.observers.clone(),
+            max_event_bytes: self.inner.max_event_bytes,
             metadata: options.metadata,
             clock: self.inner.clock.clone(),
             status: watch::Sender::new(RunStatus::Running),

@@ -13,9 +13,11 @@ use crate::run::RunStatus;
 use crate::store::StoreError;
 
 mod runaway;
+mod size;
 mod step;
 mod table;
 
+pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError};
 pub use table::{TableError, TableProblem};
 
@@ -116,6 +118,9 @@ pub enum StartError {
         /// The workflow whose limit it is; none for the engine's.
         workflow: Option<&'static str>,
     },
+    /// The start event is too large.
+    #[error(transparent)]
+    TooLarge(EventTooLarge),
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,
@@ -323,6 +328,9 @@ pub enum SendError {
         /// The event's wire name.
         event: &'static str,
     },
+    /// The event or the reply is too large: nothing of it was taken.
+    #[error(transparent)]
+    TooLarge(EventTooLarge),
     /// There is no open request at this position; it may have been answered already.
     #[error("no request is open at {request}: it was answered, or there never was one")]
     NotOpen {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
+use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
 
 mod role;
@@ -252,6 +253,15 @@ impl AnyEvent {
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
         json::to_json(&*self.payload)
+    }
+
+    /// Whether it is within the bound, if there is one. What has no JSON has no size either.
+    pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
+        let Some(limit) = most else { return Ok(()) };
+        match json::size_of(&*self.payload, limit) {
+            Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name(), bytes, limit }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -103,8 +103,8 @@ pub use display::{Display, DisplayItem, DisplayStream};
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, WhenFull};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, RunError, SendError, SharedError, StartError, StepError,
-    TableError, TableProblem,
+    BuildError, BuildProblem, ErrorClass, EventTooLarge, RunError, SendError, SharedError, StartError,
+    StepError, TableError, TableProblem,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,

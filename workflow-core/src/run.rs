@@ -34,7 +34,7 @@ pub use timeline::Timeline;
 
 pub(crate) use drive::{Received, Run};
 pub(crate) use finish::Finished;
-pub(crate) use handle::{Command, MAILBOX, output_of};
+pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
 pub(crate) use journal::Journal;
 pub(crate) use places::{Gate, Place, Places, Queue};

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use dashmap::DashMap;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use super::{Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
@@ -23,6 +24,9 @@ use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
+/// How many commands wait for a busy run; sending more waits.
+const DEFAULT_MAILBOX_CAPACITY: usize = 64;
+
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
 pub struct EngineBuilder {
@@ -35,6 +39,8 @@ pub struct EngineBuilder {
     clock: EngineClock,
     limits: SchedulerLimits,
     display_capacity: usize,
+    mailbox_capacity: usize,
+    max_event_bytes: Option<usize>,
     gate: Option<Gate>,
     gates: HashMap<TypeId, (Gate, &'static str)>,
     when_full: WhenFull,
@@ -53,6 +59,8 @@ impl Default for EngineBuilder {
             clock: EngineClock::default(),
             limits: SchedulerLimits::default(),
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
+            mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
+            max_event_bytes: None,
             gate: None,
             gates: HashMap::new(),
             when_full: WhenFull::default(),
@@ -207,6 +215,25 @@ impl EngineBuilder {
         self
     }
 
+    /// How many commands of its handles wait for a busy run: events, replies, questions, cancellations. Whoever sends
+    /// more waits until there is room. 0 is taken as 1. Default: 64.
+    pub fn mailbox_capacity(mut self, commands: usize) -> Self {
+        self.mailbox_capacity = commands.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// At most so many bytes of JSON per event that enters a log. An execution that emits a larger one fails with
+    /// [`EventTooLarge`](crate::EventTooLarge), a permanent error; a larger event from outside or reply is refused
+    /// with [`SendError::TooLarge`](crate::SendError::TooLarge), a larger start event with
+    /// [`StartError::TooLarge`](crate::StartError::TooLarge). What is only displayed is not bounded.
+    ///
+    /// With a bound every event is serialised once to be counted, at most as far as the bound; no text is kept. One
+    /// whose `Serialize` fails has no size, and passes. Default: no bound, and in memory nothing is serialised.
+    pub fn max_event_bytes(mut self, most: usize) -> Self {
+        self.max_event_bytes = Some(most);
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -233,6 +260,8 @@ impl EngineBuilder {
                 clock: self.clock,
                 limits: self.limits,
                 display_capacity: self.display_capacity,
+                mailbox_capacity: self.mailbox_capacity,
+                max_event_bytes: self.max_event_bytes,
                 gate: self.gate.map(Arc::new),
                 gates: self.gates.into_iter().map(|(id, (gate, _))| (id, Arc::new(gate))).collect(),
                 queue: Arc::new(Queue::default()),

@@ -30,6 +30,7 @@ impl Run {
         let Some(step) = self.trace.step_of(execution) else { return };
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
+            emitted.events().try_for_each(|event| event.check_size(self.shared.max_event_bytes))?;
             Ok((emitted, emissions))
         });
         match emissions {
@@ -118,11 +119,13 @@ impl Run {
         }
         let is_open = self.scheduler.open_requests().any(|(seq, _)| seq == request);
         let asked = self.log.get(request).filter(|_| is_open).ok_or(SendError::NotOpen { request })?;
-        make(&asked.event).ok_or_else(|| SendError::WrongRequest {
+        let reply = make(&asked.event).ok_or_else(|| SendError::WrongRequest {
             request,
             asked: asked.event.name().to_owned(),
             answered: answers,
-        })
+        })?;
+        reply.check_size(self.shared.max_event_bytes).map_err(SendError::TooLarge)?;
+        Ok(reply)
     }
 
     /// What came from outside was refused (S33).

@@ -18,9 +18,6 @@ use crate::input::Answered;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
-/// How many commands wait for a busy run; sending more waits.
-pub(crate) const MAILBOX: usize = 64;
-
 /// Makes the log entry of a reply out of its request; none if the request is of another type.
 pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Option<AnyEvent> + Send>;
 
@@ -192,7 +189,8 @@ impl<W: Workflow> RunHandle<W> {
     /// not be taken.
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended (S33).
+    /// [`SendError::Ended`] if the run has ended (S33), [`SendError::TooLarge`] if the event is larger than the engine's
+    /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes).
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::check::taken_from_outside::<W, E>() };
         Box::pin(self.send_any(AnyEvent::new(event)))
@@ -200,6 +198,7 @@ impl<W: Workflow> RunHandle<W> {
 
     async fn send_any(&self, event: AnyEvent) -> Result<(), SendError> {
         let index = self.index_of(&event.event_type())?;
+        event.check_size(self.shared.max_event_bytes).map_err(SendError::TooLarge)?;
         let (done, answer) = oneshot::channel();
         self.ask(Command::Send { event, index, done }, answer).await?
     }
@@ -209,7 +208,8 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// # Errors
     /// [`SendError::NotOpen`] if there is no such request or it was answered, [`SendError::WrongRequest`]
-    /// if the request is not an `R`, [`SendError::Ended`] if the run has ended.
+    /// if the request is not an `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays
+    /// open, [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         let make: MakeReply = Box::new(move |asked| {
             let asked = asked.downcast::<R>()?;

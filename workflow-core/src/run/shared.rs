@@ -33,6 +33,8 @@ pub(crate) struct RunShared {
     pub(crate) context_used: AtomicBool,
     pub(crate) display: DisplayHub,
     pub(crate) observers: Observers,
+    /// The most bytes of JSON that an event may have.
+    pub(crate) max_event_bytes: Option<usize>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) clock: EngineClock,
     pub(crate) status: watch::Sender<RunStatus>,

@@ -37,4 +37,5 @@ mod requests;
 mod runaway;
 mod scheduler;
 mod scheduling;
+mod sizes;
 mod stalls;

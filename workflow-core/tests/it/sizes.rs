@@ -1,0 +1,191 @@
+//! How large an event may be, and how much may wait in a mailbox.
+
+use std::task::{Context, Poll, Waker};
+
+use futures::FutureExt as _;
+use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, EventTooLarge, ExecutionOutcome, Quality, RunStatus, SendError, StartError};
+
+use crate::fixtures::{Alpha, Begin, Close, Done};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Open(String);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Letter(String);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = String)]
+struct Question(String);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Closed(String);
+
+/// Text of so many bytes of JSON.
+fn text(bytes: usize) -> String {
+    "x".repeat(bytes - 2)
+}
+
+struct Post;
+
+#[workflow]
+impl Post {
+    #[step]
+    async fn ask(&self, open: &Open) -> Question {
+        Question(open.0.clone())
+    }
+
+    #[step]
+    async fn close(&self, letter: &Letter, reply: &Reply<Question>) -> Closed {
+        Closed(format!("{} {}", letter.0.len(), reply.len()))
+    }
+}
+
+fn post() -> Engine {
+    Engine::builder().workflow(Post).max_event_bytes(100).build().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_just_small_enough_passes_and_one_byte_more_is_refused() {
+    let engine = post();
+    let refused = engine.start::<Post>(Open(text(101))).await.unwrap_err();
+    let StartError::TooLarge(EventTooLarge { event: "Open", bytes: 101, limit: 100, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    let run = engine.start::<Post>(Open(text(100))).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let refused = run.send(Letter(text(101))).await.unwrap_err();
+    let SendError::TooLarge(EventTooLarge { event: "Letter", bytes: 101, limit: 100, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    run.send(Letter(text(100))).await.unwrap();
+    let request = run.requests().await.unwrap()[0].id::<Question>().unwrap();
+    let refused = run.reply(request, text(101)).await.unwrap_err();
+    let SendError::TooLarge(EventTooLarge { event: "Question.reply", limit: 100, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    // It is still open.
+    run.reply(request, text(100)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Closed("98 98".into()));
+}
+
+#[tokio::test]
+async fn without_a_bound_everything_passes() {
+    let engine = Engine::builder().workflow(Post).build().unwrap();
+    let run = engine.start::<Post>(Open(text(1_000_000))).await.unwrap();
+    run.send(Letter(text(1_000_000))).await.unwrap();
+    let request = run.requests().await.unwrap()[0].id::<Question>().unwrap();
+    run.reply(request, text(1_000_000)).await.unwrap();
+    run.outcome().await.unwrap();
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Page(String);
+
+/// Emits a small page and then one of as many bytes as it is told, in as many ways as there are.
+struct Pages;
+
+#[workflow]
+impl Pages {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Page> {
+        let pages: FanOut<Page> = (0..2).map(|page| Page(text(2 + page * begin.0 as usize))).collect();
+        pages.continue_others()
+    }
+
+    #[step]
+    async fn double(&self, page: &Page) -> Letter {
+        Letter(page.0.repeat(2))
+    }
+
+    #[step(on_error = "continue")]
+    async fn stream(&self, begin: &Begin, letters: Emitter<Letter>) -> Result<(), StepError> {
+        letters.emit(Letter(text(2)))?;
+        letters.emit(Letter(text(2 * begin.0 as usize)))?;
+        Ok(())
+    }
+
+    #[step]
+    async fn join(&self, letters: &Gather<Letter>) -> Done {
+        Done(u32::try_from(letters.ok().count()).unwrap())
+    }
+}
+
+async fn pages(bytes: u32) -> (Result<Done, RunError>, std::sync::Arc<workflow_core::RunReport>) {
+    let engine = Engine::builder().workflow(Pages).max_event_bytes(100).build().unwrap();
+    let run = engine.start::<Pages>(Begin(bytes)).await.unwrap();
+    (run.outcome().await, run.report().await.unwrap())
+}
+
+// S23
+#[tokio::test]
+async fn an_execution_that_emits_too_much_fails_for_good_and_leaves_nothing_behind() {
+    let (outcome, report) = pages(60).await;
+    assert_eq!((outcome.unwrap(), report.quality), (Done(1), Quality::Degraded));
+    for step in ["double", "stream"] {
+        let failed = report.trace.iter().filter(|trace| &*trace.step == step);
+        let failed = failed.filter(|trace| matches!(&trace.outcome,
+            ExecutionOutcome::Failed { class: ErrorClass::Permanent, error, .. } if error.contains("`Letter`")));
+        assert_eq!(failed.count(), 1, "{step}");
+    }
+    assert_eq!(report.log.iter().filter(|logged| &*logged.event == "Letter").count(), 1);
+}
+
+// S29
+#[tokio::test]
+async fn the_items_of_a_fan_out_are_bounded_as_well_and_the_error_can_be_told_from_others() {
+    let (outcome, _) = pages(99).await;
+    let Err(RunError::StepFailed { step, source, .. }) = outcome else { panic!("{outcome:?}") };
+    let too_large: &EventTooLarge = source.downcast_ref().unwrap();
+    assert_eq!((&*step, too_large.event, too_large.bytes, too_large.limit), ("split", "Page", 101, 100));
+}
+
+struct Collects;
+
+#[workflow]
+impl Collects {
+    #[step]
+    async fn take(&self, _begin: &Begin, _alpha: &Alpha) {}
+
+    #[step]
+    async fn end(&self, _close: &Close) -> Done {
+        Done(0)
+    }
+}
+
+/// How many of ten events a run takes whose senders look only once, while it does nothing.
+async fn taken(engine: workflow_core::EngineBuilder) -> usize {
+    let engine = engine.workflow(Collects).build().unwrap();
+    let run = engine.start::<Collects>(Begin(0)).await.unwrap();
+    run.settled().await;
+    for number in 0..10 {
+        let mut sent = run.send(Alpha(number)).boxed();
+        let polled = sent.poll_unpin(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Pending));
+    }
+    run.send(Close).await.unwrap();
+    run.outcome().await.unwrap();
+    let report = run.report().await.unwrap();
+    report.log.iter().filter(|logged| &*logged.event == "Alpha").count()
+}
+
+#[tokio::test]
+async fn a_mailbox_takes_as_many_commands_as_it_has_room_for() {
+    assert_eq!(taken(Engine::builder()).await, 10);
+    assert_eq!(taken(Engine::builder().mailbox_capacity(3)).await, 3);
+    assert_eq!(taken(Engine::builder().mailbox_capacity(0)).await, 1);
+}
+
+#[tokio::test]
+async fn whoever_finds_the_mailbox_full_waits_and_is_served() {
+    let engine = Engine::builder().workflow(Collects).mailbox_capacity(1).build().unwrap();
+    let run = engine.start::<Collects>(Begin(0)).await.unwrap();
+    let sent = (0..100).map(|number| run.send(Alpha(number)));
+    assert!(futures::future::join_all(sent).await.into_iter().all(|sent| sent.is_ok()));
+    run.send(Close).await.unwrap();
+    run.outcome().await.unwrap();
+    assert_eq!(run.report().await.unwrap().executions("take"), 100);
+}
