@@ -10,6 +10,7 @@ use crate::table::{StepSpec, TableSpec};
 use crate::workflow::Workflow;
 
 mod branches;
+mod failures;
 mod full;
 mod graph;
 mod loops;
@@ -97,6 +98,7 @@ enum Place {
     Input(usize, usize),
     Step(usize),
     Precondition(usize, usize),
+    Catches(usize),
     Output(usize),
     Whole,
     End,
@@ -109,6 +111,7 @@ const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
         Place::Input(step, input) => graph.unless_it_follows(graph.mistake_of_input(step, input)),
         Place::Step(step) => graph.mistake_of_step(step),
         Place::Precondition(step, input) => graph.mistake_of_precondition(step, input),
+        Place::Catches(step) => graph.mistake_of_catches(step),
         Place::Output(step) => graph.unless_it_follows(graph.mistake_of_output(step)),
         Place::Whole => graph.mistake_of_whole(),
         Place::End => match graph.mistake_of_output_type() {
@@ -143,6 +146,14 @@ pub const fn input(table: &TableSpec, step: usize, input: usize) {
 pub const fn step(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
         report(mistake(table, Place::Step(step)).as_ref());
+    }
+}
+
+/// Refuses steps to catch for a step that takes no failures.
+#[track_caller]
+pub const fn catches(table: &TableSpec, step: usize) {
+    if table.findings.has(step) {
+        report(mistake(table, Place::Catches(step)).as_ref());
     }
 }
 

@@ -141,6 +141,8 @@ pub enum EdgeKind {
     Reply,
     /// Gathered from settled branches.
     Gather,
+    /// As a failure of the step that it comes from (S29).
+    Failure,
     /// Not by a step.
     Outside,
 }
@@ -200,7 +202,7 @@ impl Edge {
             EdgeKind::List => format!("[{event}]"),
             EdgeKind::Fixed(count) => format!("{event} ×{count}"),
             EdgeKind::Gather => format!("gather {event}"),
-            EdgeKind::One | EdgeKind::Reply | EdgeKind::Outside => event.to_string(),
+            EdgeKind::One | EdgeKind::Reply | EdgeKind::Failure | EdgeKind::Outside => event.to_string(),
         };
         let optional = if self.optional { "?" } else { "" };
         let many = match (self.fan_out, self.many) {

@@ -9,6 +9,7 @@ use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::input::InputKind;
 use crate::run::{ExecutionOutcome, RunStatus};
 
+mod failures;
 mod missing;
 mod past;
 mod runaway;
@@ -101,12 +102,12 @@ pub struct StepExplanation {
 pub struct Cited {
     /// Its position.
     pub seq: Seq,
-    /// Its wire name; for a gathered fan-out the name it has in a report's log.
+    /// Its wire name; for a gathered fan-out, or a failure, the name it has in a report's log.
     pub event: Arc<str>,
     /// For a gathered fan-out its item, which is what people know it by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gathered: Option<Arc<str>>,
-    /// The step that emitted it, or that fanned out; none for what came from outside.
+    /// The step that emitted it, or that fanned out; none for what came from outside, and for failures.
     pub producer: Option<Arc<str>>,
 }
 
@@ -301,6 +302,20 @@ pub enum WhyNotProduced {
         events: u64,
         /// What it emitted.
         only: Vec<Arc<str>>,
+    },
+    /// None of these steps failed, whose failure would be taken (S29).
+    NotFailed {
+        /// Which.
+        steps: Vec<Arc<str>>,
+    },
+    /// The step failed, but too few times, or where it is not seen: the failures of a branch stay in it (S29).
+    FailedSome {
+        /// Which.
+        step: Arc<str>,
+        /// How often it failed in branches of a fan-out, where it is not seen from here.
+        elsewhere: u64,
+        /// How often it failed where it is seen.
+        seen: u64,
     },
     /// It comes from outside.
     NotSent {

@@ -42,6 +42,7 @@ pub(crate) use reply::Answered;
 /// | [`FixedList<E, N>`](FixedList), `&FixedList<E, N>` | exactly the first `N` | `N` of them |
 /// | an [`EventSet`](crate::EventSet) enum wherever `E` stands | any of its members | any of them |
 /// | [`Reply<R>`], `&Reply<R>` | the reply to request `R`, with that very request | yes |
+/// | [`StepFailed`](crate::StepFailed) wherever an event stands | a step that this one catches failed | as the event |
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
 /// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`RunInfo`], each also by reference | | injected |

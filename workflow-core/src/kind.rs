@@ -129,6 +129,7 @@ pub const fn rows<const N: usize>(mut rows: [StepSpec; N]) -> [StepSpec; N] {
         if takes_events(rows[step].inputs) {
             rows[step].inputs = &[UNCLEAR];
             rows[step].precondition = None;
+            rows[step].catches = &[];
         }
     }
     rows

@@ -77,6 +77,7 @@ mod engine;
 mod error;
 mod event;
 mod explain;
+mod failure;
 mod id;
 mod input;
 mod json;
@@ -114,6 +115,7 @@ pub use explain::{
     Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
     StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
+pub use failure::StepFailed;
 pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
 pub use input::{
     Branch, BranchFailure, EmitError, Emitter, EventInput, FixedList, Gather, InputKind, InputSpec, List,

@@ -209,6 +209,8 @@ pub enum Cause {
     Reply(Seq),
     /// The execution committed it.
     Execution(ExecutionId),
+    /// It says that the execution failed: a step catches that (S29).
+    Failure(ExecutionId),
 }
 
 /// How a run ends.

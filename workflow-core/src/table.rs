@@ -14,6 +14,7 @@ use crate::input::InputKind;
 mod builder;
 mod compile;
 mod draft;
+mod failures;
 mod forecast;
 mod graph;
 mod mask;
@@ -103,6 +104,8 @@ pub struct EventRow {
     pub(crate) reply: Option<EventIndex>,
     /// For the event that says that a fan-out is gathered: which one.
     pub(crate) gathers: Option<FanOutIndex>,
+    /// For the event that says that a step failed: which one (S29).
+    pub(crate) fails: Option<StepIndex>,
     /// Whether some gather of some fan-out hands it on.
     pub(crate) carried: bool,
 }
@@ -116,6 +119,8 @@ pub struct StepRow {
     pub(crate) outputs: Vec<OutputRow>,
     pub(crate) precondition: Option<PreconditionRow>,
     pub(crate) policy: StepPolicy,
+    /// The event that its failure is, if a step catches it (S29).
+    pub(crate) failed: Option<EventIndex>,
     /// The conditions that must hold for the step to be ready (S13).
     pub(crate) required: Mask,
     /// Whether a trigger can leave the binding unchanged, so that S20 has something to check.
@@ -302,6 +307,11 @@ impl StepRow {
     /// What the step may emit.
     pub fn outputs(&self) -> &[OutputRow] {
         &self.outputs
+    }
+
+    /// The event that enters the log when the step fails, if another step catches that (S29).
+    pub fn failure(&self) -> Option<EventIndex> {
+        self.failed
     }
 
     /// The name of the step's precondition.

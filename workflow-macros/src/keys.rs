@@ -6,6 +6,7 @@ use std::fmt::Display;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
+use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, LitInt, LitStr, Meta, Result, Token, Type};
 
 use crate::mistakes::Mistakes;
@@ -154,6 +155,30 @@ pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
         Ok(count) => Ok(count),
         Err(_) => Err(Error::new(number.span(), format!("`{key}` takes a whole number up to {}", u32::MAX))),
     }
+}
+
+/// A list of names in brackets, with at least one; `example` is one of them.
+pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Vec<Ident>> {
+    assign(key, &format!("[{example}]"), input)?;
+    let message = format!("`{key}` takes a list of steps by their names: write `{key} = [{example}]`");
+    if !input.peek(syn::token::Bracket) {
+        return Err(wrong_value(input, message));
+    }
+    let listed;
+    let bracket = syn::bracketed!(listed in input);
+    let names = Punctuated::<Ident, Token![,]>::parse_terminated(&listed);
+    let names = names.map_err(|error| {
+        // What is left in the brackets would be reported as well.
+        let _ = listed.parse::<TokenStream>();
+        Error::new(error.span(), message)
+    })?;
+    if names.is_empty() {
+        let message = format!(
+            "`{key}` names no step: name those whose failures the step takes, or leave `{key}` out to take those of all"
+        );
+        return Err(Error::new(bracket.span.join(), message));
+    }
+    Ok(names.into_iter().collect())
 }
 
 /// A type.

@@ -120,6 +120,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `max_executions = N` | at most so many executions |
 /// | `concurrency = N` | at most so many at a time |
 /// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
+/// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; the default is those of every step that takes none |
 /// | `spawn` | every execution is a task of its own |
 /// | `reruns` | is meant to run again for later arrivals |
 /// | `loops` | may emit what it takes, and be part of a loop that only other steps end |

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | S11–S17, S45, S46 | what a scope sees, when a step is ready, what it is bound to | `reading` |
 //! | S18–S21, S29 | preconditions, duplicates, limits (also the run's most executions), what a failure means | `work` |
+//! | S29 | which steps take whose failures | `failures` |
 //! | S4, S23, S28, S33 | positions, batches, the stop event, refusals | `log` |
 //! | S30 | waiting and stalling: whether anything that can come makes a step run | `ends`, `arrivals` |
 //! | S44, S46–S50 | branches: opening, settling, gathering, failing | `branches` |
@@ -84,6 +85,7 @@ mod arrivals;
 mod branches;
 mod ends;
 mod events;
+mod failures;
 mod gathers;
 mod line;
 mod log;
@@ -112,6 +114,8 @@ pub struct Model {
     plan: Arc<Plan>,
     /// Per step and parameter the event types it takes.
     taken: Vec<Vec<Events>>,
+    /// Per step the event that its failure is, if it is caught.
+    failed: Vec<Option<usize>>,
     /// Per fan-out its item.
     items: Vec<usize>,
     /// Per fan-out the event types its gathers collect.
@@ -167,14 +171,16 @@ impl Model {
     /// A run of this workflow in which nothing has happened.
     ///
     /// # Panics
-    /// If the plan has more than 128 event types and fan-outs together, or numbers that lead nowhere.
+    /// If the plan has more than 128 event types, fan-outs and steps whose failures are caught together, or numbers that lead nowhere.
     pub fn new(plan: impl Into<Arc<Plan>>) -> Self {
         let plan = plan.into();
         let own = gathers::own_events(&plan);
-        let taken_by =
-            |step: &PlannedStep| step.inputs.iter().map(|input| gathers::taken(&plan, &own, input)).collect();
+        let taken_by = |(number, step): (usize, &PlannedStep)| {
+            step.inputs.iter().map(|input| gathers::taken(&plan, &own, number, input)).collect()
+        };
         Self {
-            taken: plan.steps.iter().map(taken_by).collect(),
+            taken: plan.steps.iter().enumerate().map(taken_by).collect(),
+            failed: (0..plan.steps.len()).map(|step| plan.failed(step)).collect(),
             items: plan.fan_outs().iter().map(|place| place.item).collect(),
             collected: (0..own.len()).map(|fan_out| gathers::collected(&plan, &own, fan_out)).collect(),
             log: Vec::new(),

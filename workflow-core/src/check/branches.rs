@@ -28,7 +28,12 @@ impl Graph<'_, '_> {
         }
         let mut member = row.members.start;
         while member < row.members.end {
-            self.link(self.members.get(member).event, step, input);
+            let event = self.members.get(member).event;
+            if self.events.get(event).roles.is_failure() {
+                self.link_failures(step, input);
+            } else {
+                self.link(event, step, input);
+            }
             member += 1;
         }
     }
@@ -81,7 +86,8 @@ impl Graph<'_, '_> {
         while event < self.events.len() {
             let row = self.events.get(event);
             // What no step emits can come from nowhere else; whether it does is not asked here.
-            let is_alone = row.last_emitter.is_none() && row.gathers.is_none() && !row.roles.is_reply();
+            let is_internal = row.gathers.is_some() || row.fails.is_some() || row.roles.is_failure();
+            let is_alone = row.last_emitter.is_none() && !is_internal && !row.roles.is_reply();
             if row.given || is_alone {
                 self.enter(0, event);
             }
@@ -149,12 +155,15 @@ impl Graph<'_, '_> {
             }
             member += 1;
         }
-        false
+        self.takes_failures(row) && self.has_failure(input, base, events)
     }
 
     const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
         let (mut output, mut grew) = (outputs.start, false);
+        if let Some(failed) = self.steps.get(step).failed {
+            grew = self.enter(scope, failed);
+        }
         while output < outputs.end {
             let row = *self.outputs.get(output);
             // A fan-out's items lie in branches below; that it is gathered is said in the step's own scope.

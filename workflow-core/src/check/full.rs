@@ -84,7 +84,8 @@ impl Graph<'_, '_> {
             let row = self.events.get(event);
             let begins = row.roles.is_start() && !row.roles.is_external();
             // What nothing brings about is reported at its own place, and taken as mended.
-            let is_known = begins || !row.given && (row.gathers.is_some() || self.is_produced(event));
+            let is_internal = row.gathers.is_some() || row.fails.is_some();
+            let is_known = begins || !row.given && (is_internal || self.is_produced(event));
             self.events.row(event).most = if is_known { begins as u64 } else { MANY };
             event += 1;
         }
@@ -104,7 +105,10 @@ impl Graph<'_, '_> {
     }
 
     const fn count_outputs(&mut self, step: usize) {
-        let &Step { outputs, most, .. } = self.steps.get(step);
+        let &Step { outputs, most, failed, .. } = self.steps.get(step);
+        if let Some(failed) = failed {
+            self.add(failed, most);
+        }
         let mut output = outputs.start;
         while output < outputs.end {
             let row = *self.outputs.get(output);
@@ -202,7 +206,13 @@ impl Graph<'_, '_> {
         }
         let mut member = row.members.start;
         while member < row.members.end {
-            most = most.saturating_add(self.events.get(self.members.get(member).event).most);
+            let event = self.members.get(member).event;
+            let more = if self.events.get(event).roles.is_failure() {
+                self.most_failures(input)
+            } else {
+                self.events.get(event).most
+            };
+            most = most.saturating_add(more);
             member += 1;
         }
         most

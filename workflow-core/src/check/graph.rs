@@ -39,6 +39,8 @@ pub(crate) struct Event<'n> {
     pub(crate) request: Option<usize>,
     /// The fan-out that it says is gathered.
     pub(crate) gathers: Option<usize>,
+    /// The step that it says failed.
+    pub(crate) fails: Option<usize>,
     /// The first of the members that take it; each knows the next.
     pub(crate) taken: Option<usize>,
     /// The last step that emits it.
@@ -64,6 +66,7 @@ impl<'n> Event<'n> {
             reply: None,
             request: None,
             gathers: None,
+            fails: None,
             taken: None,
             last_emitter: None,
             arrives: false,
@@ -87,6 +90,12 @@ pub(crate) struct Step<'n> {
     /// The most that it can have in a run.
     pub(crate) most: u64,
     pub(crate) loops: bool,
+    /// The steps whose failures it takes, if it names them.
+    pub(crate) catches: &'n [usize],
+    /// Whether it takes failures.
+    pub(crate) takes_failures: bool,
+    /// The event that its failure is, if a step catches it.
+    pub(crate) failed: Option<usize>,
     /// Whether the compiler has reported a parameter already, so that nothing is known of it.
     pub(crate) unclear: bool,
     /// Whether it can run.
@@ -113,6 +122,9 @@ impl<'n> Step<'n> {
             limit: None,
             most: 0,
             loops: false,
+            catches: &[],
+            takes_failures: false,
+            failed: None,
             unclear: false,
             reached: false,
             stuck: None,
@@ -169,6 +181,8 @@ pub(crate) enum Fault {
     Stop(usize),
     /// It takes what its step emits.
     Own(usize),
+    /// It takes failures where nothing can fail, or gathers them.
+    Failure(usize),
     /// It is a fixed list of more events than a run can have, which is so many.
     Short(u64),
     /// Nothing brings any of its events about, or it gathers what no branch has.

@@ -200,6 +200,9 @@ impl<'n> Graph<'_, 'n> {
 
     const fn pend_possible(&mut self, step: usize) {
         self.steps.row(step).walked = true;
+        if let Some(failed) = self.steps.get(step).failed {
+            self.pend(failed, step);
+        }
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {

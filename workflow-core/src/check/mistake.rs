@@ -9,6 +9,10 @@ use super::text::Text;
 #[expect(clippy::large_enum_variant, reason = "nothing can be boxed in constant evaluation")]
 pub(crate) enum Mistake<'n> {
     StopTaken { step: &'n str, event: &'n str },
+    CatchesWithoutInput { step: &'n str },
+    NothingToCatch { step: &'n str, event: &'n str },
+    FailureEmitted { step: &'n str, event: &'n str },
+    FailuresGathered { step: &'n str, event: &'n str },
     EmptyFixedList { step: &'n str },
     TakesItsOwn { step: &'n str, event: &'n str },
     NothingProduces { step: &'n str, events: Names<'n>, similar: Names<'n> },
@@ -46,6 +50,10 @@ impl Mistake<'_> {
     pub(crate) const fn text(&self) -> Text {
         match self {
             Self::StopTaken { step, event } => say::stop_taken(step, event),
+            Self::CatchesWithoutInput { step } => say::catches_without_input(step),
+            Self::NothingToCatch { step, event } => say::nothing_to_catch(step, event),
+            Self::FailureEmitted { step, event } => say::failure_emitted(step, event),
+            Self::FailuresGathered { step, event } => say::failures_gathered(step, event),
             Self::EmptyFixedList { step } => say::empty_fixed_list(step),
             Self::TakesItsOwn { step, event } => say::takes_its_own(step, event),
             Self::NothingProduces { step, events, similar } => say::nothing_produces(step, events, similar),

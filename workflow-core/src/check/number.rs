@@ -12,14 +12,14 @@ use crate::table::StepSpec;
 // Of what is larger than this the compiler warns that it does not check it; it is checked when an engine is
 // built. The bounds are far beyond what anyone writes, and such that the compiler takes no notable time.
 const STEPS: usize = 512;
-/// Those that say that a fan-out is gathered included.
-const EVENTS: usize = 640;
+/// Those that say that a fan-out is gathered, or that a step failed, included.
+const EVENTS: usize = 1152;
 const INPUTS: usize = 1024;
 const MEMBERS: usize = 4096;
 const OUTPUTS: usize = 1024;
 const FAN_OUTS: usize = 128;
 /// More than the events, so that numbers are found at once; a power of two.
-const SLOTS: usize = 1024;
+const SLOTS: usize = 2048;
 
 /// The memory of a graph.
 pub(super) struct Space<'n> {
@@ -128,6 +128,7 @@ impl Numbers {
         let step = Step {
             limit: policy.max_executions,
             loops: policy.loops,
+            catches: spec.catches,
             unclear: has_unclear(spec.inputs),
             ..Step::new(spec.name)
         };

@@ -203,6 +203,9 @@ impl<'n> Graph<'_, 'n> {
         let (mut step, mut grew) = (0, false);
         while step < self.steps.len() {
             let (starts, outputs) = (self.starts_of(step), self.steps.get(step).outputs);
+            if let Some(failed) = self.steps.get(step).failed {
+                grew |= self.add_starts(failed, starts);
+            }
             let mut output = outputs.start;
             while output < outputs.end {
                 let row = *self.outputs.get(output);
@@ -251,7 +254,7 @@ impl<'n> Graph<'_, 'n> {
 
     const fn starts_of_input(&self, input: usize) -> u64 {
         let row = self.inputs.get(input);
-        if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced)) {
+        if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_))) {
             return ALL;
         }
         let mut starts = 0;
@@ -271,6 +274,6 @@ impl<'n> Graph<'_, 'n> {
             starts |= self.events.get(self.members.get(member).event).starts;
             member += 1;
         }
-        starts
+        if self.takes_failures(row) { starts | self.starts_of_failures(input) } else { starts }
     }
 }

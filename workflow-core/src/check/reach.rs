@@ -2,13 +2,14 @@
 //! that open runs or are sent in. A mistake that is reported at its own place is taken as mended, so that it
 //! is not reported again at every step behind it.
 
-use super::graph::{Event, Fault, Graph, Step};
+use super::graph::{Event, Fault, Graph, Input, Step};
 use crate::input::InputKind;
 
 impl Graph<'_, '_> {
     /// Finds out everything that the rules ask of the graph.
     pub(crate) const fn explore(&mut self) {
         self.note_emitters();
+        self.note_failures();
         self.link_inputs();
         self.match_gathers();
         if self.overflowed() {
@@ -76,7 +77,8 @@ impl Graph<'_, '_> {
         let row = self.inputs.row(input);
         row.fault = fault;
         // To emit what one takes keeps nothing from arriving.
-        row.filled = matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced));
+        row.filled =
+            matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
     }
 
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
@@ -89,18 +91,37 @@ impl Graph<'_, '_> {
             if self.events.get(event).stops {
                 return Some(Fault::Stop(event));
             }
-            if !is_gather && own.is_none() && self.is_own(step, input, event) {
+            let is_failure = self.events.get(event).roles.is_failure();
+            if is_gather && is_failure {
+                return Some(Fault::Failure(event));
+            }
+            // What no step may emit none emits: that is reported where it is emitted.
+            if !is_gather && !is_failure && own.is_none() && self.is_own(step, input, event) {
                 own = Some(event);
             }
-            unproduced = unproduced && (is_gather || !self.is_produced(event));
+            let comes = if is_failure { self.catches_any(step) } else { self.is_produced(event) };
+            unproduced = unproduced && (is_gather || !comes);
             member += 1;
         }
         match (row.kind, own) {
             (InputKind::Fixed(0), _) => Some(Fault::Empty),
             (_, Some(event)) => Some(Fault::Own(event)),
-            _ if unproduced => Some(Fault::Unproduced),
+            _ if unproduced => Some(self.fault_of_unproduced(row)),
             _ => None,
         }
+    }
+
+    /// Where failures are among what the parameter takes, it is their lack that is told.
+    const fn fault_of_unproduced(&self, input: &Input) -> Fault {
+        let mut member = input.members.start;
+        while member < input.members.end {
+            let event = self.members.get(member).event;
+            if self.events.get(event).roles.is_failure() {
+                return Fault::Failure(event);
+            }
+            member += 1;
+        }
+        Fault::Unproduced
     }
 
     /// Whether the step emits the event without saying that it loops, and no parameter before this one takes it
@@ -188,6 +209,9 @@ impl Graph<'_, '_> {
 
     pub(super) const fn reach(&mut self, step: usize) {
         self.steps.row(step).reached = true;
+        if let Some(failed) = self.steps.get(step).failed {
+            self.arrive(failed);
+        }
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {

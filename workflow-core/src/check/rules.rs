@@ -25,7 +25,11 @@ impl<'n> Graph<'_, 'n> {
             }
             input += 1;
         }
-        match self.mistake_of_step(step) {
+        let of_step = match self.mistake_of_catches(step) {
+            Some(mistake) => Some(mistake),
+            None => self.mistake_of_step(step),
+        };
+        match of_step {
             Some(mistake) => Some(mistake),
             None => self.unless_it_follows(self.mistake_of_output(step)),
         }
@@ -49,7 +53,7 @@ impl<'n> Graph<'_, 'n> {
         let (mut input, mut takes) = (inputs.start, false);
         while input < inputs.end {
             let row = self.inputs.get(input);
-            if row.fault.is_some() || self.unexpected_of_emitter(step, input).is_some() {
+            if row.fault.is_some() || self.mistake_of_emitter(step, input).is_some() {
                 return true;
             }
             takes = takes || row.kind.takes_events();
@@ -58,7 +62,8 @@ impl<'n> Graph<'_, 'n> {
         let mut output = outputs.start;
         while output < outputs.end {
             let row = self.outputs.get(output);
-            let is_suspect = row.fan_out.is_some() || self.is_unexpected(row.event);
+            let is_failure = self.events.get(row.event).roles.is_failure();
+            let is_suspect = is_failure || row.fan_out.is_some() || self.is_unexpected(row.event);
             if is_suspect && self.mistake_of_output(step).is_some() {
                 return true;
             }
@@ -69,6 +74,7 @@ impl<'n> Graph<'_, 'n> {
             || stuck.is_some()
             || parted.is_some()
             || self.has_unfilled(step)
+            || self.mistake_of_catches(step).is_some()
     }
 
     /// What is wrong with a parameter of a step.
@@ -76,12 +82,13 @@ impl<'n> Graph<'_, 'n> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
         match self.inputs.get(input).fault {
-            None => self.unexpected_of_emitter(step, input),
+            None => self.mistake_of_emitter(step, input),
             Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
             Some(Fault::Stop(event)) => Some(Mistake::StopTaken { step: step_name, event: self.name(event) }),
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
             }
+            Some(Fault::Failure(event)) => Some(self.failure_taken(step_name, input, event)),
             Some(Fault::Short(most)) => self.short(step_name, input, most),
             Some(Fault::Unproduced) => self.unproduced(step_name, input),
         }
@@ -198,6 +205,9 @@ impl<'n> Graph<'_, 'n> {
     /// What is wrong with what a step returns.
     pub(crate) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
+        if let Some(mistake) = self.failure_returned(step) {
+            return Some(mistake);
+        }
         let mut output = outputs.start;
         while output < outputs.end {
             // Where a gather fits nothing, it is the gather that was meant to end them.

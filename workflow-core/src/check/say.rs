@@ -12,6 +12,43 @@ pub(crate) const fn stop_taken(step: &str, event: &str) -> Text {
         .and(" take an event that comes before it")
 }
 
+/// A step names steps to catch, but has no parameter for their failures.
+pub(crate) const fn catches_without_input(step: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" catches failures, but does not take them: give it a parameter such as `&StepFailed`, ")
+        .and("or leave out `catches`")
+}
+
+/// A step takes failures where nothing can fail that it could catch.
+pub(crate) const fn nothing_to_catch(step: &str, event: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" takes ")
+        .name(event)
+        .and(", but there is no step whose failure it would take: every other step takes failures itself, ")
+        .and("and is caught only by name; write `catches = [the_step]`")
+}
+
+/// A step emits what only the library does.
+pub(crate) const fn failure_emitted(step: &str, event: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" emits ")
+        .name(event)
+        .and(", which only the library does, when a step fails: return an error, or an event of your own")
+}
+
+/// A step gathers failures.
+pub(crate) const fn failures_gathered(step: &str, event: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" gathers ")
+        .name(event)
+        .and(", which branches keep to themselves: gather what the branches emit, and look at its `failed()`, ")
+        .and("or let a step catch the failure and emit an event of your own")
+}
+
 /// A step takes a fixed list of nothing.
 pub(crate) const fn empty_fixed_list(step: &str) -> Text {
     Text::of("step ").name(step).and(" takes a fixed list of 0 events, which waits for nothing: leave it out")

@@ -68,12 +68,15 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
-    /// The same of an emitter.
-    pub(super) const fn unexpected_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+    /// The same of an emitter, and whether it emits failures.
+    pub(super) const fn mistake_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let mut member = row.members.start;
         while member < row.members.end && matches!(row.kind, InputKind::Emitter) {
             let event = self.members.get(member).event;
+            if self.events.get(event).roles.is_failure() {
+                return Some(self.failure_emitted(step, event));
+            }
             if self.is_unexpected(event) {
                 return self.unexpected(step, event);
             }

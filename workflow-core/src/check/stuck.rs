@@ -98,6 +98,9 @@ impl Graph<'_, '_> {
             }
             output += 1;
         }
-        None
+        match self.steps.get(step).failed {
+            Some(failed) if self.is_linked(failed, input) => Some(failed),
+            _ => None,
+        }
     }
 }

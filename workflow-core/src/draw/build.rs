@@ -68,12 +68,17 @@ impl DependencyTable {
         outwards.take(self.fan_outs.len() + 1).any(|place| place == other)
     }
 
-    /// The smallest fan-out in whose branches the step runs, and only there.
+    /// The smallest fan-out in whose branches the step runs, and only there. A step that takes failures of a branch
+    /// and others runs elsewhere too.
     fn box_of(&self, step: &StepRow) -> Option<usize> {
         let takes: Vec<EventIndex> =
             step.inputs.iter().flat_map(|input| input.events.iter().copied()).collect();
         let of_branch = |own: &[EventIndex]| {
-            takes.iter().any(|event| own.contains(event) && !self.is_emitted_outside(*event, own))
+            let is_there = |event: &EventIndex| own.contains(event) && !self.is_emitted_outside(*event, own);
+            let is_failure = |event: &&EventIndex| self.event(**event).fails.is_some();
+            let (failures, others): (Vec<&EventIndex>, Vec<&EventIndex>) = takes.iter().partition(is_failure);
+            let only_failures = !failures.is_empty() && failures.into_iter().all(is_there);
+            only_failures || others.into_iter().any(is_there)
         };
         let boxes = self.fan_outs.iter().enumerate().filter(|(_, fan_out)| of_branch(&fan_out.own));
         boxes.min_by_key(|(_, fan_out)| fan_out.own.len()).map(|(place, _)| place)
@@ -85,7 +90,8 @@ impl DependencyTable {
             step.inputs.iter().any(|input| input.events.iter().any(|event| own.contains(event)))
         };
         let emits = |step: &StepRow| {
-            step.outputs.iter().any(|output| output.event == event && output.fan_out.is_none())
+            step.failed == Some(event)
+                || step.outputs.iter().any(|output| output.event == event && output.fan_out.is_none())
         };
         let outside = self.event(event).roles;
         outside.is_start()
@@ -110,19 +116,23 @@ impl DependencyTable {
     fn edges_into(&self, to: &str, input: &InputRow, edges: &mut Vec<Edge>) {
         let events = input.gathered.map_or_else(|| input.events.clone(), |gathered| vec![gathered]);
         for event in events {
+            let row = self.event(event);
             let mut edge = |from: &str, output: Option<&OutputRow>| {
                 edges.push(Edge {
                     from: from.to_owned(),
                     to: to.to_owned(),
-                    event: Arc::clone(&self.event(event).name),
-                    kind: edge_kind(input.kind),
+                    event: Arc::clone(&row.name),
+                    kind: if row.fails.is_some() { EdgeKind::Failure } else { edge_kind(input.kind) },
                     optional: input.optional,
                     many: output.is_some_and(|output| output.many),
                     fan_out: output.is_some_and(|output| output.fan_out.is_some())
                         && input.gathered.is_none(),
                 });
             };
-            let roles = self.event(event).roles;
+            let roles = row.roles;
+            if let Some(step) = row.fails {
+                edge(&format!("s{}", step.get()), None);
+            }
             if roles.is_start() {
                 edge("start", None);
             }

@@ -64,6 +64,7 @@ fn statement(node: &Node) -> String {
 fn arrow(edge: &Edge) -> String {
     let style = match edge.kind {
         EdgeKind::Gather => ", style=bold",
+        EdgeKind::Failure => ", style=dotted, color=\"#cc0000\"",
         _ if edge.optional => ", style=dashed",
         _ => "",
     };

@@ -60,6 +60,7 @@ fn arrow(edge: &Edge) -> String {
     let (from, to) = (mermaid_id(&edge.from), mermaid_id(&edge.to));
     let line = match edge.kind {
         EdgeKind::Gather => "==>",
+        EdgeKind::Failure => "--x",
         _ if edge.optional => "-.->",
         _ => "-->",
     };

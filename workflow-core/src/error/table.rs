@@ -178,6 +178,61 @@ pub enum TableProblem {
         /// An event it could take: the first start event of the table; empty if it has none.
         such_as: String,
     },
+    /// A step catches the failures of no steps.
+    #[error(
+        "`catches` of step `{step}` names no step: name those whose failures the step takes, \
+         or leave `catches` out to take those of all"
+    )]
+    CatchesNoStep {
+        /// The step.
+        step: String,
+    },
+    /// A step catches its own failure.
+    #[error("step `{step}` cannot catch its own failure: leave it out of `catches`")]
+    CatchesItself {
+        /// The step.
+        step: String,
+    },
+    /// A step catches the failure of a step that the table does not have.
+    #[error("step `{step}` catches step `{caught}`, which the table does not have{}", add_step(.similar))]
+    UnknownCaught {
+        /// The step.
+        step: String,
+        /// The name.
+        caught: String,
+        /// Steps with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// A step names steps to catch, and takes no failure (S29).
+    #[error("{}", say::catches_without_input(.step))]
+    CatchesWithoutInput {
+        /// The step.
+        step: String,
+    },
+    /// A step takes failures, and there is no step whose failure it would take (S29).
+    #[error("{}", say::nothing_to_catch(.step, .event))]
+    NothingToCatch {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step emits what only the library does: that a step failed (S29).
+    #[error("{}", say::failure_emitted(.step, .event))]
+    FailureEmitted {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step gathers failures (S29, S48).
+    #[error("{}", say::failures_gathered(.step, .event))]
+    FailuresGathered {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
     /// A step takes an event that ends the run, so that it would never run (S9).
     #[error("{}", say::stop_taken(.step, .event))]
     StopTaken {
@@ -327,6 +382,16 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::NoEventInput { step, such_as } => {
                 Self::NoEventInput { step: own(step), such_as: own(such_as) }
             }
+            Mistake::CatchesWithoutInput { step } => Self::CatchesWithoutInput { step: own(step) },
+            Mistake::NothingToCatch { step, event } => {
+                Self::NothingToCatch { step: own(step), event: own(event) }
+            }
+            Mistake::FailureEmitted { step, event } => {
+                Self::FailureEmitted { step: own(step), event: own(event) }
+            }
+            Mistake::FailuresGathered { step, event } => {
+                Self::FailuresGathered { step: own(step), event: own(event) }
+            }
             Mistake::StopTaken { step, event } => Self::StopTaken { step: own(step), event: own(event) },
             Mistake::EmptyFixedList { step } => Self::EmptyFixedList { step: own(step) },
             Mistake::TakesItsOwn { step, event } => Self::TakesItsOwn { step: own(step), event: own(event) },
@@ -375,12 +440,19 @@ impl From<Mistake<'_>> for TableProblem {
 }
 
 fn add_it(similar: &[String]) -> String {
+    format!("{} add it with `TableBuilder::event`", did_you_mean(similar))
+}
+
+fn add_step(similar: &[String]) -> String {
+    format!("{} add it with `TableBuilder::step`", did_you_mean(similar))
+}
+
+fn did_you_mean(similar: &[String]) -> String {
     let similar: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
-    let question = match &similar[..] {
+    match &similar[..] {
         [] => ":".to_owned(),
         names => format!("; did you mean {}? Otherwise,", names.join(" or ")),
-    };
-    format!("{question} add it with `TableBuilder::event`")
+    }
 }
 
 fn of_types(types: &[String; 2]) -> String {

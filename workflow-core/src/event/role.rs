@@ -21,6 +21,7 @@ const REQUEST: u8 = 8;
 const EXTERNAL: u8 = 16;
 const CONTROL: u8 = 32;
 const REPLY: u8 = 64;
+const FAILURE: u8 = 128;
 
 impl Roles {
     /// No role given: an ordinary control event.
@@ -60,6 +61,10 @@ impl Roles {
         Self(self.0 | REPLY)
     }
 
+    pub(crate) const fn failure(self) -> Self {
+        Self(self.0 | FAILURE)
+    }
+
     /// Opens a run.
     pub const fn is_start(self) -> bool {
         self.0 & START != 0
@@ -90,6 +95,11 @@ impl Roles {
         self.0 & REPLY != 0
     }
 
+    /// Says that a step failed (S29).
+    pub const fn is_failure(self) -> bool {
+        self.0 & FAILURE != 0
+    }
+
     /// Drives steps: everything but a pure display event.
     pub const fn is_control(self) -> bool {
         self.0 != DISPLAY
@@ -105,6 +115,7 @@ impl fmt::Display for Roles {
             (self.is_request(), "request"),
             (self.is_external(), "external"),
             (self.is_reply(), "reply"),
+            (self.is_failure(), "failure"),
             (self.is_control() && self.0 & !(CONTROL | DISPLAY) == 0, "control"),
         ];
         let mut separator = "";

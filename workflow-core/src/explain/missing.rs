@@ -87,7 +87,10 @@ impl Source<'_> {
                     let joins = !matches!(input.kind, InputKind::Gather | InputKind::Reply);
                     joins && input.condition.is_some() && self.holds(place.scope, &input.events)
                 });
-                let gather = own.flat_map(|input| &input.events).map(|event| self.name(*event)).collect();
+                // Failures cannot be gathered.
+                let gathered = own.flat_map(|input| &input.events);
+                let gathered = gathered.filter(|event| self.table().event(**event).fails.is_none());
+                let gather = gathered.map(|event| self.name(*event)).collect();
                 WhyNotProduced::CameLate { event, branch, gather }
             }
             _ => WhyNotProduced::NotEvaluated { event },
@@ -135,8 +138,17 @@ impl Source<'_> {
         MissingInput { have, need, ..missing(events, input.kind) }
     }
 
+    /// Failures have one name together, the one by which they are taken.
     fn names(&self, events: &[EventIndex]) -> Vec<Arc<str>> {
-        events.iter().map(|event| self.name(*event)).collect()
+        let mut names: Vec<Arc<str>> = Vec::with_capacity(events.len());
+        for event in events {
+            let is_failure = self.table().event(*event).fails.is_some();
+            let name = if is_failure { self.failure_name() } else { self.name(*event) };
+            if !is_failure || !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     fn name(&self, event: EventIndex) -> Arc<str> {
@@ -165,7 +177,8 @@ impl Source<'_> {
         for (i, step) in steps.filter(|(_, step)| emits_any(step, events)) {
             producers.push(self.why_not_produced(StepIndex::at(i), step, events, scope));
         }
-        for event in events {
+        producers.extend(self.why_not_failed(events, scope));
+        for event in events.iter().filter(|event| self.table().event(**event).fails.is_none()) {
             let row = self.table().event(*event);
             match (row.gathers, self.request_of(*event)) {
                 (Some(fan_out), _) => producers.extend(self.why_not_gathered(fan_out, scope)),
@@ -259,7 +272,9 @@ impl Source<'_> {
     }
 
     fn emitted_by(&self, step: StepIndex) -> Vec<Arc<str>> {
-        self.facts(step).emitted.keys().map(|event| self.name(*event)).collect()
+        let emitted = self.facts(step).emitted.keys();
+        let emitted = emitted.filter(|event| self.table().event(**event).fails.is_none());
+        emitted.map(|event| self.name(*event)).collect()
     }
 
     fn limit_reached(&self, step: StepIndex, row: &StepRow) -> Option<u32> {

@@ -150,7 +150,9 @@ impl<'a> Source<'a> {
         let producer = logged.and_then(|logged| self.execution(logged.execution?));
         let fan_out = logged.and_then(|logged| self.gathered.get(&*logged.event)).copied();
         let opener = fan_out.map(|fan_out| self.table().step(fan_out.step));
-        let producer = producer.map(|trace| &trace.step).or(opener.map(|step| &step.name));
+        // The name of a failure says whose it is.
+        let producer = producer.filter(|trace| trace.failure != Some(seq)).map(|trace| &trace.step);
+        let producer = producer.or(opener.map(|step| &step.name));
         Cited {
             seq,
             event: logged.map_or_else(|| "?".into(), |logged| Arc::clone(&logged.event)),
@@ -184,6 +186,15 @@ impl<'a> Source<'a> {
     fn around(&self, scope: ScopeId, events: &[EventIndex]) -> impl Iterator<Item = &[(Moment, Seq)]> {
         let keys = self.outwards(scope).flat_map(|scope| events.iter().map(move |event| (scope, *event)));
         keys.filter_map(|key| self.positions.get(&key)).map(Vec::as_slice)
+    }
+
+    /// How many events of the type there are where the scope looks, and elsewhere.
+    pub(super) fn seen_and_elsewhere(&self, scope: ScopeId, event: EventIndex) -> (u64, u64) {
+        let of_type = self.positions.iter().filter(|((_, other), _)| *other == event);
+        of_type.fold((0, 0), |(seen, elsewhere), ((other, _), positions)| {
+            let count = positions.len() as u64;
+            if self.sees(scope, *other) { (seen + count, elsewhere) } else { (seen, elsewhere + count) }
+        })
     }
 
     /// Whether there is an event of one of these types in the scope itself.

@@ -23,7 +23,8 @@ pub struct StallReport {
     pub unmet_stops: Vec<Unmet>,
     /// The steps that did not run.
     pub idle: Vec<IdleStep>,
-    /// The steps whose failure the run survived: `on_error = "continue"` or the policy of a fan-out let it pass.
+    /// The steps whose failure the run survived: another step caught it, or
+    /// `on_error = "continue"` or the policy of a fan-out let it pass.
     pub failed: Vec<FailedStep>,
     /// The steps that ran, but not for the last event that could have made them.
     pub turned_down: Vec<TurnedDown>,

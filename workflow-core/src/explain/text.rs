@@ -333,6 +333,13 @@ impl fmt::Display for WhyNotProduced {
                 f.write_str(if *failures == 1 { "" } else { ", the last time" })?;
                 write!(f, ": {error}")
             }
+            Self::NotFailed { steps } => fmt_not_failed(f, steps),
+            Self::FailedSome { step, elsewhere: 0, seen } => write!(f, "`{step}` failed {}", times(*seen)),
+            Self::FailedSome { step, elsewhere, seen } => {
+                let branches = if *seen == 0 { "branches" } else { "other branches" };
+                write!(f, "`{step}` failed {} in {branches} of a fan-out, ", times(*elsewhere))?;
+                f.write_str("where a failure stays: it is not seen from here")
+            }
             Self::NotSent { event, sent: 0 } => write!(f, "`{event}` comes from outside and was not sent"),
             Self::NotSent { event, sent } => {
                 write!(f, "`{event}` comes from outside and was sent {}", times(*sent))
@@ -352,6 +359,19 @@ impl fmt::Display for WhyNotProduced {
             }
             Self::Nobody { event } => write!(f, "no step emits `{event}`"),
         }
+    }
+}
+
+fn fmt_not_failed(f: &mut fmt::Formatter<'_>, steps: &[std::sync::Arc<str>]) -> fmt::Result {
+    let mut names: Vec<String> = steps.iter().take(FIRST_ROWS).map(|step| format!("`{step}`")).collect();
+    match steps.len().saturating_sub(FIRST_ROWS) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    match &names[..] {
+        [only] => write!(f, "{only} did not fail"),
+        [one, other] => write!(f, "neither {one} nor {other} failed"),
+        many => write!(f, "none of {} failed", enumerated(many, "and")),
     }
 }
 

@@ -65,7 +65,8 @@ impl Run {
             took: self.trace.took(execution),
         });
         self.record_execution(execution, Some(&error));
-        if !self.host.table.step(step).policy.continue_on_error {
+        let row = self.host.table.step(step);
+        if row.failed.is_some() || !row.policy.continue_on_error {
             self.failures.insert(execution, error);
         }
         self.scheduler.apply(Fact::ExecutionFailed { execution });

@@ -116,7 +116,10 @@ impl View<'_> {
             scope: record.scope,
             event: Arc::clone(&table.event(record.index).name),
             value: record.event.clone(),
-            execution: if let Cause::Execution(id) = record.cause { Some(id) } else { None },
+            execution: match record.cause {
+                Cause::Execution(id) | Cause::Failure(id) => Some(id),
+                Cause::Outside | Cause::Reply(_) => None,
+            },
             at: self.began_at + record.at,
             reply_to: if let Cause::Reply(request) = record.cause { Some(request) } else { None },
         });

@@ -12,6 +12,7 @@ use super::journal::Entering;
 use super::log::BranchRecord;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
+use crate::failure::StepFailed;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
 use crate::observe::{Observed, step_span};
@@ -191,6 +192,7 @@ impl Run {
     fn append(&mut self, cause: Cause, entries: SmallVec<[Entry; 1]>) {
         let (events, done) = match cause {
             Cause::Execution(id) => (self.committed(id), None),
+            Cause::Failure(id) => (self.failed_event(id).into_iter().collect(), None),
             Cause::Outside | Cause::Reply(_) => {
                 let received = self.receiving.pop_front();
                 received.map(|received| (smallvec![received.event], received.done)).unwrap_or_default()
@@ -207,6 +209,9 @@ impl Run {
             self.note_success(id);
             self.trace.emitted(id, &entries);
             self.note_branches(id, &entries);
+        }
+        if let (Cause::Failure(id), Some(entry)) = (cause, entries.first()) {
+            self.trace.caught(id, entry.seq);
         }
         for (entry, event) in entries.into_iter().zip(events) {
             self.append_event(entry, event, cause);
@@ -230,6 +235,13 @@ impl Run {
             return SmallVec::new();
         };
         emitted.into_events()
+    }
+
+    /// The failure of an execution, which a step catches, as an event (S29).
+    fn failed_event(&mut self, execution: ExecutionId) -> Option<AnyEvent> {
+        let (step, error) = (self.trace.step_of(execution)?, self.failures.remove(&execution)?);
+        let step = Arc::clone(&self.host.table.step(step).name);
+        Some(AnyEvent::new(StepFailed::new(step, execution, 1, &error)))
     }
 
     fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {

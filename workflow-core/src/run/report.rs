@@ -1,6 +1,6 @@
 //! What a run leaves for people: outcome, quality, executions per step, trace, violations and surplus (S34).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -90,6 +90,11 @@ pub struct ExecutionTrace {
     pub took: Duration,
     /// What came of it.
     pub outcome: ExecutionOutcome,
+    /// The event that its failure is, if a step catches it (S29).
+    pub failure: Option<Seq>,
+    /// The executions that this event triggered or was handed to by itself, in the order in which they started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caught_by: Vec<ExecutionId>,
 }
 
 /// What one parameter was bound to.
@@ -192,7 +197,7 @@ pub struct BranchReport {
     pub item: Seq,
     /// How many executions ran in it, not counting branches below.
     pub executions: u64,
-    /// Whether one of them failed.
+    /// Whether one of them failed, and no step caught it.
     pub failed: bool,
 }
 
@@ -230,6 +235,28 @@ impl RunReport {
         Timeline::of(self)
     }
 
+    /// Failures that were caught: a line per step that failed.
+    fn fmt_caught(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.steps {
+            let of_step = self.trace.iter().filter(|trace| trace.step == row.step && trace.failure.is_some());
+            let caught: Vec<&ExecutionTrace> = of_step.collect();
+            if caught.is_empty() {
+                continue;
+            }
+            let failures = if caught.len() == 1 { "failure" } else { "failures" };
+            write!(f, "{} {failures} of {} caught", caught.len(), row.step)?;
+            let by: BTreeSet<ExecutionId> =
+                caught.iter().flat_map(|trace| trace.caught_by.iter().copied()).collect();
+            let steps = self.trace.iter().filter(|trace| by.contains(&trace.execution));
+            let steps: BTreeSet<&str> = steps.map(|trace| &*trace.step).collect();
+            if !steps.is_empty() {
+                write!(f, " by {}", steps.into_iter().collect::<Vec<_>>().join(", "))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
     /// Branches are folded: a line per step that fanned out.
     fn fmt_branches(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.steps {
@@ -265,6 +292,7 @@ impl fmt::Display for RunReport {
             }
             writeln!(f)?;
         }
+        self.fmt_caught(f)?;
         self.fmt_branches(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;

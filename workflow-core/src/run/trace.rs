@@ -1,5 +1,6 @@
 //! The record of a run's executions: written while it runs, read when a report is asked for.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ struct Entered {
     trigger: Seq,
     binding: Binding,
     emitted: Option<(Seq, u32)>,
+    /// The event that its failure is, if a step catches it.
+    caught: Option<Seq>,
     /// Both from the beginning of the run's clock.
     started: Duration,
     ended: Duration,
@@ -67,6 +70,7 @@ impl Trace {
             trigger,
             binding,
             emitted: None,
+            caught: None,
             started: now,
             ended: now,
             outcome: ExecutionOutcome::Running,
@@ -151,6 +155,13 @@ impl Trace {
         }
     }
 
+    /// The failure of the execution is in the log.
+    pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
+        if let Some(entry) = self.entry_mut(execution) {
+            entry.caught = Some(failure);
+        }
+    }
+
     /// The executions that still run.
     pub(super) fn running(&self) -> Vec<ExecutionId> {
         let running = self.entries.iter().filter(|entry| entry.outcome == ExecutionOutcome::Running);
@@ -158,7 +169,31 @@ impl Trace {
     }
 
     pub(super) fn report(&self, table: &DependencyTable, began: Duration) -> Vec<ExecutionTrace> {
-        self.entries.iter().map(|entry| traced(entry, table, began)).collect()
+        let takers = self.takers_of_failures();
+        let caught_by =
+            |entry: &Entered| entry.caught.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
+        self.entries.iter().map(|entry| traced(entry, caught_by(entry), table, began)).collect()
+    }
+
+    /// Per failure that is an event the executions that it triggered or was handed to. O(executions).
+    fn takers_of_failures(&self) -> HashMap<Seq, Vec<ExecutionId>> {
+        let failures = self.entries.iter().filter_map(|entry| Some((entry.caught?, Vec::new())));
+        let mut takers: HashMap<Seq, Vec<ExecutionId>> = failures.collect();
+        if takers.is_empty() {
+            return takers;
+        }
+        for entry in &self.entries {
+            let single = entry.binding.iter().filter_map(|bound| match bound {
+                Bound::One(seq) if *seq != entry.trigger => Some(*seq),
+                _ => None,
+            });
+            for seq in single.chain([entry.trigger]) {
+                if let Some(takers) = takers.get_mut(&seq) {
+                    takers.push(entry.execution);
+                }
+            }
+        }
+        takers
     }
 
     /// The branches with what ran in them. O(executions + branches).
@@ -168,7 +203,8 @@ impl Trace {
         for entry in self.entries.iter().filter(|entry| entry.scope != ScopeId::ROOT) {
             if let Some(branch) = branches.get_mut(entry.scope.0 as usize - 1) {
                 branch.executions += 1;
-                branch.failed |= matches!(entry.outcome, ExecutionOutcome::Failed { .. });
+                let failed = matches!(entry.outcome, ExecutionOutcome::Failed { .. });
+                branch.failed |= failed && entry.caught.is_none();
             }
         }
         branches
@@ -190,7 +226,12 @@ impl Trace {
     }
 }
 
-fn traced(entry: &Entered, table: &DependencyTable, began: Duration) -> ExecutionTrace {
+fn traced(
+    entry: &Entered,
+    caught_by: Vec<ExecutionId>,
+    table: &DependencyTable,
+    began: Duration,
+) -> ExecutionTrace {
     let emitted = entry.emitted.into_iter();
     ExecutionTrace {
         execution: entry.execution,
@@ -202,6 +243,8 @@ fn traced(entry: &Entered, table: &DependencyTable, began: Duration) -> Executio
         started: entry.started.saturating_sub(began),
         took: entry.took(),
         outcome: entry.outcome.clone(),
+        failure: entry.caught,
+        caught_by,
     }
 }
 

@@ -81,6 +81,12 @@ impl Scheduler {
         self.end.is_some() || self.stopping
     }
 
+    /// Appends the event that says that an execution failed, in its scope.
+    pub(super) fn append_failure(&mut self, id: ExecutionId, scope: ScopeId, event: EventIndex) {
+        self.hold(scope);
+        self.append_one(Cause::Failure(id), scope, event);
+    }
+
     fn append_one(&mut self, cause: Cause, scope: ScopeId, event: EventIndex) {
         let Some(entry) = self.number(scope, event) else { return };
         self.appending.push_back(Batch { scope, parts: smallvec![Part::Event(entry)] });

@@ -122,13 +122,18 @@ impl Scheduler {
         self.start_waiting();
     }
 
-    /// S29. A failure that comes after the stop event does not change how the run ends (S28).
+    /// S29. A failure that is caught is an event of the scope it happened in, which has not failed. One that comes
+    /// after the stop event does not change how the run ends (S28).
     pub(super) fn fail(&mut self, id: ExecutionId) {
         let Some((step, scope)) = self.end_execution(id) else { return };
         if self.refuses() {
             return;
         }
-        if self.table.step(step).policy.continue_on_error {
+        let row = self.table.step(step);
+        if let Some(failed) = row.failed {
+            self.degraded = true;
+            self.append_failure(id, scope, failed);
+        } else if row.policy.continue_on_error {
             self.degraded = true;
         } else {
             self.fail_scope(scope, vec![id]);

@@ -75,7 +75,8 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// An execution failed for good; it left nothing in the log.
+    /// An execution failed for good; what it would have emitted is not in the log. If a step catches it, the event
+    /// that says so follows, caused by the [`Failure`](crate::scheduler::Cause::Failure) (S29).
     ExecutionFailed {
         /// Which.
         execution: ExecutionId,

@@ -33,6 +33,27 @@ impl EventDef {
         Self { name: name.into(), roles, replies_to: None }
     }
 
+    /// That a step failed, which no step emits: what an input that names it takes is the failures of the steps
+    /// that its step [catches](StepDef::catches) (S29). A [`StepFailed`](crate::StepFailed) in a workflow.
+    ///
+    /// ```
+    /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+    ///
+    /// let table = DependencyTable::builder("research")
+    ///     .event(EventDef::new("Question", Roles::NONE.start()))
+    ///     .event(EventDef::new("Answer", Roles::NONE.stop()))
+    ///     .event(EventDef::failure("StepFailed"))
+    ///     .step(StepDef::new("answer").input(InputDef::one("Question")).output(OutputDef::event("Answer")))
+    ///     .step(StepDef::new("fallback").input(InputDef::one("StepFailed")).output(OutputDef::event("Answer")))
+    ///     .build()?;
+    /// let failure = table.steps()[0].failure().unwrap();
+    /// assert_eq!(table.events()[failure.get()].name(), "answer.failed");
+    /// # Ok::<(), workflow_core::TableError>(())
+    /// ```
+    pub fn failure(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name, Roles::NONE.failure())
+    }
+
     /// The reply to the request of this name.
     pub fn reply_to(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), roles: Roles::NONE.reply(), replies_to: Some(request.into()) }
@@ -148,6 +169,7 @@ pub struct StepDef {
     outputs: Vec<OutputDef>,
     precondition: Option<PreconditionDef>,
     policy: StepPolicy,
+    catches: Option<Vec<Arc<str>>>,
 }
 
 impl StepDef {
@@ -160,6 +182,7 @@ impl StepDef {
             outputs: Vec::new(),
             precondition: None,
             policy: StepPolicy::DEFAULT,
+            catches: None,
         }
     }
 
@@ -183,6 +206,12 @@ impl StepDef {
     /// Sets the precondition.
     pub fn precondition(self, precondition: PreconditionDef) -> Self {
         Self { precondition: Some(precondition), ..self }
+    }
+
+    /// Names the steps whose failures it takes (S29). Without it a step that takes failures takes those of all
+    /// steps that take none.
+    pub fn catches<N: Into<Arc<str>>>(self, steps: impl IntoIterator<Item = N>) -> Self {
+        Self { catches: Some(steps.into_iter().map(Into::into).collect()), ..self }
     }
 
     /// Sets the policy.

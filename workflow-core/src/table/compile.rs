@@ -32,6 +32,7 @@ impl TableDraft {
         for step in &self.steps {
             compiler.step(step);
         }
+        compiler.table.take_failures(&self);
         compiler.table.match_gathers();
         compiler.assert_gathers_fit();
         compiler.index_inputs();
@@ -105,6 +106,7 @@ impl Compiler {
             outputs: step.outputs.iter().map(|output| self.output(index, &step.name, output)).collect(),
             precondition: step.precondition.as_ref().map(|row| precondition_row(step, row)),
             policy: step.policy,
+            failed: None,
             required: Mask::default(),
             may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
         };
@@ -227,7 +229,7 @@ fn fills(of_step: &InputDraft, wanted: &InputDraft) -> bool {
     of_step.takes_same(wanted) && (wanted.optional || !of_step.optional)
 }
 
-fn event_row(event: &EventDraft) -> EventRow {
+pub(super) fn event_row(event: &EventDraft) -> EventRow {
     EventRow {
         name: Arc::clone(&event.name),
         roles: event.roles,
@@ -237,6 +239,7 @@ fn event_row(event: &EventDraft) -> EventRow {
         topics: Vec::new(),
         reply: event.reply.map(EventIndex::at),
         gathers: None,
+        fails: None,
         carried: false,
     }
 }

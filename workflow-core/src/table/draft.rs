@@ -63,6 +63,8 @@ pub(super) struct StepDraft {
     pub(super) outputs: Vec<OutputDraft>,
     pub(super) precondition: Option<PreconditionDraft>,
     pub(super) policy: StepPolicy,
+    /// The places of the steps whose failures it takes; without any, those that the rule leaves it.
+    pub(super) catches: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -145,6 +147,7 @@ impl TableDraft {
             outputs,
             precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
             policy: spec.policy,
+            catches: spec.catches.to_vec(),
         }
     }
 

@@ -42,7 +42,8 @@ impl TableDraft {
         let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
         let asked = asked.filter(|(_, input)| !input.is_unclear(&self.events));
         let preconditions = asked.map(|(input, _)| graph.mistake_of_precondition(step, input));
-        let others = [graph.mistake_of_step(step), graph.mistake_of_output(step)];
+        let others =
+            [graph.mistake_of_catches(step), graph.mistake_of_step(step), graph.mistake_of_output(step)];
         let mistakes = inputs.chain(preconditions).chain(others).flatten();
         let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
         let said = mistakes.filter_map(|mistake| match rigour {
@@ -108,6 +109,7 @@ fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[Even
         limit: draft.policy.max_executions,
         loops: draft.policy.loops,
         unclear: draft.inputs.iter().any(|input| input.is_unclear(events)),
+        catches: &draft.catches,
         ..GraphStep::new(&draft.name)
     };
     graph.push_step(step);
@@ -152,13 +154,17 @@ impl<'n> Space<'n> {
         let fan_outs = draft.all_outputs().filter(|output| output.fan_out).count();
         let gathers = draft.all_inputs().filter(|input| input.kind == InputKind::Gather).count();
         let members: usize = draft.all_inputs().map(|input| input.events.len()).sum();
-        let events = draft.events.len() + draft.output.len() + fan_outs;
+        // Each step may fail, and be caught by each.
+        let failures = draft.steps.iter().filter(|step| draft.takes_failures(step));
+        let failures = failures.map(|step| step.inputs.len() * draft.steps.len()).sum::<usize>();
+        let caught = if failures > 0 { draft.steps.len() } else { 0 };
+        let events = draft.events.len() + draft.output.len() + fan_outs + caught;
         Self {
             events: vec![GraphEvent::new("", Roles::NONE); events],
             steps: vec![GraphStep::new(""); draft.steps.len()],
             inputs: vec![GraphInput::NONE; draft.all_inputs().count()],
             // Each stands with its parameter and, for a step's, with its event; a gather's with each fan-out.
-            members: vec![GraphMember::NONE; 2 * members + gathers * fan_outs],
+            members: vec![GraphMember::NONE; 2 * members + gathers * fan_outs + failures],
             outputs: vec![GraphOutput::NONE; draft.all_outputs().count()],
             fan_outs: vec![GraphFanOut::NONE; fan_outs],
             pending: vec![0; events],

@@ -37,7 +37,8 @@ impl DependencyTable {
         let events = (0..self.events.len()).map(EventIndex::at);
         let is_sent = |event: &EventIndex| {
             let row = self.event(*event);
-            let alone = !emitted.contains(event) && !row.roles.is_reply() && row.gathers.is_none();
+            let internal = row.gathers.is_some() || row.fails.is_some() || row.roles.is_failure();
+            let alone = !emitted.contains(event) && !row.roles.is_reply() && !internal;
             row.roles.is_start() || row.roles.is_external() || alone
         };
         events.filter(is_sent).collect()
@@ -49,7 +50,7 @@ impl DependencyTable {
             let running: Vec<&StepRow> = self.steps.iter().filter(|step| reach.runs(step, scope)).collect();
             let replies = reach.own[scope].iter().filter_map(|event| self.event(*event).reply);
             let emitted: Vec<EventIndex> =
-                running.iter().flat_map(|step| self.emits_in_its_scope(step)).chain(replies).collect();
+                running.iter().flat_map(|step| step.emits_in_its_scope(self)).chain(replies).collect();
             reach.own[scope].extend(&emitted);
             reach.seen[scope].extend(&emitted);
             let opened = running.iter().flat_map(|step| &step.outputs).filter_map(|output| output.fan_out);
@@ -59,14 +60,6 @@ impl DependencyTable {
             }
         }
         reach.size() > before
-    }
-
-    /// A fan-out's items lie in branches below; what says that it is gathered lies in the step's scope.
-    fn emits_in_its_scope<'a>(&'a self, step: &'a StepRow) -> impl Iterator<Item = EventIndex> + 'a {
-        step.outputs.iter().map(|output| match output.fan_out {
-            Some(fan_out) => self.fan_out(fan_out).gathered,
-            None => output.event,
-        })
     }
 
     fn grow_gathers(&mut self, reach: &Reach) -> bool {

@@ -60,12 +60,15 @@ pub struct StepSpec {
     pub(crate) output: OutputSpec,
     pub(crate) precondition: Option<PreconditionSpec>,
     pub(crate) policy: StepPolicy,
+    /// The rows of the steps whose failures it takes; without any, those that the rule leaves it.
+    pub(crate) catches: &'static [usize],
 }
 
 impl StepSpec {
     /// A step with the default policy and no precondition.
     pub const fn new(name: &'static str, inputs: &'static [InputSpec], output: OutputSpec) -> Self {
-        Self { name, description: "", inputs, output, precondition: None, policy: StepPolicy::DEFAULT }
+        let policy = StepPolicy::DEFAULT;
+        Self { name, description: "", inputs, output, precondition: None, policy, catches: &[] }
     }
 
     /// Sets the description: the step's doc comment.
@@ -81,6 +84,11 @@ impl StepSpec {
     /// Sets the policy.
     pub const fn policy(self, policy: StepPolicy) -> Self {
         Self { policy, ..self }
+    }
+
+    /// Names the steps whose failures it takes, by their rows (S29).
+    pub const fn catches(self, steps: &'static [usize]) -> Self {
+        Self { catches: steps, ..self }
     }
 
     /// The step's name.

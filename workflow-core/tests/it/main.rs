@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod allocations;
+mod caught;
 mod clocks;
 mod commit;
 mod config;

@@ -8,8 +8,17 @@ use syn::{Attribute, Error, LitStr, Path, Result};
 use crate::keys::{self, Keys};
 use crate::mistakes::Mistakes;
 
-const KEYS: &[&str] =
-    &["precondition", "max_executions", "concurrency", "on_error", "spawn", "reruns", "loops", "name"];
+const KEYS: &[&str] = &[
+    "precondition",
+    "max_executions",
+    "concurrency",
+    "on_error",
+    "catches",
+    "spawn",
+    "reruns",
+    "loops",
+    "name",
+];
 
 /// The attribute's values.
 #[derive(Default)]
@@ -21,8 +30,16 @@ pub(crate) struct StepAttribute {
     /// Whether anything in it could not be read.
     pub(crate) unclear: bool,
     pub(crate) reruns: bool,
+    pub(crate) catches: Option<Catches>,
     /// The calls that turn the default policy into the step's.
     pub(crate) policy: Vec<TokenStream>,
+}
+
+/// The steps whose failures a step takes.
+pub(crate) struct Catches {
+    /// The word itself.
+    pub(crate) key: Ident,
+    pub(crate) names: Vec<Ident>,
 }
 
 /// Reads them.
@@ -47,6 +64,10 @@ impl StepAttribute {
                 self.adjust(&key.to_string(), &quote!(#count));
             }
             "on_error" => self.set_on_error(key, input)?,
+            "catches" => {
+                let names = keys::names(key, "retrieve", input)?;
+                self.catches = Some(Catches { key: key.clone(), names });
+            }
             flag => {
                 self.reruns |= flag == "reruns";
                 self.adjust(flag, &TokenStream::new());

@@ -128,6 +128,22 @@ impl<'a> Definition<'a> {
         unused.find(|name| !self.names(name) && near(&name.to_string(), &mistyped.to_string()))
     }
 
+    /// The row of the step of this name.
+    pub(crate) fn row_of(&self, step: &Ident) -> Option<usize> {
+        self.steps.iter().position(|other| other.method.function.ident() == step)
+    }
+
+    /// The rows of the steps whose failures the step takes, if it names any.
+    pub(crate) fn caught_by(&self, step: &Step) -> Vec<usize> {
+        let names = step.attribute.catches.iter().flat_map(|catches| &catches.names);
+        let own = step.method.function.ident();
+        let mut rows: Vec<usize> =
+            names.filter(|name| *name != own).filter_map(|name| self.row_of(name)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+
     /// Whether a step names this precondition of the block.
     pub(crate) fn names(&self, precondition: &Ident) -> bool {
         let paths = self.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());

@@ -35,7 +35,9 @@ fn step_checks(definition: &Definition, row: usize, step: &Step) -> TokenStream 
         Asked::Method(method) => each(definition, "precondition", row, &method.function.parameters),
         Asked::Free(path) => check(definition, Place::of(path), "preconditions", &[row]),
     });
-    quote!(#inputs #name #output #precondition)
+    let catches = step.attribute.catches.as_ref().filter(|_| !definition.caught_by(step).is_empty());
+    let catches = catches.map(|catches| check(definition, Place::of(&catches.key), "catches", &[row]));
+    quote!(#inputs #name #output #precondition #catches)
 }
 
 fn each(definition: &Definition, rule: &str, row: usize, parameters: &[Type]) -> TokenStream {

@@ -51,7 +51,9 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
         policy.push(quote!(.loops().max_executions(1)));
     }
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
-    quote!(#krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy)
+    let caught = definition.caught_by(step);
+    let catches = (!caught.is_empty()).then(|| quote!(.catches(&[#(#caught),*])));
+    quote!(#krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches)
 }
 
 fn unclear(krate: &Krate) -> TokenStream {

@@ -5,6 +5,7 @@ use proc_macro2::Ident;
 use super::definition::{Asked, Definition, Method, Step, associated};
 use crate::function::signature::{validate_precondition, validate_step};
 use crate::mistakes::Mistakes;
+use crate::near::near;
 
 /// Reports every mistake in the block.
 pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
@@ -13,6 +14,7 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
         validate_step(step.method.function.signature, mistakes);
         reject_cfg(&step.method, mistakes);
         validate_precondition_path(definition, step, mistakes);
+        validate_catches(definition, step, mistakes);
     }
     for precondition in &definition.preconditions {
         validate_precondition(precondition.function.signature, mistakes);
@@ -59,6 +61,34 @@ fn validate_precondition_path(definition: &Definition, step: &Step, mistakes: &m
             path,
             format!("no precondition `{name}` in this impl block: add it, or name a free function"),
         );
+    }
+}
+
+fn validate_catches(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
+    for name in step.attribute.catches.iter().flat_map(|catches| &catches.names) {
+        if name == ident(step) {
+            mistakes
+                .at(name, format!("step `{name}` cannot catch its own failure: leave it out of `catches`"));
+        } else if definition.row_of(name).is_none() {
+            mistakes.at(name, unknown_step(definition, step, name));
+        }
+    }
+}
+
+fn unknown_step(definition: &Definition, step: &Step, name: &Ident) -> String {
+    if definition.block.has_method(name) {
+        return format!("`{name}` is not a step: write `#[step]` above it");
+    }
+    let others = || definition.steps.iter().map(ident).filter(|other| *other != ident(step));
+    match others().find(|other| near(&other.to_string(), &name.to_string())) {
+        Some(meant) => format!("no step `{name}` in this impl block: did you mean `{meant}`?"),
+        None if others().next().is_none() => {
+            format!("no step `{name}` in this impl block: there is none but this one")
+        }
+        None => {
+            let others: Vec<String> = others().map(|other| format!("`{other}`")).collect();
+            format!("no step `{name}` in this impl block: it has {}", others.join(", "))
+        }
     }
 }
 

@@ -95,7 +95,7 @@ impl Interest {
         self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
     }
 
-    /// What an execution touches that commits this. What ends the run, or fails, touches everything.
+    /// What an execution touches that commits this. What ends the run touches everything.
     pub(super) fn of_commit(&self, step: &str, scope: ScopeId, emitted: &Emitted) -> Footprint {
         if emitted.events().any(|event| event.event_type().roles().is_stop()) {
             return Footprint::Everything;
@@ -111,6 +111,21 @@ impl Interest {
             if self.bounded[step.get()] {
                 entry.bounded.push(step.get());
             }
+        }
+        footprint
+    }
+
+    /// What an execution touches that fails: where a step catches it, what its failure as an event does (S29).
+    pub(super) fn of_failure(&self, step: &str, scope: ScopeId) -> Footprint {
+        let Some(step) = self.table.step_named(step) else { return Footprint::Everything };
+        let failure = self.table.steps()[step.get()].failure();
+        let Some(failure) = failure else { return Footprint::Everything };
+        let name = self.table.events()[failure.get()].name();
+        let mut footprint = self.of_events(scope, std::iter::once(name));
+        if let Footprint::Log(entry) = &mut footprint
+            && self.bounded[step.get()]
+        {
+            entry.bounded.push(step.get());
         }
         footprint
     }

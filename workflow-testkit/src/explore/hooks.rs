@@ -72,7 +72,7 @@ fn note_branches(gate: &Gate, called: &Called) {
 fn footprint_of(interest: &Interest, step: &str, scope: ScopeId, called: &Called) -> Footprint {
     match called {
         Ok(Ok(emitted)) => interest.of_commit(step, scope, emitted),
-        _ => Footprint::Everything,
+        _ => interest.of_failure(step, scope),
     }
 }
 

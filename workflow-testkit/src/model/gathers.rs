@@ -2,12 +2,13 @@
 //! scope of each fan-out's branches, until nothing new is found.
 
 use super::events::{Events, MOST};
+use super::failures;
 use super::plan::{Plan, PlannedInput, PlannedOutput, Take};
 
 /// Per fan-out the events that its branches can hold in their own scope, the item among them.
 pub(super) fn own_events(plan: &Plan) -> Vec<Events> {
-    let types = plan.events.len() + plan.fan_outs().len();
-    assert!(types <= MOST, "a plan has at most {MOST} event types and fan-outs, not {types}");
+    let types = plan.events.len() + plan.fan_outs().len() + failures::caught(plan).len();
+    assert!(types <= MOST, "a plan has at most {MOST} event types, fan-outs and caught steps, not {types}");
     let items = plan.fan_outs().into_iter().map(|place| Events::from_iter([place.item]));
     let own: Vec<Events> = std::iter::once(sent(plan)).chain(items).collect();
     let emitted: Vec<Events> = (0..plan.steps.len()).map(|step| emitted_beside(plan, step)).collect();
@@ -39,7 +40,7 @@ impl Scopes {
             grown.hold(scope, own.iter().filter_map(|event| plan.events.get(event)?.reply).collect());
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            let inputs = step.inputs.iter().map(|input| (input, taken(plan, &self.own[1..], input)));
+            let inputs = step.inputs.iter().map(|input| (input, taken(plan, &self.own[1..], number, input)));
             let inputs: Vec<(&PlannedInput, Events)> = inputs.collect();
             for scope in (0..self.own.len()).filter(|scope| self.can_run(&inputs, *scope)) {
                 grown.hold(scope, emitted[number]);
@@ -77,15 +78,16 @@ fn sent(plan: &Plan) -> Events {
     };
     let events = plan.events.iter().enumerate();
     let sent = events.filter(|(event, planned)| {
-        planned.start || planned.external || (!is_emitted(*event) && planned.replies_to.is_none())
+        let alone = !is_emitted(*event) && planned.replies_to.is_none() && !planned.failure;
+        planned.start || planned.external || alone
     });
     sent.map(|(event, _)| event).collect()
 }
 
 /// The event types a parameter takes; for a gather the events that say that a fan-out is gathered.
-pub(super) fn taken(plan: &Plan, own: &[Events], input: &PlannedInput) -> Events {
+pub(super) fn taken(plan: &Plan, own: &[Events], step: usize, input: &PlannedInput) -> Events {
     if input.take != Take::Gather {
-        return input.events.iter().copied().collect();
+        return failures::named(plan, step, input);
     }
     let fitting = own.iter().enumerate().filter(|(_, events)| events.contains(input.events[0]));
     fitting.map(|(fan_out, _)| plan.gathered(fan_out)).collect()
@@ -98,8 +100,8 @@ pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()
 }
 
-/// What a step leaves in the scope it runs in: its events, and that its fan-outs are gathered. The items of
-/// a fan-out lie in branches below.
+/// What a step leaves in the scope it runs in: its events, that its fan-outs are gathered, and its failure if it is
+/// caught. The items of a fan-out lie in branches below.
 fn emitted_beside(plan: &Plan, step: usize) -> Events {
     let events = plan.steps[step].outputs.iter().filter_map(|output| match output {
         PlannedOutput::Events(event) => Some(*event),
@@ -107,5 +109,6 @@ fn emitted_beside(plan: &Plan, step: usize) -> Events {
     });
     let places = plan.fan_outs();
     let gathered = places.iter().enumerate().filter(|(_, place)| place.step == step);
-    events.chain(gathered.map(|(fan_out, _)| plan.gathered(fan_out))).collect()
+    let gathered = gathered.map(|(fan_out, _)| plan.gathered(fan_out));
+    events.chain(gathered).chain(plan.failed(step)).collect()
 }

@@ -171,6 +171,7 @@ fn cause_text(cause: Cause) -> String {
         Cause::Outside => "the outside".to_owned(),
         Cause::Reply(request) => format!("the reply to {request}"),
         Cause::Execution(execution) => execution.to_string(),
+        Cause::Failure(execution) => format!("the failure of {execution}"),
     }
 }
 

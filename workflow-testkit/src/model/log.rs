@@ -42,7 +42,7 @@ impl Model {
         self.append_one(Cause::Reply(Seq(request)), scope, reply);
     }
 
-    fn append_one(&mut self, cause: Cause, scope: u32, event: usize) {
+    pub(super) fn append_one(&mut self, cause: Cause, scope: u32, event: usize) {
         let entry = self.number(scope, event);
         self.unconfirmed.push_back(Batch { scope, parts: vec![Part::Event(entry.seq)] });
         self.out.push_back(Line::Appends { cause, entries: vec![entry] });

@@ -1,7 +1,7 @@
 //! A workflow described as plainly as possible. The table under test and the model are both made from it,
 //! so neither takes its knowledge of the workflow from the other.
 
-use super::gathers;
+use super::{failures, gathers};
 
 /// A workflow: its event types and its steps, by number.
 ///
@@ -59,6 +59,8 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
+    /// Says that a step failed (S29): an input that names it takes the failures of the steps that its step catches.
+    pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
     /// For a reply: the request.
@@ -80,6 +82,8 @@ pub struct PlannedStep {
     pub concurrency: Option<u32>,
     /// Whether siblings go on when it fails (S29).
     pub continue_on_error: bool,
+    /// The steps whose failures it takes; all that take none, if it names none (S29).
+    pub catches: Vec<usize>,
 }
 
 /// One parameter.
@@ -143,6 +147,14 @@ impl Plan {
     /// others, as they are in a table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
+    }
+
+    /// The number of the event that the failure of a step is, if another one catches it (S29). These are numbered
+    /// after those that say that a fan-out is gathered, as they are in a table.
+    pub fn failed(&self, step: usize) -> Option<usize> {
+        let caught = failures::caught(self);
+        let place = caught.iter().position(|other| *other == step)?;
+        Some(self.events.len() + self.fan_outs().len() + place)
     }
 
     /// Per fan-out the event types that its branches can hold in their own scope: the item, and what steps

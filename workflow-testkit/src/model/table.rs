@@ -36,6 +36,9 @@ impl Plan {
 
     fn event_def(&self, event: usize) -> EventDef {
         let planned = self.events[event];
+        if planned.failure {
+            return EventDef::failure(self.event_name(event));
+        }
         if let Some(request) = planned.replies_to {
             return EventDef::reply_to(self.event_name(event), self.event_name(request));
         }
@@ -67,6 +70,9 @@ impl Plan {
             policy = policy.continue_on_error();
         }
         let mut def = StepDef::new(format!("s{number}")).policy(policy);
+        if !step.catches.is_empty() {
+            def = def.catches(step.catches.iter().map(|caught| format!("s{caught}")));
+        }
         for input in &step.inputs {
             def = def.input(self.input_def(input));
         }

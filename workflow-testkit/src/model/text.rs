@@ -2,14 +2,22 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take, gathers};
+use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take, failures, gathers};
 
 impl Plan {
     pub(super) fn event_name(&self, event: usize) -> String {
         match self.events.get(event).map(|planned| planned.replies_to) {
             Some(Some(request)) => format!("E{request}.reply"),
             Some(None) => format!("E{event}"),
-            None => format!("\"fan-out {} is gathered\"", event - self.events.len()),
+            None => self.internal_name(event - self.events.len()),
+        }
+    }
+
+    fn internal_name(&self, place: usize) -> String {
+        let fan_outs = self.fan_outs().len();
+        match place.checked_sub(fan_outs).and_then(|failed| failures::caught(self).get(failed).copied()) {
+            Some(step) => format!("s{step}.failed"),
+            None => format!("\"fan-out {place} is gathered\""),
         }
     }
 
@@ -20,6 +28,7 @@ impl Plan {
             (planned.stop, "stop"),
             (planned.external, "external"),
             (planned.reply.is_some(), "request"),
+            (planned.failure, "failure"),
         ];
         let roles: Vec<&str> = roles.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
         if roles.is_empty() { String::new() } else { format!(" ({})", roles.join(", ")) }
@@ -54,6 +63,10 @@ impl Plan {
         }
         if let Some(most) = step.concurrency {
             let _ = write!(text, "; {most} at a time");
+        }
+        if !step.catches.is_empty() {
+            let caught: Vec<String> = step.catches.iter().map(|caught| format!("s{caught}")).collect();
+            let _ = write!(text, "; catches {}", caught.join(" and "));
         }
         if step.continue_on_error {
             text.push_str("; goes on after errors");

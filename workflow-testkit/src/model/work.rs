@@ -2,7 +2,7 @@
 //! failure mean (S28, S29).
 
 use workflow_core::ExecutionId;
-use workflow_core::scheduler::{Answer, CandidateId, Emission, End};
+use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End};
 
 use super::Model;
 use super::line::{Call, Line};
@@ -126,7 +126,11 @@ impl Model {
 
     pub(super) fn fail(&mut self, execution: u64) {
         let Some(call) = self.take_execution(execution).filter(|_| !self.is_closed()) else { return };
-        if self.plan.steps[call.step].continue_on_error {
+        // S29: a failure that is caught is an event where it happened, and has done no other harm.
+        if let Some(event) = self.failed[call.step] {
+            self.is_degraded = true;
+            self.append_one(Cause::Failure(ExecutionId(execution)), call.scope, event);
+        } else if self.plan.steps[call.step].continue_on_error {
             self.is_degraded = true;
         } else {
             self.fail_in(call.scope, vec![ExecutionId(execution)]);

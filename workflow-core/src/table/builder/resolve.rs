@@ -22,7 +22,7 @@ impl TableBuilder {
             events: self.events.iter().map(event_draft).collect(),
             ..TableDraft::default()
         };
-        let mut resolver = Resolver { known: &self.events, draft };
+        let mut resolver = Resolver { known: &self.events, steps: &self.steps, draft };
         for step in &self.steps {
             let step = resolver.step(step);
             resolver.draft.steps.push(step);
@@ -35,6 +35,7 @@ impl TableBuilder {
 /// Resolves names to places.
 struct Resolver<'a> {
     known: &'a [EventDef],
+    steps: &'a [StepDef],
     /// Its events are those that are known, and then those that are not.
     draft: TableDraft,
 }
@@ -51,7 +52,39 @@ impl Resolver<'_> {
                 inputs: self.inputs(&step.name, &precondition.inputs),
             }),
             policy: step.policy,
+            catches: self.catches(step),
         }
+    }
+
+    /// The places of the steps that it names; what is wrong with a name is reported, and the name left out.
+    fn catches(&mut self, step: &StepDef) -> Vec<usize> {
+        let mut places = Vec::new();
+        for caught in step.catches.iter().flatten() {
+            match self.caught(step, caught) {
+                Ok(place) if places.contains(&place) => {}
+                Ok(place) => places.push(place),
+                Err(problem) => self.report(problem),
+            }
+        }
+        if step.catches.as_ref().is_some_and(Vec::is_empty) {
+            self.report(TableProblem::CatchesNoStep { step: step.name.to_string() });
+        }
+        places
+    }
+
+    fn caught(&self, step: &StepDef, caught: &Arc<str>) -> Result<usize, TableProblem> {
+        if *caught == step.name {
+            return Err(TableProblem::CatchesItself { step: step.name.to_string() });
+        }
+        self.steps.iter().position(|other| other.name == *caught).ok_or_else(|| {
+            let names = self.steps.iter().map(|other| &other.name);
+            let similar = names.filter(|name| **name != step.name && near(name, caught));
+            TableProblem::UnknownCaught {
+                step: step.name.to_string(),
+                caught: caught.to_string(),
+                similar: similar.take(SUGGESTED).map(ToString::to_string).collect(),
+            }
+        })
     }
 
     fn inputs(&mut self, step: &str, inputs: &[InputDef]) -> Vec<InputDraft> {

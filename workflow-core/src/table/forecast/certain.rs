@@ -4,16 +4,31 @@ use super::count::{Counts, taken};
 use crate::input::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex, StepRow};
 
+/// What is taken never to happen.
+pub(super) struct Without {
+    /// This step never runs.
+    step: Option<StepIndex>,
+    /// This event is never there.
+    event: Option<EventIndex>,
+    /// Nothing fails.
+    failures: bool,
+}
+
+impl Without {
+    pub(super) const NOTHING: Self = Self { step: None, event: None, failures: false };
+    const FAILURES: Self = Self { failures: true, ..Self::NOTHING };
+}
+
 impl DependencyTable {
-    /// Whether no stop event can be there without the step.
+    /// Whether no stop event can be there without the step, if nothing fails.
     pub(super) fn is_needed(&self, step: StepIndex) -> bool {
-        self.can_stop(None, None) && !self.can_stop(Some(step), None)
+        self.can_stop(&Without::FAILURES)
+            && !self.can_stop(&Without { step: Some(step), ..Without::FAILURES })
     }
 
-    /// Whether a stop event can be there if this step never runs and this event is never there.
-    fn can_stop(&self, without: Option<StepIndex>, lacking: Option<EventIndex>) -> bool {
+    fn can_stop(&self, without: &Without) -> bool {
         self.starts().any(|start| {
-            let there = self.there(start, without, lacking);
+            let there = self.there(start, without);
             self.events.iter().zip(there).any(|(event, is_there)| is_there && event.roles.is_stop())
         })
     }
@@ -23,27 +38,22 @@ impl DependencyTable {
         (0..self.events.len()).map(EventIndex::at).filter(|event| self.event(*event).roles.is_start())
     }
 
-    /// For each event, whether any scope of a run that begins with this one can have it, if this step never
-    /// runs and that event is never there.
-    pub(super) fn there(
-        &self,
-        start: EventIndex,
-        without: Option<StepIndex>,
-        lacking: Option<EventIndex>,
-    ) -> Vec<bool> {
+    /// For each event, whether any scope of a run that begins with this one can have it.
+    pub(super) fn there(&self, start: EventIndex, without: &Without) -> Vec<bool> {
         let mut there = vec![false; self.events.len()];
         let mut ran = vec![false; self.steps.len()];
         let given = |event: &EventIndex| *event == start || self.event(*event).roles.is_external();
         let mut new: Vec<EventIndex> = (0..self.events.len()).map(EventIndex::at).filter(given).collect();
         while let Some(event) = new.pop() {
-            if lacking == Some(event) || std::mem::replace(&mut there[event.get()], true) {
+            if without.event == Some(event) || std::mem::replace(&mut there[event.get()], true) {
                 continue;
             }
             new.extend(self.event(event).reply);
             for step in &self.event(event).takers {
-                if without != Some(*step) && !ran[step.get()] && self.is_ready(*step, &there) {
+                if without.step != Some(*step) && !ran[step.get()] && self.is_ready(*step, &there) {
                     ran[step.get()] = true;
                     new.extend(self.brings_about(*step));
+                    new.extend(self.step(*step).failed.filter(|_| !without.failures));
                 }
             }
         }
@@ -76,7 +86,7 @@ impl DependencyTable {
             counts.runs(None, row.step) == Some(1) && counts.branches_running(row.step).is_empty();
         opens_once
             && self.is_item_only(fan_out)
-            && !self.can_stop(None, Some(row.gathered))
+            && !self.can_stop(&Without { event: Some(row.gathered), ..Without::FAILURES })
             && self.is_certain(fan_out, step, &mut Vec::new())
     }
 

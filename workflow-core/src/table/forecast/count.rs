@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::certain::Without;
 use crate::input::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
@@ -28,7 +29,7 @@ pub(super) struct Counts<'a> {
 
 impl<'a> Counts<'a> {
     pub(super) fn of(table: &'a DependencyTable) -> Self {
-        let there = table.starts().map(|start| table.there(start, None, None)).collect();
+        let there = table.starts().map(|start| table.there(start, &Without::NOTHING)).collect();
         let root = vec![false; table.events.len()];
         let mut counts = Self { table, root, there, known: HashMap::new() };
         let given = |event: &EventIndex| {
@@ -156,7 +157,8 @@ impl<'a> Counts<'a> {
     }
 
     fn emitted(&mut self, place: Place, event: EventIndex) -> Most {
-        let mut most = Some(0);
+        let failing = self.table.event(event).fails;
+        let mut most = failing.map_or(Some(0), |step| self.runs(place, step));
         for step in (0..self.table.steps.len()).map(StepIndex::at) {
             let row = self.table.step(step);
             for output in &row.outputs {
@@ -183,14 +185,6 @@ impl<'a> Counts<'a> {
             }
         }
         unbounded.filter(|event| bounded <= unready(row) && self.table.event(*event).gathers.is_none())
-    }
-}
-
-impl StepRow {
-    /// A fan-out's items lie in branches below; what says that it is gathered lies in the step's scope.
-    fn emits_in_its_scope<'a>(&'a self, table: &'a DependencyTable) -> impl Iterator<Item = EventIndex> + 'a {
-        let gathered = |of| table.fan_out(of).gathered;
-        self.outputs.iter().map(move |output| output.fan_out.map_or(output.event, gathered))
     }
 }
 

@@ -35,9 +35,11 @@ impl Play<'_> {
         Fact::EventReceived { event: self.table.event_named(name).expect("a name of the table") }
     }
 
-    /// Mostly the failure of what runs in a branch; one at the root ends the run.
+    /// Mostly the failure of what runs in a branch, or is caught; another one at the root ends the run.
     fn failed(&self, pick: usize, more: u16) -> Option<Fact> {
-        let may_fail = |running: &&Running| running.scope != 0 || more.is_multiple_of(8);
+        let may_fail = |running: &&Running| {
+            running.scope != 0 || self.plan.failed(running.step).is_some() || more.is_multiple_of(8)
+        };
         let running: Vec<Running> = self.running.iter().filter(may_fail).copied().collect();
         let Running { execution, .. } = chosen(&running, pick)?;
         Some(Fact::ExecutionFailed { execution: ExecutionId(execution) })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use workflow_core::scheduler::End;
+use workflow_core::scheduler::{Cause, End};
 use workflow_testkit::model::Line;
 
 /// How many runs came by what.
@@ -44,6 +44,10 @@ impl Reached {
 fn name_of(line: &Line) -> Option<&'static str> {
     Some(match line {
         Line::Asks { .. } => "a question",
+        Line::Appends { cause: Cause::Failure(_), entries } if entries[0].scope != 0 => {
+            "a caught failure in a branch"
+        }
+        Line::Appends { cause: Cause::Failure(_), .. } => "a caught failure",
         Line::Gathers { branches, .. } if branches.is_empty() => "an empty gather",
         Line::Gathers { branches, .. } if branches.iter().any(|branch| !branch.failures.is_empty()) => {
             "a gather with a failure"

@@ -62,6 +62,7 @@ impl Tape {
         // Few runs get far enough to notice a bound; those that do must not get past it.
         let executions = if self.limit % 8 == 5 { 1 + usize::from(self.limit / 32) } else { 100_000 };
         let mut plan = Plan { events, steps, concurrent_executions, executions };
+        make_catches_fit(&mut plan);
         make_gathers_fit(&mut plan);
         plan
     }
@@ -96,6 +97,7 @@ fn planned_events(bytes: &[u8]) -> Vec<PlannedEvent> {
             reply: matches!(kind, 46..=57).then_some(0),
             stop: matches!(kind, 60..=63),
             start: matches!(kind, 58 | 59),
+            failure: matches!(kind, 20..=29),
             replies_to: None,
         }
     }));
@@ -119,6 +121,8 @@ fn planned_step(row: &[u8], events: &[PlannedEvent], shape: Shape) -> PlannedSte
         continue_on_error: bytes.one_of(&[false, false, true]),
         outputs: planned_outputs(&mut bytes, outputs, events, shape),
         inputs: (0..inputs).map(|_| planned_input(&mut bytes, events, shape)).collect(),
+        // Made to fit once all steps are there.
+        catches: (0..bytes.one_of(&[0, 1, 2])).map(|_| usize::from(bytes.next())).collect(),
     }
 }
 
@@ -134,7 +138,7 @@ fn planned_outputs(
         let event = byte % events.len();
         let fans_out = shape == Shape::FanOuts && byte / events.len() % 2 == 1;
         let output = if fans_out { PlannedOutput::FanOut(event) } else { PlannedOutput::Events(event) };
-        if !outputs.contains(&output) && events[event].replies_to.is_none() {
+        if !outputs.contains(&output) && is_emitted(events[event]) {
             outputs.push(output);
         }
     }
@@ -174,10 +178,27 @@ fn reply_or_one(events: &[PlannedEvent], first: usize) -> (Take, Vec<usize>) {
 fn fan_out_first(step: &mut PlannedStep, pick: u8, events: &[PlannedEvent]) {
     let item = usize::from(pick) % events.len();
     let output = PlannedOutput::FanOut(item);
-    if events[item].replies_to.is_none() && !step.outputs.contains(&output) {
+    if is_emitted(events[item]) && !step.outputs.contains(&output) {
         step.outputs.push(output);
     }
     step.inputs = vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }];
+}
+
+/// Whether steps can emit it: only the outside replies, and only the library says that a step failed.
+fn is_emitted(event: PlannedEvent) -> bool {
+    event.replies_to.is_none() && !event.failure
+}
+
+/// Lets steps that take failures name others to catch, and no other step name any.
+fn make_catches_fit(plan: &mut Plan) {
+    let (events, steps) = (&plan.events, plan.steps.len());
+    for (number, step) in plan.steps.iter_mut().enumerate() {
+        let takes = step.inputs.iter().flat_map(|input| &input.events).any(|event| events[*event].failure);
+        let caught = step.catches.iter().map(|caught| caught % steps).filter(|caught| *caught != number);
+        let mut caught: Vec<usize> = caught.filter(|_| takes).collect();
+        caught.dedup();
+        step.catches = caught;
+    }
 }
 
 /// Makes every gather collect something and every fan-out end in a gather, as a table demands (S48).

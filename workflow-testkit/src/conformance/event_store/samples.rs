@@ -81,7 +81,12 @@ pub(super) fn number(record: &Record) -> u64 {
 pub(super) fn every_kind() -> Vec<Record> {
     let at = moment(0);
     let mut records = vec![started(BTreeMap::new()), started(labels())];
-    let causes = [Cause::Outside, Cause::Reply(Seq(u64::MAX)), Cause::Execution(ExecutionId(u64::MAX))];
+    let causes = [
+        Cause::Outside,
+        Cause::Reply(Seq(u64::MAX)),
+        Cause::Execution(ExecutionId(u64::MAX)),
+        Cause::Failure(ExecutionId(u64::MAX)),
+    ];
     records.extend(causes.map(|cause| caused(cause, 2, AnyEvent::new(Sample(Value::Null)))));
     let (seq, scope) = (Seq(u64::MAX), ScopeId(u32::MAX));
     records.push(Record::FanOutGathered {

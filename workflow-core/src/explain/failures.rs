@@ -1,0 +1,34 @@
+//! Why a failure that a step waits for is not there (S29).
+
+use std::sync::Arc;
+
+use super::WhyNotProduced;
+use super::source::Source;
+use crate::id::ScopeId;
+use crate::table::EventIndex;
+
+impl Source<'_> {
+    /// The name by which steps take failures.
+    pub(super) fn failure_name(&self) -> Arc<str> {
+        let events = &self.table().events;
+        let named = events.iter().find(|event| event.roles.is_failure());
+        named.map_or_else(|| "StepFailed".into(), |event| Arc::clone(&event.name))
+    }
+
+    /// For those of the events that are failures: which steps failed, and which did not.
+    pub(super) fn why_not_failed(&self, events: &[EventIndex], scope: ScopeId) -> Vec<WhyNotProduced> {
+        let (mut failed, mut others) = (Vec::new(), Vec::new());
+        for event in events {
+            let Some(step) = self.table().event(*event).fails else { continue };
+            let step = Arc::clone(&self.table().step(step).name);
+            match self.seen_and_elsewhere(scope, *event) {
+                (0, 0) => others.push(step),
+                (seen, elsewhere) => failed.push(WhyNotProduced::FailedSome { step, elsewhere, seen }),
+            }
+        }
+        if !others.is_empty() {
+            failed.push(WhyNotProduced::NotFailed { steps: others });
+        }
+        failed
+    }
+}

@@ -1,0 +1,35 @@
+use workflow_core::StepFailed;
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Question;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Facts;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Answer;
+
+struct Research;
+
+#[workflow]
+impl Research {
+    #[step]
+    async fn retrieve(&self, _question: &Question) -> Facts {
+        Facts
+    }
+
+    #[step]
+    async fn fallback(&self, _question: &Question) -> Option<StepFailed> {
+        None
+    }
+
+    #[step]
+    async fn answer(&self, _facts: &Facts) -> Answer {
+        Answer
+    }
+}
+
+fn main() {}

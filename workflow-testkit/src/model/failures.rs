@@ -1,0 +1,42 @@
+//! Which steps take whose failures (S29).
+
+use super::events::Events;
+use super::plan::{Plan, PlannedInput, Take};
+
+/// The steps whose failure some step takes, in declaration order.
+pub(super) fn caught(plan: &Plan) -> Vec<usize> {
+    let caught: Vec<Vec<usize>> = (0..plan.steps.len()).map(|step| caught_by(plan, step)).collect();
+    (0..plan.steps.len()).filter(|step| caught.iter().flatten().any(|other| other == step)).collect()
+}
+
+/// The steps whose failures one takes: those it names, or all that take none.
+fn caught_by(plan: &Plan, step: usize) -> Vec<usize> {
+    let planned = &plan.steps[step];
+    if !takes_failures(plan, step) {
+        return Vec::new();
+    }
+    if !planned.catches.is_empty() {
+        return planned.catches.clone();
+    }
+    (0..plan.steps.len()).filter(|other| !takes_failures(plan, *other)).collect()
+}
+
+fn takes_failures(plan: &Plan, step: usize) -> bool {
+    let inputs = plan.steps[step].inputs.iter().filter(|input| input.take != Take::Gather);
+    inputs.flat_map(|input| &input.events).any(|event| is_failure(plan, *event))
+}
+
+fn is_failure(plan: &Plan, event: usize) -> bool {
+    plan.events.get(event).is_some_and(|planned| planned.failure)
+}
+
+/// The event types that a parameter names, failures among them as those of the steps that its step catches.
+pub(super) fn named(plan: &Plan, step: usize, input: &PlannedInput) -> Events {
+    let failed: Vec<usize> =
+        caught_by(plan, step).into_iter().filter_map(|caught| plan.failed(caught)).collect();
+    let named = input.events.iter().flat_map(|event| match is_failure(plan, *event) {
+        true if !failed.is_empty() => failed.clone(),
+        _ => vec![*event],
+    });
+    named.collect()
+}
