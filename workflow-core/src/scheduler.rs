@@ -370,13 +370,21 @@ impl Scheduler {
 
     /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
+        let mut work = usize::MAX;
+        self.next_within(&mut work)
+    }
+
+    /// The same within so many units of work, each of which is subtracted. `None` with nothing left of them says only
+    /// that more work may be left: many events can be evaluated without an action.
+    pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<Action> {
         loop {
             if let Some(action) = self.actions.pop_front() {
                 return Some(action);
             }
-            if self.refuses() || !self.advance() {
+            if *work == 0 || self.refuses() || !self.advance() {
                 return None;
             }
+            *work -= 1;
         }
     }
 

@@ -33,6 +33,9 @@ use crate::table::{EventIndex, StepIndex};
 /// How many actions, facts and commands one poll handles before it yields to other tasks.
 const SLICE: usize = 256;
 
+/// How much the scheduler works in one poll at most, whether actions come of it or not.
+const WORK: usize = 4 * SLICE;
+
 /// One run.
 pub(crate) struct Run {
     pub(super) shared: Arc<RunShared>,
@@ -159,11 +162,14 @@ impl Run {
                 self.arrived.push_back(arrived);
             }
         }
+        let mut work = WORK;
         for _ in 0..SLICE {
-            if let Some(action) = self.take_held(cx).or_else(|| self.scheduler.next_action()) {
+            if let Some(action) = self.take_held(cx).or_else(|| self.scheduler.next_within(&mut work)) {
                 self.perform_or_hold(action, cx);
             } else if self.scheduler.end().is_some() {
                 return Poll::Ready(());
+            } else if work == 0 {
+                break;
             } else if !self.take_news(cx) && !self.poll_journal(cx) {
                 return Poll::Pending;
             }

@@ -16,6 +16,7 @@ mod endings_in_detail;
 mod engine;
 mod events;
 mod explain;
+mod fairness;
 mod fan_out;
 mod fan_out_scale;
 mod fixtures;

@@ -1,0 +1,193 @@
+//! One run with a huge fan-out does not starve others. What is counted is how far the one gets for each step that
+//! the other takes; no clock is read.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use workflow_core::prelude::*;
+
+use crate::fixtures::{Begin, Done, Item, Part};
+
+/// What the huge runs have done so far, and whether they are to come to their end.
+#[derive(Clone, Default)]
+struct Progress {
+    counted: Arc<AtomicU64>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Progress {
+    fn count(&self) {
+        self.counted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
+    }
+}
+
+/// Fans out, and each branch has one execution that never waits.
+struct Executes(Progress);
+
+#[workflow]
+impl Executes {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        self.0.count();
+        Part(item.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(parts.len()).unwrap())
+    }
+}
+
+/// Fans out, and each branch has one execution that goes on, poll after poll, until it may end.
+struct Polls(Progress);
+
+#[workflow]
+impl Polls {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        while !self.0.ends.load(Ordering::Relaxed) {
+            self.0.count();
+            tokio::task::yield_now().await;
+        }
+        Part(item.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(parts.len()).unwrap())
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Hop(u32);
+
+/// Goes so many hops, each of which waits once, and notes at each how far the huge runs are.
+struct Hops {
+    progress: Progress,
+    seen: Seen,
+}
+
+#[workflow]
+impl Hops {
+    #[step]
+    async fn first(&self, begin: &Begin) -> Hop {
+        Hop(begin.0)
+    }
+
+    #[step(loops)]
+    async fn next(&self, hop: &Hop) -> (Option<Hop>, Option<Done>) {
+        // Something outside of the run has to happen first, so that it really waits for its turn.
+        tokio::spawn(async {}).await.unwrap();
+        self.seen.lock().unwrap().push(self.progress.counted());
+        let next = hop.0.checked_sub(1).map(Hop);
+        let done = next.is_none().then_some(Done(0));
+        (next, done)
+    }
+}
+
+/// How far the huge run was at each hop.
+type Seen = Arc<Mutex<Vec<u64>>>;
+
+fn hops(progress: &Progress) -> (Hops, Seen) {
+    let seen = Seen::default();
+    (Hops { progress: progress.clone(), seen: Arc::clone(&seen) }, seen)
+}
+
+/// The most that the huge run did between two hops.
+fn most_between(seen: &Seen) -> u64 {
+    let seen = seen.lock().unwrap();
+    seen.windows(2).map(|hops| hops[1] - hops[0]).max().unwrap()
+}
+
+/// What a run handles before it lets others have their turn.
+const SLICE: u64 = 256;
+
+const BRANCHES: u32 = 10_000;
+
+// S21
+#[tokio::test]
+async fn a_huge_fan_out_executes_no_more_than_two_slices_for_each_hop_of_another_run() {
+    let progress = Progress::default();
+    let (hops, seen) = hops(&progress);
+    let engine = Engine::builder().workflow(Executes(progress.clone())).workflow(hops).build().unwrap();
+    let huge = engine.start::<Executes>(Begin(BRANCHES)).await.unwrap();
+    let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
+    assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
+    small.outcome().await.unwrap();
+    let most = most_between(&seen);
+    assert!(most > 0 && most <= 2 * SLICE, "{most} executions between two hops");
+}
+
+/// How many executions of a run there are at a time by default; the rest waits for its turn.
+const AT_A_TIME: u64 = 1_024;
+
+// S11, S21
+#[tokio::test]
+async fn branches_are_evaluated_in_slices_as_well_though_nothing_comes_of_it() {
+    let progress = Progress::default();
+    let (hops, seen) = hops(&progress);
+    let engine = Engine::builder().workflow(Executes(progress.clone())).workflow(hops).build().unwrap();
+    let huge = engine.start::<Executes>(Begin(BRANCHES)).await.unwrap();
+    let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
+    assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
+    small.outcome().await.unwrap();
+    // The first executions have returned, and every other branch is found to have to wait: 9,000 evaluations.
+    let meanwhile = seen.lock().unwrap().iter().filter(|executions| **executions == AT_A_TIME).count();
+    assert!(meanwhile >= 9, "{meanwhile} hops of the other run while 9,000 branches were evaluated");
+}
+
+// S21
+#[tokio::test]
+async fn branches_that_go_on_are_polled_twice_at_most_for_each_hop_of_another_run() {
+    let progress = Progress::default();
+    let (hops, seen) = hops(&progress);
+    let engine = Engine::builder().workflow(Polls(progress.clone())).workflow(hops).build().unwrap();
+    let huge = engine.start::<Polls>(Begin(BRANCHES)).await.unwrap();
+    let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
+    small.outcome().await.unwrap();
+    progress.ends.store(true, Ordering::Relaxed);
+    assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
+    let most = most_between(&seen);
+    assert!(most > 0 && most <= 2 * AT_A_TIME, "{most} polls between two hops");
+}
+
+/// How often the branches of the huge runs may be polled while another run goes a hundred hops, with two threads that
+/// the system may stop at any time: far more than they are, and nothing against what they would be if they did not
+/// let others have their turn, which is without end.
+const PATIENCE: u64 = 100_000_000;
+
+// S21
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn huge_fan_outs_on_every_thread_let_another_run_come_to_its_end() {
+    let progress = Progress::default();
+    let (hops, _) = hops(&progress);
+    let engine = Engine::builder().workflow(Polls(progress.clone())).workflow(hops).build().unwrap();
+    let mut huge = Vec::new();
+    for _ in 0..4 {
+        huge.push(engine.start::<Polls>(Begin(BRANCHES)).await.unwrap());
+    }
+    let small = engine.start::<Hops>(Begin(100)).await.unwrap();
+    while !small.status().is_ended() {
+        assert!(progress.counted() < PATIENCE, "the other run is starved");
+        tokio::task::yield_now().await;
+    }
+    small.outcome().await.unwrap();
+    progress.ends.store(true, Ordering::Relaxed);
+    for run in huge {
+        assert_eq!(run.outcome().await.unwrap(), Done(BRANCHES));
+    }
+}
