@@ -271,7 +271,8 @@ impl Engine {
     /// A place for a run that begins, if there is a bound.
     async fn take_slot(&self, host: &Host, run: &RunId) -> Result<Option<(Places, Place)>, StartError> {
         let inner = &self.inner;
-        let places = Places::of(run, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
+        let places =
+            Places::of(run, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
         let Some(places) = places else { return Ok(None) };
         let place = match inner.when_full {
             WhenFull::Refuse => places.take_now()?,

@@ -14,12 +14,11 @@ use crate::run::RunStatus;
 use crate::scheduler::Cause;
 
 mod queue;
-mod trace_spans;
+pub(crate) mod trace_spans;
 
 pub use trace_spans::TracingObserver;
 
 pub(crate) use queue::Observers;
-pub(crate) use trace_spans::{run_span, step_span};
 
 /// Something that was seen of a run.
 #[derive(Debug, Clone)]

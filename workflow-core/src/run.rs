@@ -14,12 +14,14 @@ mod host;
 mod in_flight;
 mod journal;
 mod log;
+mod meter;
 mod options;
 mod past;
 mod perform;
 mod places;
 mod report;
 mod shared;
+mod spans;
 mod timeline;
 mod trace;
 
@@ -37,8 +39,10 @@ pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
 pub(crate) use journal::Journal;
+pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Gate, Place, Places, Queue};
 pub(crate) use shared::{RunContexts, RunShared};
+pub(crate) use spans::Ended;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

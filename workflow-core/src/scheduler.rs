@@ -449,6 +449,11 @@ impl Scheduler {
         self.totals[step.get()].surplus
     }
 
+    /// How many executions wait for their turn (S21).
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     /// Whether the execution was started and has neither ended nor been dropped.
     pub(crate) fn is_running(&self, execution: ExecutionId) -> bool {
         self.execution_at(execution).is_some_and(Execution::is_running)

@@ -18,7 +18,7 @@ use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
-use crate::run::{Gate, Host, Queue, Unhosted};
+use crate::run::{Gate, Host, Queue, Unhosted, describe_metrics};
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
@@ -247,6 +247,7 @@ impl EngineBuilder {
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
+        describe_metrics();
         let middleware: Arc<[_]> = self.middleware.into();
         let hosts = self.hosts.into_iter().map(|host| (host.id, Arc::new(host.within(&middleware))));
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));

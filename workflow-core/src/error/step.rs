@@ -24,16 +24,22 @@ pub enum ErrorClass {
     Rejected,
 }
 
-impl fmt::Display for ErrorClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl ErrorClass {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
             Self::Transient => "transient",
             Self::Tool => "tool",
             Self::Model => "model",
             Self::ContextLimit => "context_limit",
             Self::Permanent => "permanent",
             Self::Rejected => "rejected",
-        })
+        }
+    }
+}
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

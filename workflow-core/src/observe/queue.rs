@@ -20,10 +20,12 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Starts a thread per observer. The threads end when the last clone is dropped.
+    /// Starts a thread per observer, but for those who only want spans. The threads end when the last clone is
+    /// dropped.
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
         let spans = observers.iter().any(|observer| observer.wants_spans());
-        Self { queues: observers.into_iter().map(Queue::start).collect(), spans }
+        let looking = observers.into_iter().filter(|observer| !observer.wants_spans());
+        Self { queues: looking.map(Queue::start).collect(), spans }
     }
 
     /// Whether nobody looks, so that nothing has to be told.

@@ -1,15 +1,27 @@
-//! `tracing` as one observer: a span per run and per execution, and an event where something failed.
+//! `tracing` as one observer: a span per run and per execution, with names that OpenTelemetry knows, and an event
+//! where something failed.
 
-use tracing::Span;
+use tracing::{Level, Span, field};
 
-use super::{Observation, Observed, Observer};
-use crate::id::ExecutionId;
-use crate::run::RunShared;
+use super::{Observation, Observer};
+use crate::error::RunError;
+use crate::id::{ExecutionId, ScopeId};
+use crate::run::{Ended, RunShared, RunStatus};
 
-/// Gives runs and executions `tracing` spans, and reports failures and ends as `tracing` events.
+/// Gives runs and executions `tracing` spans.
 ///
-/// What a step logs with `tracing` lies in its execution's span `workflow.step` (fields `step`, `execution`,
-/// `attempt`), and that in its run's span `workflow.run` (fields `run`, `workflow`), also across awaits.
+/// What a step logs with `tracing` lies in its execution's span, and that in its run's span, also across awaits. A
+/// run's span lies in the one that is current where the run is started: a request's, or that of an execution whose
+/// step starts it. A failed execution, a refused commit and the end of a run are events in their spans.
+///
+/// | span | fields from the start | fields at the end |
+/// |---|---|---|
+/// | `workflow.run` | `workflow.name`, `workflow.run.id`, `workflow.thread.id` | `workflow.run.status` |
+/// | `workflow.execution` | `workflow.step.name`, `workflow.execution.id`, `workflow.execution.attempt`, `workflow.scope.id` | `workflow.execution.outcome`: `succeeded`, `failed`, `refused` or `dropped` |
+///
+/// Both have what bridges to OpenTelemetry look for: `otel.name` (`run Shop`, `execute add_up`), `otel.kind`
+/// (`internal`), and after a failure `otel.status_code` (`ERROR`), `otel.status_description` and `error.type`: the
+/// class of a step's error, or the kind of the run's. A run that was cancelled is no error.
 ///
 /// ```
 /// use workflow_core::{Engine, TracingObserver};
@@ -21,26 +33,15 @@ use crate::run::RunShared;
 pub struct TracingObserver;
 
 impl TracingObserver {
-    /// An observer that reports to the global `tracing` subscriber.
+    /// An observer that reports to the `tracing` subscriber.
     pub fn new() -> Self {
         Self
     }
 }
 
 impl Observer for TracingObserver {
-    fn observe(&self, Observation { run, workflow, what, .. }: &Observation) {
-        match what {
-            Observed::ExecutionFailed { execution, step, class, error, .. } => {
-                tracing::warn!(%run, %workflow, %step, %execution, %class, %error, "step failed");
-            }
-            Observed::CommitRefused { execution, step, events, .. } => {
-                tracing::warn!(%run, %workflow, %step, %execution, ?events, "commit refused: the run has ended");
-            }
-            Observed::RunEnded { status } => tracing::info!(%run, %workflow, %status, "run ended"),
-            Observed::Missed { count } => tracing::warn!(count, "observations were left out"),
-            _ => {}
-        }
-    }
+    /// Nothing: spans and their events are made where the run is.
+    fn observe(&self, _: &Observation) {}
 
     fn wants_spans(&self) -> bool {
         true
@@ -52,13 +53,90 @@ pub(crate) fn run_span(run: &RunShared) -> Span {
     if !run.observers.wants_spans() {
         return Span::none();
     }
-    tracing::info_span!("workflow.run", run = %run.id, workflow = %run.table.name)
+    tracing::info_span!(
+        "workflow.run",
+        otel.name = format_args!("run {}", run.table.name),
+        otel.kind = "internal",
+        otel.status_code = field::Empty,
+        otel.status_description = field::Empty,
+        "error.type" = field::Empty,
+        workflow.name = &*run.table.name,
+        workflow.run.id = %run.id,
+        workflow.thread.id = %run.thread,
+        workflow.run.status = field::Empty,
+    )
 }
 
-/// The span of an execution, below its run's.
-pub(crate) fn step_span(parent: &Span, step: &str, execution: ExecutionId, attempt: u32) -> Span {
-    if parent.is_none() {
+/// The span of an attempt of an execution, below its run's.
+pub(crate) fn execution_span(
+    run: &Span,
+    step: &str,
+    execution: ExecutionId,
+    attempt: u32,
+    scope: ScopeId,
+) -> Span {
+    if run.is_none() {
         return Span::none();
     }
-    tracing::info_span!(parent: parent, "workflow.step", step, %execution, attempt)
+    tracing::info_span!(
+        parent: run,
+        "workflow.execution",
+        otel.name = format_args!("execute {step}"),
+        otel.kind = "internal",
+        otel.status_code = field::Empty,
+        otel.status_description = field::Empty,
+        "error.type" = field::Empty,
+        workflow.step.name = step,
+        workflow.execution.id = %execution,
+        workflow.execution.attempt = attempt,
+        workflow.scope.id = scope.0,
+        workflow.execution.outcome = field::Empty,
+    )
+}
+
+/// Writes on an execution's span what came of it.
+pub(crate) fn note_execution(span: &Span, ended: Ended<'_>) {
+    span.record("workflow.execution.outcome", ended.name());
+    match ended {
+        Ended::Failed(error) => {
+            fail(span, &error.class(), error);
+            tracing::event!(parent: span, Level::WARN, class = %error.class(), %error, "step failed");
+        }
+        Ended::Refused => {
+            tracing::event!(parent: span, Level::WARN, "commit refused: the run has ended");
+        }
+        Ended::Succeeded | Ended::Dropped => {}
+    }
+}
+
+/// Writes on a run's span how it ended.
+pub(crate) fn note_run(span: &Span, status: RunStatus, error: Option<&RunError>) {
+    span.record("workflow.run.status", field::display(status));
+    if let Some((error, kind)) = error.and_then(|error| Some((error, kind_of(error)?))) {
+        fail(span, &kind, error);
+    }
+    tracing::event!(parent: span, Level::INFO, %status, "run ended");
+}
+
+fn fail(span: &Span, kind: &dyn std::fmt::Display, error: &dyn std::fmt::Display) {
+    span.record("error.type", field::display(kind));
+    span.record("otel.status_code", "ERROR");
+    span.record("otel.status_description", field::display(error));
+}
+
+/// A word for each kind of error, of which there are few; none for what is no failure.
+fn kind_of(error: &RunError) -> Option<&'static str> {
+    Some(match error {
+        RunError::Cancelled { .. } => return None,
+        RunError::StepFailed { class, .. } => class.name(),
+        RunError::BranchesFailed { .. } => "branches_failed",
+        RunError::PreconditionFailed { .. } => "precondition_failed",
+        RunError::Stalled(_) => "stalled",
+        RunError::LogFull { .. } => "log_full",
+        RunError::TooManyExecutions { .. } => "too_many_executions",
+        RunError::Store { .. } | RunError::Conflict { .. } => "store",
+        RunError::Abandoned => "abandoned",
+        // What OpenTelemetry calls an error without a name.
+        _ => "_OTHER",
+    })
 }

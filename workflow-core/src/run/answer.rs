@@ -3,6 +3,7 @@
 use super::drive::{Received, Run};
 use super::handle::{Command, MakeReply, OpenRequest};
 use super::in_flight::{Arrived, StepResult};
+use super::spans::Ended;
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
@@ -46,6 +47,7 @@ impl Run {
     /// An execution's batch is accepted.
     pub(super) fn note_success(&mut self, execution: ExecutionId) {
         let Some(step) = self.trace.succeeded(execution) else { return };
+        self.note_end(execution, step, Ended::Succeeded);
         let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionSucceeded {
             execution,
@@ -54,8 +56,16 @@ impl Run {
         });
     }
 
+    /// Tells spans and metrics of the end of an execution.
+    pub(super) fn note_end(&mut self, execution: ExecutionId, step: StepIndex, ended: Ended<'_>) {
+        self.spans.end(execution, ended);
+        let took = || self.trace.took(execution);
+        self.meter.executed(&self.host.table.step(step).name, ended, took);
+    }
+
     fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         self.trace.failed(execution, self.clock.now, &error);
+        self.note_end(execution, step, Ended::Failed(&error));
         let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionFailed {
             execution,

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
-use tracing::Span;
 
 use super::clock::RunClock;
 use super::handle::Command;
@@ -16,16 +15,18 @@ use super::host::Host;
 use super::in_flight::{Arrived, Dropped, Execution, InFlight};
 use super::journal::Journal;
 use super::log::Log;
+use super::meter::Meter;
 use super::past::View;
 use super::places::{Place, Places};
 use super::shared::RunShared;
+use super::spans::Spans;
 use super::trace::Trace;
 use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::observe::{Observed, run_span};
+use crate::observe::Observed;
 use crate::output::Emitted;
 use crate::scheduler::{Action, CandidateId, Fact, Scheduler, SchedulerLimits};
 use crate::table::{EventIndex, StepIndex};
@@ -65,7 +66,8 @@ pub(crate) struct Run {
     pub(super) asked: BTreeMap<(ScopeId, CandidateId), Asked>,
     pub(super) cancel_reason: Arc<str>,
     pub(super) limits: SchedulerLimits,
-    pub(super) span: Span,
+    pub(super) spans: Spans,
+    pub(super) meter: Meter,
     pub(super) clock: RunClock,
     mailbox: mpsc::Receiver<Command>,
     /// Actions that wait until the run has its place among the engine's running ones, oldest first.
@@ -103,7 +105,8 @@ impl Run {
         let (slots, slot) = slots.unzip();
         Self {
             scheduler: Scheduler::with_limits(Arc::clone(&host.table), limits),
-            span: run_span(&shared),
+            spans: Spans::of(&shared),
+            meter: Meter::new(&host.table.name),
             clock: RunClock::start(shared.clock.clone()),
             shared,
             host,
@@ -136,9 +139,15 @@ impl Run {
         if self.journal.is_none() {
             self.shared.begin();
         }
+        self.meter.began();
         self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
-        std::future::poll_fn(|cx| self.poll_slice(cx)).await;
+        std::future::poll_fn(|cx| {
+            let polled = self.poll_slice(cx);
+            self.meter.queue(self.scheduler.waiting() + self.held.len());
+            polled
+        })
+        .await;
         self.slot_wait = None;
         self.stop();
         self.close_journal().await;
@@ -230,6 +239,7 @@ impl Run {
     pub(super) fn wait(&mut self) {
         self.slot = None;
         self.slot_wait = None;
+        self.meter.waits();
         self.shared.status.send_replace(RunStatus::Waiting);
         self.shared.tell(|| Observed::RunWaiting);
     }
@@ -253,6 +263,7 @@ impl Run {
     /// Something arrived for a waiting run.
     pub(super) fn wake(&mut self) {
         if self.shared.status() == RunStatus::Waiting {
+            self.meter.runs();
             self.shared.status.send_replace(RunStatus::Running);
         }
     }
@@ -279,6 +290,10 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        // Whoever is told of the end may look at once: spans and metrics are complete before that.
+        let finished = finish::finished(&self.shared);
+        self.spans.close(finished);
+        self.meter.ended(finished.status, self.clock.now);
         finish::announce(&self.shared);
     }
 }

@@ -163,13 +163,18 @@ impl Run {
 /// Tells everyone of the end, when the run's task is done with it: of how the run finished, or that the task
 /// is gone before it did.
 pub(super) fn announce(run: &RunShared) {
-    let abandoned =
-        || Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None };
-    let status = run.finished.get_or_init(abandoned).status;
+    let status = finished(run).status;
     run.display.close(status);
     run.contexts.close();
     if run.has_begun() {
         run.tell(|| Observed::RunEnded { status });
     }
     run.status.send_replace(status);
+}
+
+/// How the run finished, or that its task is gone before it did.
+pub(super) fn finished(run: &RunShared) -> &Finished {
+    let abandoned =
+        || Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None };
+    run.finished.get_or_init(abandoned)
 }

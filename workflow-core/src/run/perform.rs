@@ -10,12 +10,13 @@ use super::drive::{Asked, Run};
 use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicked};
 use super::journal::Entering;
 use super::log::BranchRecord;
+use super::spans::Ended;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::failure::StepFailed;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
-use crate::observe::{Observed, step_span};
+use crate::observe::Observed;
 use crate::output::Emitted;
 use crate::scheduler::{
     Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary,
@@ -59,7 +60,7 @@ impl Run {
     ) {
         let row = self.host.table.step(step);
         let slots = self.log.slots(row, &binding);
-        let span = step_span(&self.span, &row.name, execution, 1);
+        let span = self.spans.begin(&row.name, execution, 1, scope);
         let forced = row.policy.spawn;
         self.shared.tell(|| Observed::ExecutionStarted {
             execution,
@@ -118,6 +119,7 @@ impl Run {
         self.held
             .retain(|held| !matches!(held, Action::StartExecution { execution: id, .. } if *id == execution));
         if let Some(step) = self.trace.dropped(execution, self.clock.now) {
+            self.note_end(execution, step, Ended::Dropped);
             let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::ExecutionDropped { execution, step });
         }
@@ -250,6 +252,7 @@ impl Run {
         if event.event_type().roles.is_display() {
             self.display(cause, event.clone());
         }
+        self.meter.logged();
         self.log.append(&self.host.table, entry, event, cause, self.clock.now);
     }
 
@@ -300,6 +303,7 @@ impl Run {
     pub(super) fn note_refused(&mut self, execution: ExecutionId, events: &[AnyEvent]) {
         let events: Vec<&'static str> = events.iter().map(AnyEvent::name).collect();
         if let Some(step) = self.trace.refused(execution, self.clock.now, &events) {
+            self.note_end(execution, step, Ended::Refused);
             let step = Arc::clone(&self.host.table.step(step).name);
             self.shared.tell(|| Observed::CommitRefused { execution, step, events });
         }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
+use super::meter::Level;
 use crate::error::StartError;
 use crate::id::RunId;
 
@@ -35,6 +36,7 @@ pub(crate) struct Places {
     gates: SmallVec<[Arc<Gate>; 2]>,
     queue: Arc<Queue>,
     run: RunId,
+    workflow: Arc<str>,
 }
 
 /// A place behind every gate. Dropping it gives all of them up.
@@ -47,12 +49,18 @@ impl Places {
     /// None if nothing bounds the run.
     pub(crate) fn of(
         run: &RunId,
+        workflow: &Arc<str>,
         own: Option<&Arc<Gate>>,
         engine: Option<&Arc<Gate>>,
         queue: &Arc<Queue>,
     ) -> Option<Self> {
         let gates: SmallVec<_> = own.into_iter().chain(engine).map(Arc::clone).collect();
-        (!gates.is_empty()).then(|| Self { gates, queue: Arc::clone(queue), run: run.clone() })
+        (!gates.is_empty()).then(|| Self {
+            gates,
+            queue: Arc::clone(queue),
+            run: run.clone(),
+            workflow: Arc::clone(workflow),
+        })
     }
 
     /// Waits for a place behind every gate, in the queue of each in turn. Dropping the future gives up the wait and
@@ -63,7 +71,7 @@ impl Places {
             let permit = match Arc::clone(&gate.places).try_acquire_owned() {
                 Ok(permit) => Some(permit),
                 Err(_) => {
-                    queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run));
+                    queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
                     // The semaphore is never closed.
                     Arc::clone(&gate.places).acquire_owned().await.ok()
                 }
@@ -99,13 +107,13 @@ impl Queue {
         self.lock().runs.values().cloned().collect()
     }
 
-    fn enter(queue: &Arc<Self>, run: &RunId) -> Queued {
+    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> Queued {
         let mut waiting = queue.lock();
         let ticket = waiting.next;
         waiting.next += 1;
         waiting.runs.insert(ticket, run.clone());
         drop(waiting);
-        Queued { queue: Arc::clone(queue), ticket }
+        Queued { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -119,6 +127,7 @@ impl Queue {
 struct Queued {
     queue: Arc<Queue>,
     ticket: u64,
+    _level: Level,
 }
 
 impl Drop for Queued {

@@ -40,4 +40,5 @@ mod runaway;
 mod scheduler;
 mod scheduling;
 mod sizes;
+mod spans;
 mod stalls;

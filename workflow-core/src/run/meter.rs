@@ -1,0 +1,183 @@
+//! Metrics of one run, through the `metrics` facade. Without the feature `metrics` all of it is empty.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Ended, RunStatus};
+
+#[cfg(feature = "metrics")]
+pub(crate) use on::{Level, Meter, describe};
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) use off::{Level, Meter, describe};
+
+/// What is measured, if anything is.
+///
+/// Names follow the conventions of Prometheus: a counter ends in `_total`, and a time in `_seconds`.
+#[cfg(feature = "metrics")]
+mod on {
+    use metrics::{Counter, Label, SharedString, Unit, counter, gauge, histogram};
+
+    use super::{Arc, Duration, Ended, RunStatus};
+
+    const STARTED: &str = "workflow_runs_started_total";
+    const ENDED: &str = "workflow_runs_ended_total";
+    const RUN_DURATION: &str = "workflow_run_duration_seconds";
+    const EXECUTIONS: &str = "workflow_executions_total";
+    const EXECUTION_DURATION: &str = "workflow_execution_duration_seconds";
+    const EVENTS: &str = "workflow_events_logged_total";
+    const RUNNING: &str = "workflow_runs_running";
+    const WAITING: &str = "workflow_runs_waiting";
+    const QUEUED: &str = "workflow_runs_queued";
+    const EXECUTIONS_WAITING: &str = "workflow_executions_waiting";
+
+    /// Tells the recorder what the metrics mean.
+    pub(crate) fn describe() {
+        metrics::describe_counter!(STARTED, "Runs that began");
+        metrics::describe_counter!(ENDED, "Runs that ended, by how they did");
+        metrics::describe_histogram!(RUN_DURATION, Unit::Seconds, "Time from a run's beginning to its end");
+        metrics::describe_counter!(EXECUTIONS, "Executions that ended, by step and what came of them");
+        metrics::describe_histogram!(EXECUTION_DURATION, Unit::Seconds, "Time that an execution took");
+        metrics::describe_counter!(EVENTS, "Events that entered a log");
+        metrics::describe_gauge!(RUNNING, "Runs that have begun, and neither ended nor wait for the outside");
+        metrics::describe_gauge!(WAITING, "Runs that wait for something from outside");
+        metrics::describe_gauge!(QUEUED, "Runs that wait for a place, before they begin or to go on");
+        metrics::describe_gauge!(EXECUTIONS_WAITING, "Executions that wait for their turn");
+    }
+
+    /// The metrics of one run.
+    pub(crate) struct Meter {
+        workflow: SharedString,
+        events: Counter,
+        /// One of the gauges of runs, from the run's beginning to its end.
+        level: Option<Level>,
+        waiting: usize,
+    }
+
+    impl Meter {
+        pub(crate) fn new(workflow: &Arc<str>) -> Self {
+            let workflow = SharedString::from_shared(Arc::clone(workflow));
+            let events = counter!(EVENTS, vec![of(&workflow)]);
+            Self { workflow, events, level: None, waiting: 0 }
+        }
+
+        pub(crate) fn began(&mut self) {
+            counter!(STARTED, vec![of(&self.workflow)]).increment(1);
+            self.runs();
+        }
+
+        /// The run goes on.
+        pub(crate) fn runs(&mut self) {
+            self.level = Some(Level::rise(RUNNING, self.workflow.clone()));
+        }
+
+        /// The run waits for the outside.
+        pub(crate) fn waits(&mut self) {
+            self.level = Some(Level::rise(WAITING, self.workflow.clone()));
+        }
+
+        pub(crate) fn logged(&self) {
+            self.events.increment(1);
+        }
+
+        /// An execution ended.
+        pub(crate) fn executed(&self, step: &Arc<str>, ended: Ended<'_>, took: impl FnOnce() -> Duration) {
+            let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
+            let labels = vec![of(&self.workflow), step, Label::from_static_parts("outcome", ended.name())];
+            counter!(EXECUTIONS, labels.clone()).increment(1);
+            histogram!(EXECUTION_DURATION, labels).record(took());
+        }
+
+        /// So many executions wait for their turn now.
+        pub(crate) fn queue(&mut self, waiting: usize) {
+            if waiting != self.waiting {
+                let gauge = gauge!(EXECUTIONS_WAITING, vec![of(&self.workflow)]);
+                gauge.increment(difference(self.waiting, waiting));
+                self.waiting = waiting;
+            }
+        }
+
+        /// The run ended, if it had begun.
+        pub(crate) fn ended(&mut self, status: RunStatus, took: Duration) {
+            self.queue(0);
+            if self.level.take().is_some() {
+                let labels = vec![of(&self.workflow), Label::new("status", status.to_string())];
+                counter!(ENDED, labels.clone()).increment(1);
+                histogram!(RUN_DURATION, labels).record(took);
+            }
+        }
+    }
+
+    fn of(workflow: &SharedString) -> Label {
+        Label::new("workflow", workflow.clone())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no queue is that long")]
+    fn difference(before: usize, now: usize) -> f64 {
+        now as f64 - before as f64
+    }
+
+    /// One more in a gauge, until it is dropped.
+    #[derive(Debug)]
+    pub(crate) struct Level {
+        gauge: &'static str,
+        workflow: SharedString,
+    }
+
+    impl Level {
+        /// A run that waits for a place.
+        pub(crate) fn queued(workflow: &Arc<str>) -> Self {
+            Self::rise(QUEUED, SharedString::from_shared(Arc::clone(workflow)))
+        }
+
+        fn rise(gauge: &'static str, workflow: SharedString) -> Self {
+            gauge!(gauge, vec![of(&workflow)]).increment(1.0);
+            Self { gauge, workflow }
+        }
+    }
+
+    impl Drop for Level {
+        fn drop(&mut self) {
+            gauge!(self.gauge, vec![of(&self.workflow)]).decrement(1.0);
+        }
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+mod off {
+    use super::{Arc, Duration, Ended, RunStatus};
+
+    pub(crate) fn describe() {}
+
+    pub(crate) struct Meter;
+
+    #[expect(clippy::unused_self, reason = "it is what the feature makes of it")]
+    impl Meter {
+        pub(crate) fn new(_: &Arc<str>) -> Self {
+            Self
+        }
+
+        pub(crate) fn began(&mut self) {}
+
+        pub(crate) fn runs(&mut self) {}
+
+        pub(crate) fn waits(&mut self) {}
+
+        pub(crate) fn logged(&self) {}
+
+        pub(crate) fn executed(&self, _: &Arc<str>, _: Ended<'_>, _: impl FnOnce() -> Duration) {}
+
+        pub(crate) fn queue(&mut self, _: usize) {}
+
+        pub(crate) fn ended(&mut self, _: RunStatus, _: Duration) {}
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Level;
+
+    impl Level {
+        pub(crate) fn queued(_: &Arc<str>) -> Self {
+            Self
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The `tracing` spans of one run: its own, and those of the executions that have not ended, so that what came of
+//! each can be written on it.
+
+use std::collections::HashMap;
+
+use tracing::Span;
+
+use super::{Finished, RunShared};
+use crate::error::StepError;
+use crate::id::{ExecutionId, ScopeId};
+use crate::observe::trace_spans::{execution_span, note_execution, note_run, run_span};
+
+/// What came of an execution.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended<'a> {
+    Succeeded,
+    Failed(&'a StepError),
+    /// It returned when the run had ended (S28).
+    Refused,
+    Dropped,
+}
+
+impl Ended<'_> {
+    /// How spans and metrics call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::Refused => "refused",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// Nothing, if nobody wants spans.
+#[derive(Debug)]
+pub(super) struct Spans {
+    run: Span,
+    executions: HashMap<ExecutionId, Span>,
+}
+
+impl Spans {
+    /// Begins the run's span, below the one that is current where the run is started.
+    pub(super) fn of(run: &RunShared) -> Self {
+        Self { run: run_span(run), executions: HashMap::new() }
+    }
+
+    /// Begins the span of an attempt. Another attempt of the same execution ends the span of the one before.
+    pub(super) fn begin(&mut self, step: &str, execution: ExecutionId, attempt: u32, scope: ScopeId) -> Span {
+        let span = execution_span(&self.run, step, execution, attempt, scope);
+        if !span.is_disabled() {
+            self.executions.insert(execution, span.clone());
+        }
+        span
+    }
+
+    /// Writes on the span of an execution what came of it.
+    pub(super) fn end(&mut self, execution: ExecutionId, ended: Ended<'_>) {
+        if self.executions.is_empty() {
+            return;
+        }
+        if let Some(span) = self.executions.remove(&execution) {
+            note_execution(&span, ended);
+        }
+    }
+
+    /// Writes on the run's span how it ended, and lets go of all of them.
+    pub(super) fn close(&mut self, finished: &Finished) {
+        self.executions.clear();
+        let run = std::mem::replace(&mut self.run, Span::none());
+        if !run.is_disabled() {
+            note_run(&run, finished.status, finished.outcome.as_ref().err());
+        }
+    }
+}

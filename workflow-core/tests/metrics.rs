@@ -1,0 +1,173 @@
+//! What the feature `metrics` measures of runs: counts, times and the lengths of queues.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use metrics_util::MetricKind;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tokio::sync::Semaphore;
+use workflow_core::prelude::*;
+use workflow_core::{RunHandle, RunStatus};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Begin(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct More;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Item(u32, u32);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Done(u32);
+
+/// Passes as many items as it is told through a gate, one at a time. The second ends the run; one that is alone fails,
+/// and without any it waits for the outside.
+struct Shop(Arc<Semaphore>);
+
+#[workflow]
+impl Shop {
+    #[step]
+    async fn unpack(&self, begin: &Begin) -> Vec<Item> {
+        (1..=begin.0).map(|number| Item(number, begin.0)).collect()
+    }
+
+    #[step(concurrency = 1)]
+    async fn pass(&self, item: &Item) -> Result<Option<Done>, StepError> {
+        self.0.acquire().await?.forget();
+        if item.1 == 1 {
+            Err(StepError::permanent("it is alone"))
+        } else {
+            Ok((item.0 == 2).then_some(Done(2)))
+        }
+    }
+
+    #[step]
+    async fn close(&self, _more: &More) -> Done {
+        Done(0)
+    }
+}
+
+/// What was measured so far: counters and gauges by name and labels, histograms by how often they were given.
+struct Measured(Snapshotter, BTreeMap<String, f64>);
+
+impl Measured {
+    /// Everything starts again from 0 with each look, so that it is added up here.
+    fn look(&mut self) {
+        for (key, _, _, value) in self.0.snapshot().into_vec() {
+            let mut labels: Vec<String> =
+                key.key().labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            labels.sort();
+            let name = format!("{}{{{}}}", key.key().name(), labels.join(","));
+            let measured = self.1.entry(name).or_default();
+            match (key.kind(), value) {
+                (MetricKind::Gauge, DebugValue::Gauge(value)) => *measured += value.into_inner(),
+                (MetricKind::Counter, DebugValue::Counter(count)) => {
+                    *measured += f64::from(u32::try_from(count).unwrap())
+                }
+                (MetricKind::Histogram, DebugValue::Histogram(times)) => {
+                    assert!(times.iter().all(|time| time.into_inner() >= 0.0));
+                    *measured += f64::from(u32::try_from(times.len()).unwrap());
+                }
+                unexpected => panic!("{unexpected:?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn is(&mut self, name: &str, expected: f64) {
+        self.look();
+        let measured = self.1.get(name).copied().unwrap_or(0.0);
+        assert!((measured - expected).abs() < 0.5, "{name}: {measured}, expected {expected}\n{:#?}", self.1);
+    }
+}
+
+async fn everyone_else() {
+    for _ in 0..32 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An engine with room for one run, on a runtime of this thread, and what is measured of it.
+fn measure<F: Future<Output = ()>>(test: impl FnOnce(Engine, Arc<Semaphore>, Measured) -> F) {
+    let recorder = DebuggingRecorder::new();
+    let measured = Measured(recorder.snapshotter(), BTreeMap::new());
+    metrics::with_local_recorder(&recorder, || {
+        let gate = Arc::new(Semaphore::new(0));
+        let engine =
+            Engine::builder().workflow(Shop(Arc::clone(&gate))).max_concurrent_runs(1).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(test(engine, gate, measured));
+    });
+}
+
+async fn start(engine: &Engine, items: u32) -> RunHandle<Shop> {
+    engine.start::<Shop>(Begin(items)).await.unwrap()
+}
+
+#[test]
+fn runs_executions_and_events_are_counted_by_how_they_went() {
+    measure(async |engine, gate, mut measured| {
+        gate.add_permits(2);
+        start(&engine, 2).await.outcome().await.unwrap();
+        gate.add_permits(1);
+        let cancelled = start(&engine, 2).await;
+        everyone_else().await;
+        cancelled.cancel("enough").await.unwrap();
+
+        measured.is("workflow_runs_started_total{workflow=Shop}", 2.0);
+        measured.is("workflow_runs_ended_total{status=completed,workflow=Shop}", 1.0);
+        measured.is("workflow_runs_ended_total{status=cancelled,workflow=Shop}", 1.0);
+        measured.is("workflow_run_duration_seconds{status=completed,workflow=Shop}", 1.0);
+        measured.is("workflow_executions_total{outcome=succeeded,step=unpack,workflow=Shop}", 2.0);
+        measured.is("workflow_executions_total{outcome=succeeded,step=pass,workflow=Shop}", 3.0);
+        measured.is("workflow_executions_total{outcome=dropped,step=pass,workflow=Shop}", 1.0);
+        measured.is("workflow_execution_duration_seconds{outcome=succeeded,step=pass,workflow=Shop}", 3.0);
+        // The start events, two items each, and the stop event.
+        measured.is("workflow_events_logged_total{workflow=Shop}", 7.0);
+        measured.is("workflow_runs_running{workflow=Shop}", 0.0);
+    });
+}
+
+#[test]
+fn a_failure_is_an_outcome_of_its_execution_and_a_status_of_its_run() {
+    measure(async |engine, gate, mut measured| {
+        gate.add_permits(1);
+        start(&engine, 1).await.outcome().await.unwrap_err();
+        measured.is("workflow_executions_total{outcome=failed,step=pass,workflow=Shop}", 1.0);
+        measured.is("workflow_execution_duration_seconds{outcome=failed,step=pass,workflow=Shop}", 1.0);
+        measured.is("workflow_runs_ended_total{status=failed,workflow=Shop}", 1.0);
+        measured.is("workflow_run_duration_seconds{status=failed,workflow=Shop}", 1.0);
+    });
+}
+
+#[test]
+fn gauges_rise_and_fall_with_what_runs_waits_and_queues() {
+    measure(async |engine, gate, mut measured| {
+        let first = start(&engine, 2).await;
+        let second = tokio::spawn({
+            let engine = engine.clone();
+            async move { start(&engine, 0).await }
+        });
+        everyone_else().await;
+        measured.is("workflow_runs_running{workflow=Shop}", 1.0);
+        measured.is("workflow_runs_queued{workflow=Shop}", 1.0);
+        measured.is("workflow_executions_waiting{workflow=Shop}", 1.0);
+        gate.add_permits(2);
+        first.outcome().await.unwrap();
+        let second = second.await.unwrap();
+        assert_eq!(second.settled().await, RunStatus::Waiting);
+        measured.is("workflow_runs_running{workflow=Shop}", 0.0);
+        measured.is("workflow_runs_queued{workflow=Shop}", 0.0);
+        measured.is("workflow_runs_waiting{workflow=Shop}", 1.0);
+        measured.is("workflow_executions_waiting{workflow=Shop}", 0.0);
+        second.send(More).await.unwrap();
+        second.outcome().await.unwrap();
+        measured.is("workflow_runs_waiting{workflow=Shop}", 0.0);
+    });
+}
