@@ -97,7 +97,7 @@ impl Pair {
     }
 
     #[precondition]
-    fn both(&self, failures: &List<StepFailed>) -> bool {
+    fn both(failures: &List<StepFailed>) -> bool {
         failures.len() == 2
     }
 

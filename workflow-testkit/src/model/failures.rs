@@ -34,9 +34,8 @@ fn is_failure(plan: &Plan, event: usize) -> bool {
 pub(super) fn named(plan: &Plan, step: usize, input: &PlannedInput) -> Events {
     let failed: Vec<usize> =
         caught_by(plan, step).into_iter().filter_map(|caught| plan.failed(caught)).collect();
-    let named = input.events.iter().flat_map(|event| match is_failure(plan, *event) {
-        true if !failed.is_empty() => failed.clone(),
-        _ => vec![*event],
-    });
+    let expands = |event: usize| is_failure(plan, event) && !failed.is_empty();
+    let named =
+        input.events.iter().flat_map(|event| if expands(*event) { failed.clone() } else { vec![*event] });
     named.collect()
 }

@@ -52,6 +52,7 @@ impl Default for Plan {
 
 /// One event type, with its roles (S2). Without any it is passed from step to step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a role of its own")]
 pub struct PlannedEvent {
     /// Opens a run.
     pub start: bool,

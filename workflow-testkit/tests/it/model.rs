@@ -9,8 +9,14 @@ use workflow_testkit::model::{
     Line, Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take,
 };
 
-const PLAIN: PlannedEvent =
-    PlannedEvent { start: false, stop: false, external: false, reply: None, replies_to: None };
+const PLAIN: PlannedEvent = PlannedEvent {
+    start: false,
+    stop: false,
+    external: false,
+    failure: false,
+    reply: None,
+    replies_to: None,
+};
 
 fn step(take: Take, event: usize, output: PlannedOutput) -> PlannedStep {
     let inputs = vec![PlannedInput { take, optional: false, events: vec![event] }];

@@ -1,7 +1,5 @@
 //! Tables built at run time: the same rules, the same words, and what compiles although it might look wrong.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
-
 use expect_test::{Expect, expect};
 use workflow_core::{
     DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef, TableBuilder, TableProblem,
