@@ -145,6 +145,11 @@ impl EngineClock {
     pub(crate) fn now(&self) -> SystemTime {
         self.given().unwrap_or_else(SystemTime::now)
     }
+
+    /// Ends when the time has come.
+    pub(crate) fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
+        self.0.as_ref().map_or_else(|| SystemClock.sleep_until(at), |clock| clock.sleep_until(at))
+    }
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ pub enum NodeKind {
 
 /// One event between two nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the edge")]
 #[non_exhaustive]
 pub struct Edge {
     /// The node that emits it.
@@ -124,6 +125,9 @@ pub struct Edge {
     pub many: bool,
     /// Whether each one opens a branch (S44).
     pub fan_out: bool,
+    /// Whether it comes only when its time has come.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timed: bool,
 }
 
 /// How an event is taken.
@@ -210,7 +214,8 @@ impl Edge {
             (_, true) => " *",
             _ => "",
         };
-        format!("{taken}{optional}{many}")
+        let timed = if self.timed { " later" } else { "" };
+        format!("{taken}{optional}{many}{timed}")
     }
 }
 

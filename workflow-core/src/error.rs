@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::ConfigError;
 use crate::explain::StallReport;
@@ -181,6 +182,12 @@ pub enum RunError {
         /// Why, in the words of who cancelled it.
         reason: Arc<str>,
     },
+    /// It was active for as long as it may (S32); its executions were dropped.
+    #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
+    TimedOut {
+        /// How long it may.
+        after: Duration,
+    },
     /// The log holds as many events as it may.
     #[error(
         "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
@@ -254,6 +261,7 @@ impl fmt::Debug for RunError {
                 .finish(),
             Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
             Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
+            Self::TimedOut { after } => f.debug_struct("TimedOut").field("after", after).finish(),
             Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
             Self::TooManyExecutions { limit, looping, rounds, busiest, executions } => f
                 .debug_struct("TooManyExecutions")
@@ -331,9 +339,21 @@ pub enum SendError {
     /// The event or the reply is too large: nothing of it was taken.
     #[error(transparent)]
     TooLarge(EventTooLarge),
-    /// There is no open request at this position; it may have been answered already.
-    #[error("no request is open at {request}: it was answered, or there never was one")]
+    /// There is no open request at this position: there never was one, or it was dropped with its branch.
+    #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {
+        /// The position.
+        request: Seq,
+    },
+    /// The request at this position was answered before (S33).
+    #[error("the request at {request} was answered already")]
+    Answered {
+        /// The position.
+        request: Seq,
+    },
+    /// The time of the request at this position ran out before (S32).
+    #[error("the request at {request} has expired")]
+    Expired {
         /// The position.
         request: Seq,
     },

@@ -4,6 +4,7 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
@@ -11,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
+use crate::output::{Expiring, When};
 
 mod role;
 mod set;
@@ -146,6 +148,51 @@ pub trait Request: ControlEvent {
         type_id: TypeId::of::<crate::input::Answered<Self>>(),
         type_name: std::any::type_name::<crate::input::Answered<Self>>,
     };
+
+    /// The wire name under which it stands in the log that a request expired: the request's name and `.expired`.
+    const EXPIRED_NAME: &'static str;
+
+    /// The type of the log entry that says that a request expired.
+    const EXPIRED_TYPE: EventType = EventType {
+        name: Self::EXPIRED_NAME,
+        roles: Roles::NONE,
+        type_id: TypeId::of::<crate::input::ExpiredRequest<Self>>(),
+        type_name: std::any::type_name::<crate::input::ExpiredRequest<Self>>,
+    };
+
+    /// The request, to be closed when nobody has replied for so long since the step returned (S32).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(request, reply = String)]
+    /// # struct AskName;
+    ///
+    /// fn ask() -> Expiring<AskName> {
+    ///     AskName.expires_in(Duration::from_secs(3_600))
+    /// }
+    /// ```
+    fn expires_in(self, time: Duration) -> Expiring<Self> {
+        Expiring::new(When::After(time), self)
+    }
+
+    /// The request, to be closed when nobody has replied by then (S32).
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(request, reply = String)]
+    /// # struct AskName;
+    ///
+    /// fn ask(deadline: SystemTime) -> Expiring<AskName> {
+    ///     AskName.expires_at(deadline)
+    /// }
+    /// ```
+    fn expires_at(self, time: SystemTime) -> Expiring<Self> {
+        Expiring::new(When::At(time), self)
+    }
 }
 
 /// What a table knows of an event type: its wire name, its roles and which Rust type it is.

@@ -2,12 +2,13 @@
 //! decisions, at any time. As a type, as text for people, and, through serde, as JSON.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::input::InputKind;
-use crate::run::{ExecutionOutcome, RunStatus};
+use crate::run::{ExecutionOutcome, PendingTimer, RunStatus};
 
 mod failures;
 mod missing;
@@ -41,6 +42,8 @@ pub struct Explanation {
     pub untaken: Vec<Untaken>,
     /// The steps that failed, in declaration order.
     pub failed: Vec<FailedStep>,
+    /// The timers that are pending, in the order in which they will fire.
+    pub timers: Vec<PendingTimer>,
     /// What can still arrive from outside, or could when the run stalled; a row per type.
     pub can_arrive: Vec<Arrival>,
 }
@@ -335,6 +338,18 @@ pub enum WhyNotProduced {
     NotReplied {
         /// The request.
         request: Arc<str>,
+    },
+    /// The request was made, and its time ran out before anybody replied (S32).
+    Expired {
+        /// The request.
+        request: Arc<str>,
+    },
+    /// The step has set a timer for it, which has not fired.
+    TimerPending {
+        /// The step.
+        step: Arc<str>,
+        /// When it will fire, from when the first event entered the log.
+        after: Duration,
     },
     /// The fan-out was opened, and is not gathered.
     NotGathered {

@@ -1,4 +1,4 @@
-//! The identities of runs, threads, executions, scopes and positions in a log. It owns how they look as
+//! The identities of runs, threads, executions, timers, scopes and positions in a log. It owns how they look as
 //! text; who hands them out is elsewhere.
 
 use std::fmt;
@@ -92,6 +92,16 @@ pub struct ExecutionId(pub u64);
 #[serde(transparent)]
 pub struct ScopeId(pub u32);
 
+/// One timer of a run, numbered in the order in which executions set them. That a request expires is a timer too.
+///
+/// ```
+/// use workflow_core::TimerId;
+/// assert_eq!(TimerId(1).to_string(), "t1");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TimerId(pub u64);
+
 impl ScopeId {
     /// The scope every run begins with.
     pub const ROOT: Self = Self(0);
@@ -106,6 +116,12 @@ impl fmt::Display for Seq {
 impl fmt::Display for ExecutionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "x{}", self.0)
+    }
+}
+
+impl fmt::Display for TimerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
     }
 }
 

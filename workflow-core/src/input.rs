@@ -6,6 +6,7 @@ use crate::error::StepError;
 
 mod call;
 mod emitter;
+mod expired;
 mod gather;
 mod injected;
 mod list;
@@ -15,6 +16,7 @@ mod spec;
 
 pub use call::{Slot, Slots, StepCall};
 pub use emitter::{EmitError, Emitter};
+pub use expired::Expired;
 pub use gather::{Branch, BranchFailure, Gather};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
@@ -23,6 +25,7 @@ pub use single::{input_of, lent_set};
 pub use spec::{InputKind, InputSpec};
 
 pub(crate) use call::{CallContext, SlotValue};
+pub(crate) use expired::ExpiredRequest;
 pub(crate) use gather::{Gathered, GatheredBranch};
 pub(crate) use list::{LogEntry, Prefix};
 pub(crate) use reply::Answered;
@@ -43,6 +46,7 @@ pub(crate) use reply::Answered;
 /// | an [`EventSet`](crate::EventSet) enum wherever `E` stands | any of its members | any of them |
 /// | [`Reply<R>`], `&Reply<R>` | the reply to request `R`, with that very request | yes |
 /// | [`StepFailed`](crate::StepFailed) wherever an event stands | a step that this one catches failed | as the event |
+/// | [`Expired<R>`], `&Expired<R>` | request `R`, whose time ran out before somebody replied | yes |
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
 /// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`RunInfo`], each also by reference | | injected |

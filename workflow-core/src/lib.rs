@@ -116,17 +116,17 @@ pub use explain::{
     StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 pub use failure::StepFailed;
-pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
+pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 pub use input::{
-    Branch, BranchFailure, EmitError, Emitter, EventInput, FixedList, Gather, InputKind, InputSpec, List,
-    ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
+    Branch, BranchFailure, EmitError, Emitter, EventInput, Expired, FixedList, Gather, InputKind, InputSpec,
+    List, ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
 };
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
-pub use output::{Emitted, FanOut, FanOutPolicy, OutputSpec, StepOutput};
+pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
 pub use run::{
-    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, Quality, RequestId,
-    RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
+    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, PendingTimer,
+    Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
 };
 pub use store::{
     Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,
@@ -144,9 +144,12 @@ pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
+    // For its methods alone, so that a `Request` of your own is not in its way.
+    pub use crate::Request as _;
     pub use crate::{
-        Config, Display, Emitter, Engine, Event, EventSet, FanOut, FixedList, Gather, List, Reply,
-        RunContext, RunError, RunInfo, StepError, ThreadContext, Workflow, precondition, step, workflow,
+        Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut, FixedList, Gather,
+        List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer, Workflow, precondition,
+        step, workflow,
     };
 }
 

@@ -10,11 +10,16 @@ use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
 use crate::scheduler::Emission;
 use crate::table::OutputRow;
 
+mod expiring;
 mod fan_out;
+mod timer;
 
+pub use expiring::Expiring;
 pub use fan_out::{FanOut, FanOutPolicy};
+pub use timer::{Timer, TimerError};
 
 pub(crate) use fan_out::OpenedFanOut;
+pub(crate) use timer::{MAX_TIMERS, SetTimer, When};
 
 /// What a step may return: declares the event types and puts the values into the execution's batch.
 ///
@@ -29,6 +34,8 @@ pub(crate) use fan_out::OpenedFanOut;
 /// | `(A, B, …)`, up to eight | each in order |
 /// | an [`EventSet`](crate::EventSet) enum | the variant's event |
 /// | [`FanOut<E>`](FanOut) | a branch per item (S44) |
+/// | [`Timer<E>`](Timer) | nothing yet: the event, when its time has come |
+/// | [`Expiring<R>`](Expiring) | the request, which closes by itself when its time has run out (S32) |
 /// | `Result<T, E>` where `E: Into<StepError>` | what `T` says; an error fails the execution |
 ///
 /// All of it enters the log as one batch when the execution commits (S23).
@@ -69,6 +76,17 @@ pub enum OutputSpec {
     OneOf(&'static [EventType]),
     /// A branch per item.
     FanOut(EventType),
+    /// Exactly one event, when its time has come.
+    Timed(EventType),
+    /// Exactly one request, and what says that it has expired.
+    Expiring {
+        /// The request.
+        request: EventType,
+        /// The reply to it.
+        reply: EventType,
+        /// What enters the log when it expires.
+        expired: EventType,
+    },
 }
 
 /// The batch of one execution: what it will leave in the log.
@@ -83,12 +101,20 @@ pub(crate) enum EmittedItem {
     Event(AnyEvent),
     /// Boxed: nearly every entry is an event, and batches are moved about.
     FanOut(Box<OpenedFanOut>),
+    Timer(Box<SetTimer>),
+    /// A request, and the timer that closes it.
+    Expiring(Box<(AnyEvent, SetTimer)>),
 }
 
 impl Emitted {
     /// The events of the batch in the order in which they enter the log, the items of a fan-out among them.
     pub fn events(&self) -> impl Iterator<Item = &AnyEvent> {
         self.items.iter().flat_map(EmittedItem::events)
+    }
+
+    /// What the batch sets timers for, in their order: it enters the log when its time has come.
+    pub fn timed_events(&self) -> impl Iterator<Item = &AnyEvent> {
+        self.items.iter().filter_map(EmittedItem::timer).map(|timer| &timer.event)
     }
 
     /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
@@ -115,16 +141,27 @@ impl Emitted {
         }
     }
 
-    /// Every event of the batch, in the order in which they enter the log.
-    pub(crate) fn into_events(self) -> SmallVec<[AnyEvent; 1]> {
-        let mut events = SmallVec::new();
+    /// Every event of the batch, in the order in which they enter the log, and every timer that it sets.
+    pub(crate) fn into_parts(self) -> (SmallVec<[AnyEvent; 1]>, Vec<SetTimer>) {
+        let (mut events, mut timers) = (SmallVec::new(), Vec::new());
         for item in self.items {
             match item {
                 EmittedItem::Event(event) => events.push(event),
                 EmittedItem::FanOut(fan_out) => events.extend(fan_out.items),
+                EmittedItem::Timer(timer) => timers.push(*timer),
+                EmittedItem::Expiring(expiring) => {
+                    let (request, timer) = *expiring;
+                    events.push(request);
+                    timers.push(timer);
+                }
             }
         }
-        events
+        (events, timers)
+    }
+
+    /// How many timers it sets.
+    pub(crate) fn timers(&self) -> usize {
+        self.items.iter().filter_map(EmittedItem::timer).count()
     }
 
     /// Adds the member of an event set; the derive calls it.
@@ -139,6 +176,16 @@ impl EmittedItem {
         match self {
             Self::Event(event) => std::slice::from_ref(event),
             Self::FanOut(fan_out) => &fan_out.items,
+            Self::Timer(_) => &[],
+            Self::Expiring(expiring) => std::slice::from_ref(&expiring.0),
+        }
+    }
+
+    fn timer(&self) -> Option<&SetTimer> {
+        match self {
+            Self::Event(_) | Self::FanOut(_) => None,
+            Self::Timer(timer) => Some(timer),
+            Self::Expiring(expiring) => Some(&expiring.1),
         }
     }
 
@@ -151,18 +198,22 @@ impl EmittedItem {
         matches!(self, Self::FanOut(fan_out) if fan_out.policy == FanOutPolicy::WaitAll)
     }
 
-    /// The type of the event, or of the fan-out's items.
+    /// The type of the event, be it one whose time has not come, or of the fan-out's items.
     pub(crate) fn event_type(&self) -> EventType {
         match self {
             Self::Event(event) => event.event_type(),
             Self::FanOut(fan_out) => fan_out.item_type,
+            Self::Timer(timer) => timer.event.event_type(),
+            Self::Expiring(expiring) => expiring.0.event_type(),
         }
     }
 
     /// The entry in the scheduler's terms, if `output` is what declares it.
     pub(crate) fn emission(&self, output: &OutputRow) -> Option<Emission> {
         match (self, output.fan_out) {
-            (Self::Event(_), None) => Some(Emission::Event(output.event)),
+            (Self::Event(_), None) if !output.timed => Some(Emission::Event(output.event)),
+            (Self::Timer(_), None) if output.timed => Some(Emission::Timer(output.event)),
+            (Self::Expiring(_), None) if !output.timed => Some(Emission::Expiring(output.event)),
             (Self::FanOut(opened), Some(fan_out)) => Some(Emission::FanOut {
                 fan_out,
                 items: u32::try_from(opened.items.len()).ok()?,

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 mod answer;
+mod budget;
 mod clock;
 mod drive;
 mod finish;
@@ -23,6 +24,7 @@ mod report;
 mod shared;
 mod spans;
 mod timeline;
+mod timers;
 mod trace;
 
 pub use handle::{OpenRequest, RequestId, RunHandle};
@@ -33,6 +35,7 @@ pub use report::{
 };
 
 pub use timeline::Timeline;
+pub use timers::PendingTimer;
 
 pub(crate) use drive::{Received, Run};
 pub(crate) use finish::Finished;
@@ -51,7 +54,7 @@ pub(crate) use spans::Ended;
 pub enum RunStatus {
     /// Something runs, is scheduled or is left to evaluate.
     Running,
-    /// Nothing can happen before a reply or an external event arrives, and at least one that can arrive would
+    /// Nothing can happen before a timer fires, or a reply or an external event arrives of which at least one would
     /// make a step run (S30).
     Waiting,
     /// A stop event is in the log (S28).
@@ -64,6 +67,8 @@ pub enum RunStatus {
     Stalled,
     /// It was cancelled (S31).
     Cancelled,
+    /// It was active for as long as it may (S32).
+    TimedOut,
 }
 
 impl RunStatus {
@@ -82,6 +87,7 @@ impl fmt::Display for RunStatus {
             Self::Failed => "failed",
             Self::Stalled => "stalled",
             Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
         })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::output::FanOutPolicy;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
@@ -21,9 +21,11 @@ mod evaluate;
 mod execution;
 mod group;
 mod scope;
+mod timers;
 
 pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
+pub use timers::TimerEntry;
 
 use evaluate::{Candidate, Cursor, Unevaluated};
 use execution::{Execution, StepTotals};
@@ -43,6 +45,11 @@ pub enum Fact {
     ReplyReceived {
         /// The request.
         request: Seq,
+    },
+    /// The time has come that a timer was set for.
+    TimerFired {
+        /// The timer.
+        timer: TimerId,
     },
     /// The batch of the oldest unconfirmed [`Action::Append`] is in the log.
     Appended,
@@ -69,6 +76,8 @@ pub enum Fact {
     },
     /// The run was cancelled.
     CancelRequested,
+    /// The run was active for as long as it may (S32).
+    TimeRanOut,
 }
 
 /// Something to be done, asked of the run.
@@ -107,6 +116,9 @@ pub enum Action {
         cause: Cause,
         /// The events in order.
         entries: SmallVec<[Entry; 1]>,
+        /// The timers that it sets, in order: those that are still [pending](Scheduler::timers) once it is in the
+        /// log are told as [`Fact::TimerFired`] when they are due.
+        timers: Vec<TimerEntry>,
     },
     /// Append the event that says that a fan-out is gathered, then tell [`Fact::Appended`].
     AppendGathered {
@@ -130,9 +142,10 @@ pub enum Action {
         /// Which.
         execution: ExecutionId,
     },
-    /// Refuse what came from outside: the run has ended, or the request is not open (S33).
+    /// Refuse what came from outside, or from a timer: the run has ended, or the request is not open, or the
+    /// timer not pending (S33).
     RefuseReceived,
-    /// Nothing can happen before something arrives from outside (S30).
+    /// Nothing can happen before something arrives from outside or a timer fires (S30).
     Wait,
     /// End the run.
     Finish {
@@ -175,6 +188,11 @@ pub enum Bound {
 pub enum Emission {
     /// One event.
     Event(EventIndex),
+    /// One event, when its time has come.
+    Timer(EventIndex),
+    /// One request, which closes by itself when its time has run out (S32). Its event type has to have one that
+    /// says so.
+    Expiring(EventIndex),
     /// A branch per item.
     FanOut {
         /// Which output opens it.
@@ -207,6 +225,15 @@ pub enum Cause {
     Outside,
     /// It is the reply to the request at this position.
     Reply(Seq),
+    /// The request at this position expired.
+    Expired(Seq),
+    /// A timer fired that the execution has set.
+    Timer {
+        /// Which.
+        timer: TimerId,
+        /// Who has set it.
+        execution: ExecutionId,
+    },
     /// The execution committed it.
     Execution(ExecutionId),
     /// It says that the execution failed: a step catches that (S29).
@@ -227,6 +254,8 @@ pub enum End {
     Stalled,
     /// It was cancelled (S31).
     Cancelled,
+    /// It was active for as long as it may (S32).
+    TimedOut,
     /// The log holds as many events as it may.
     LogFull,
     /// The run had as many executions as it may, and another was due.
@@ -297,12 +326,14 @@ pub struct Scheduler {
     waiting: usize,
     totals: Vec<StepTotals>,
     requests: BTreeMap<Seq, append::OpenRequest>,
+    timers: BTreeMap<TimerId, TimerEntry>,
     /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47).
     settling: BTreeSet<ScopeId>,
     decisions: Vec<Decision>,
     last_seq: u64,
     next_candidate: u64,
     next_group: u32,
+    last_timer: u64,
     /// A failure that ends the run once the current trigger's other steps are evaluated (S18).
     failing: Option<CandidateId>,
     /// Whether a batch with a stop event was handed out: nothing is accepted after it (S28).
@@ -336,11 +367,13 @@ impl Scheduler {
             running_in_branches: BTreeSet::new(),
             waiting: 0,
             requests: BTreeMap::new(),
+            timers: BTreeMap::new(),
             settling: BTreeSet::new(),
             decisions: Vec::new(),
             last_seq: 0,
             next_candidate: 0,
             next_group: 0,
+            last_timer: 0,
             failing: None,
             stopping: false,
             waits: false,
@@ -357,14 +390,16 @@ impl Scheduler {
         match fact {
             Fact::EventReceived { event } => self.receive(event),
             Fact::ReplyReceived { request } => self.receive_reply(request),
+            Fact::TimerFired { timer } => self.fire(timer),
             Fact::Appended => self.confirm_append(),
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
             Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution, &emissions),
             Fact::ExecutionFailed { execution } => self.fail(execution),
             Fact::AppendFailed => self.finish(End::AppendFailed),
             // Once a stop event is on its way to the log, the run ends by it.
-            Fact::CancelRequested if self.stopping => {}
+            Fact::CancelRequested | Fact::TimeRanOut if self.stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
+            Fact::TimeRanOut => self.finish(End::TimedOut),
         }
     }
 
@@ -399,7 +434,7 @@ impl Scheduler {
         if busy || self.waits || self.last_seq == 0 {
             return false;
         }
-        if self.can_go_on() {
+        if !self.timers.is_empty() || self.can_go_on() {
             self.waits = true;
             self.actions.push_back(Action::Wait);
         } else {

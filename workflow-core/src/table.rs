@@ -102,6 +102,8 @@ pub struct EventRow {
     pub(crate) topics: Vec<TopicIndex>,
     /// For a request: the event that replies to it.
     pub(crate) reply: Option<EventIndex>,
+    /// For a request that can expire: the event that says so.
+    pub(crate) expired: Option<EventIndex>,
     /// For the event that says that a fan-out is gathered: which one.
     pub(crate) gathers: Option<FanOutIndex>,
     /// For the event that says that a step failed: which one (S29).
@@ -158,6 +160,8 @@ pub struct OutputRow {
     pub(crate) least: u32,
     /// Whether one execution may emit more than one.
     pub(crate) many: bool,
+    /// Whether it enters the log only when its time has come.
+    pub(crate) timed: bool,
     pub(crate) fan_out: Option<FanOutIndex>,
 }
 
@@ -346,6 +350,12 @@ impl OutputRow {
     /// The event type it emits.
     pub fn event(&self) -> EventIndex {
         self.event
+    }
+
+    /// Whether it enters the log later, when its time has come: a [`Timer`](crate::Timer), or that a request has
+    /// [expired](crate::Expiring).
+    pub fn is_timed(&self) -> bool {
+        self.timed
     }
 
     /// Whether it opens a branch per item.

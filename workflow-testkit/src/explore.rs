@@ -87,8 +87,11 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// waits, or then; so may a reply, with [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
 /// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.
 ///
-/// Virtual time advances only when there is none to choose: a step that sleeps completes after all that do not. To let
-/// it compete, take the sleep out.
+/// So may the next [timer](workflow_core::Timer) of the run fire, and a request expire, before whatever else could
+/// happen: a step may take longer than any timer. Among timers the earliest fires first, as in every run.
+///
+/// Otherwise virtual time advances only when there is none to choose: a step that sleeps completes after all that do
+/// not. To let it compete, take the sleep out.
 ///
 /// # Which orders are left out
 /// Two operations commute if it makes no difference to the run which goes first, and of orders that differ only in such

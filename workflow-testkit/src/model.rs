@@ -13,6 +13,7 @@
 //! | S29 | which steps take whose failures | `failures` |
 //! | S4, S23, S28, S33 | positions, batches, the stop event, refusals | `log` |
 //! | S30 | waiting and stalling: whether anything that can come makes a step run | `ends`, `arrivals` |
+//! | S30, S32, S47 | timers, and requests that expire | `timers` |
 //! | S44, S46–S50 | branches: opening, settling, gathering, failing | `branches` |
 //! | S48 | which fan-outs a gather takes | `gathers` |
 //!
@@ -94,15 +95,17 @@ mod reader;
 mod reading;
 mod table;
 mod text;
+mod timers;
 mod work;
 
-pub use line::{BranchLine, Call, Line, Placed};
+pub use line::{BranchLine, Call, Line, Placed, TimerLine};
 pub use plan::{FanOutPlace, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 pub use reader::Reader;
 
 use branches::{Group, Scope};
 use events::Events;
 use log::Batch;
+use timers::Timer;
 use work::{Execution, Question};
 
 /// One run, as the rules have it: everything that happened in it.
@@ -137,8 +140,10 @@ pub struct Model {
     groups: Vec<Group>,
     questions: Vec<Question>,
     executions: Vec<Execution>,
-    /// The requests that were replied to.
-    replied: BTreeSet<u64>,
+    /// The requests that were replied to, or have expired.
+    closed: BTreeSet<u64>,
+    /// Every timer that was handed out to be set; the number is the index plus 1.
+    timers: Vec<Timer>,
     surplus: Vec<u64>,
     /// What is to be handed out.
     out: VecDeque<Line>,
@@ -193,7 +198,8 @@ impl Model {
             groups: Vec::new(),
             questions: Vec::new(),
             executions: Vec::new(),
-            replied: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            timers: Vec::new(),
             surplus: vec![0; plan.steps.len()],
             out: VecDeque::new(),
             failing: None,
@@ -224,14 +230,16 @@ impl Model {
         match fact {
             Fact::EventReceived { event } => self.receive(event.get()),
             Fact::ReplyReceived { request } => self.receive_reply(request.0),
+            Fact::TimerFired { timer } => self.fire(timer.0),
             Fact::Appended => self.confirm(),
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate.0, *answer),
             Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution.0, emissions),
             Fact::ExecutionFailed { execution } => self.fail(execution.0),
             Fact::AppendFailed => self.finish(End::AppendFailed),
             // Once an event that ends the run is on its way to the log, the run ends by it (S28).
-            Fact::CancelRequested if self.is_stopping => {}
+            Fact::CancelRequested | Fact::TimeRanOut if self.is_stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
+            Fact::TimeRanOut => self.finish(End::TimedOut),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }
     }
@@ -286,13 +294,14 @@ impl Model {
         self.surplus[step]
     }
 
-    /// The positions of the requests in the log that have no reply, and whose scope is still open.
+    /// The positions of the requests in the log that have neither a reply nor expired, and whose scope is still
+    /// open.
     pub fn open_requests(&self) -> Vec<u64> {
         let requests = self.log.iter().zip(1..).filter(|(logged, seq)| {
             logged.has_arrived
                 && self.plan.events.get(logged.event).is_some_and(|event| event.reply.is_some())
                 && self.is_open(logged.scope)
-                && !self.replied.contains(seq)
+                && !self.closed.contains(seq)
         });
         requests.map(|(_, seq)| seq).collect()
     }

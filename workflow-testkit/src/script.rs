@@ -10,10 +10,12 @@ use workflow_core::{
     EventType, ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow,
 };
 
+use crate::VirtualClock;
+
 /// How long nothing may happen, in virtual time, before a scenario is given up.
 const IDLE: Duration = Duration::from_hours(365 * 24);
 
-/// How much a script may send and reply before a scenario is given up: a run may ask for ever.
+/// How much a script may send and reply, and how many timers may fire, before a scenario is given up: a run may ask for ever.
 const ACTS: u32 = 10_000;
 
 /// One thing that is sent or replied.
@@ -116,6 +118,8 @@ pub(crate) struct Performance<W> {
     taken: HashSet<Seq>,
     due: Vec<(Instant, Due<W>)>,
     acts: u32,
+    /// When the run's clock began.
+    began: Instant,
 }
 
 /// What happens at a point of the virtual clock.
@@ -140,7 +144,7 @@ impl std::fmt::Display for GivenUp {
                  precondition waits for something that cannot happen here",
             ),
             Self::AsksForEver => {
-                write!(f, "the run does not end: {ACTS} events and replies were sent to it")
+                write!(f, "the run does not end: {ACTS} events and replies were sent to it, or timers fired")
             }
         }
     }
@@ -148,11 +152,11 @@ impl std::fmt::Display for GivenUp {
 
 impl<W: Workflow> Performance<W> {
     /// Begins the script of a run that has just been started.
-    pub(crate) fn of(mut script: Script<W>, run: RunHandle<W>) -> Self {
+    pub(crate) fn of(mut script: Script<W>, run: RunHandle<W>, began: Instant) -> Self {
         let now = Instant::now();
         let timed = script.timed.drain(..);
         let due = timed.map(|(after, send)| (now + after.min(IDLE), Due::Send(send.act))).collect();
-        Self { run, script, taken: HashSet::new(), due, acts: 0 }
+        Self { run, script, taken: HashSet::new(), due, acts: 0, began }
     }
 
     /// Performs until the run ends, or waits and nothing in the script is left for it.
@@ -164,6 +168,7 @@ impl<W: Workflow> Performance<W> {
             match (tokio::time::timeout_at(until, self.run.settled()).await, next) {
                 (Ok(status), _) if status.is_ended() => return Ok(status),
                 (Ok(_), _) if self.on_wait().await => {}
+                (Ok(_), _) if self.on_timer(until).await => {}
                 (Ok(waiting), None) => return Ok(waiting),
                 (_, Some(next)) => self.perform(next).await,
                 (Err(_), None) => return Err(GivenUp::Idle),
@@ -204,6 +209,30 @@ impl<W: Workflow> Performance<W> {
         let Some(send) = self.script.sends.pop_front() else { return false };
         self.act(send.act).await;
         true
+    }
+
+    /// Lets time pass to the next timer of the run, if that comes before this; says whether the run goes on by it.
+    async fn on_timer(&mut self, until: Instant) -> bool {
+        let Some(due) = self.next_timer().await.filter(|due| *due <= until) else {
+            // One may have fired while this asked.
+            return self.run.status() == RunStatus::Running;
+        };
+        self.acts += 1;
+        if due > Instant::now() {
+            tokio::time::sleep_until(due).await;
+        } else if self.next_timer().await == Some(due) {
+            // The run has looked at it by now: its clock is behind, if only by a part of a millisecond.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        true
+    }
+
+    /// When the run's next timer is due.
+    async fn next_timer(&self) -> Option<Instant> {
+        // An error says that the run has ended.
+        let timers = self.run.timers().await.ok()?;
+        let due = timers.first()?.due.duration_since(VirtualClock::beginning()).unwrap_or_default();
+        self.began.checked_add(due).or_else(|| Some(Instant::now() + IDLE))
     }
 
     async fn on_request(&mut self, request: OpenRequest) -> bool {

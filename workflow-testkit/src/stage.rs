@@ -122,7 +122,7 @@ async fn play<W: Workflow>(
         Ok(run) => run,
         Err(failure) => return drop(tell.send(Err(failure))),
     };
-    let mut performance = Performance::of(script, run.clone());
+    let mut performance = Performance::of(script, run.clone(), since);
     if tell.send(Ok(run.clone())).is_err() {
         return;
     }

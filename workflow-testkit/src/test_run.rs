@@ -187,7 +187,7 @@ impl<W: Workflow> TestRun<W> {
     }
 
     /// The events of type `E` that steps emitted, in the order in which they entered the log; of a run that waits,
-    /// until it was last settled.
+    /// until it was last settled. What timers brought later is in the [report](Self::report)'s log.
     pub fn emitted<E: ControlEvent>(&self) -> Vec<Arc<E>> {
         let mut calls = self.journal.calls();
         if let Some(ended) = &self.ended {

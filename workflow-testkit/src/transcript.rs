@@ -101,6 +101,9 @@ fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
     for open in seen.open {
         writeln!(text, "   for the reply to {} {}", open.seq(), open.event().name())?;
     }
+    for timer in &seen.report.timers {
+        writeln!(text, "   for {}, {:?} after the run began", timer.event, timer.after)?;
+    }
     let arrivals = seen.explanation.map_or(&[][..], |explanation| &explanation.can_arrive);
     for Arrival { event, .. } in arrivals.iter().filter(|arrival| arrival.kind != InputKind::Reply) {
         writeln!(text, "   for {event} from outside")?;

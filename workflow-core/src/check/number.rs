@@ -168,7 +168,14 @@ impl Numbers {
     const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
-            OutputSpec::Event(event) => self.emitted(graph, event, times, 0, true),
+            // What comes later is an emission all the same.
+            OutputSpec::Event(event) | OutputSpec::Timed(event) => self.emitted(graph, event, times, 0, true),
+            OutputSpec::Expiring { request, reply, expired } => {
+                self.emitted(graph, request, times, 0, true);
+                let (request, reply) = (self.event(graph, request), self.event(graph, reply));
+                graph.pair(request, reply);
+                self.emitted(graph, expired, times.at_most(), 0, true);
+            }
             OutputSpec::FanOut(event) => {
                 let event = self.event(graph, event);
                 // Which fan-out it is, is known once all events have their numbers.

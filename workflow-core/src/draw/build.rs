@@ -127,6 +127,7 @@ impl DependencyTable {
                     many: output.is_some_and(|output| output.many),
                     fan_out: output.is_some_and(|output| output.fan_out.is_some())
                         && input.gathered.is_none(),
+                    timed: output.is_some_and(|output| output.timed),
                 });
             };
             let roles = row.roles;
@@ -167,6 +168,7 @@ impl DependencyTable {
             optional: output.least == 0,
             many: output.many,
             fan_out: output.fan_out.is_some(),
+            timed: output.timed,
         });
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use dashmap::DashMap;
 use serde::de::DeserializeOwned;
@@ -38,6 +39,7 @@ pub struct EngineBuilder {
     middleware: Vec<Arc<dyn Middleware>>,
     clock: EngineClock,
     limits: SchedulerLimits,
+    run_timeout: Option<Duration>,
     display_capacity: usize,
     mailbox_capacity: usize,
     max_event_bytes: Option<usize>,
@@ -58,6 +60,7 @@ impl Default for EngineBuilder {
             middleware: Vec::new(),
             clock: EngineClock::default(),
             limits: SchedulerLimits::default(),
+            run_timeout: None,
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
             max_event_bytes: None,
@@ -209,6 +212,14 @@ impl EngineBuilder {
         self
     }
 
+    /// How long each run may be active, by the engine's clock (S32): the time in which it does not
+    /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run.
+    /// Default: no bound.
+    pub fn run_timeout(mut self, active: Duration) -> Self {
+        self.run_timeout = Some(active);
+        self
+    }
+
     /// How many displayed items a run keeps for viewers. 0 is taken as 1. Default: 1,024.
     pub fn display_capacity(mut self, items: usize) -> Self {
         self.display_capacity = items.max(1);
@@ -260,6 +271,7 @@ impl EngineBuilder {
                 observers: Observers::start(self.observers),
                 clock: self.clock,
                 limits: self.limits,
+                run_timeout: self.run_timeout,
                 display_capacity: self.display_capacity,
                 mailbox_capacity: self.mailbox_capacity,
                 max_event_bytes: self.max_event_bytes,

@@ -146,6 +146,16 @@ pub enum TableProblem {
         /// The replies.
         replies: [String; 2],
     },
+    /// An event says that something expires which is no request, or which another event says it of.
+    #[error(
+        "event `{event}` says that `{request}` has expired, which has to be a request, and of which no other event says it"
+    )]
+    StrayExpiry {
+        /// The event.
+        event: String,
+        /// What it says has expired.
+        request: String,
+    },
     /// A step waits for a reply that replies to nothing.
     #[error(
         "step `{step}` waits for `{event}` as a reply, but it replies to no request: make it with `EventDef::reply_to`"

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::source::{Moment, NOW, Source};
 use super::{MissingInput, Unmet, WhyNotProduced};
@@ -205,7 +206,12 @@ impl Source<'_> {
     /// For a request that nobody made, why nobody did.
     fn why_not_replied(&self, request: EventIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
         if self.was_logged(request) {
-            return vec![WhyNotProduced::NotReplied { request: self.name(request) }];
+            let (expired, request) = (self.has_expired(request), self.name(request));
+            return vec![if expired {
+                WhyNotProduced::Expired { request }
+            } else {
+                WhyNotProduced::NotReplied { request }
+            }];
         }
         self.producers(&[request], scope)
     }
@@ -243,6 +249,9 @@ impl Source<'_> {
         let (seen, elsewhere) = emitted.fold((0, 0), |(seen, elsewhere), other| {
             if self.sees(scope, *other) { (seen + 1, elsewhere) } else { (seen, elsewhere + 1) }
         });
+        if let Some(after) = self.pending_for(row, events) {
+            return WhyNotProduced::TimerPending { step, after };
+        }
         match &facts.last_error {
             _ if elsewhere > 0 => WhyNotProduced::EmittedInBranches { step, events: elsewhere, seen },
             _ if executions == 0 => self.why_idle(index, row),
@@ -258,6 +267,13 @@ impl Source<'_> {
             None if seen > 0 => WhyNotProduced::EmittedSome { step, executions, events: seen },
             None => self.emitted_none(index, row, events),
         }
+    }
+
+    /// When the first timer fires that the step has set for one of the events, if there is one.
+    fn pending_for(&self, row: &StepRow, events: &[EventIndex]) -> Option<Duration> {
+        let mut timers = self.report.timers.iter().filter(|timer| timer.step == row.name);
+        let wanted = |event: &Arc<str>| events.iter().any(|index| self.table().event(*index).name == *event);
+        timers.find(|timer| wanted(&timer.event)).map(|timer| timer.after)
     }
 
     fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {

@@ -30,6 +30,7 @@ impl Explanation {
             unmet_stops: if completed { Vec::new() } else { source.unmet_stops() },
             untaken: source.untaken(),
             failed: source.failed(),
+            timers: report.timers.clone(),
             can_arrive: source.can_arrive(),
         }
     }

@@ -226,6 +226,13 @@ impl<'a> Source<'a> {
         self.last.contains_key(&event)
     }
 
+    /// Whether a request of the type ran out of time, and none is open any more.
+    pub(super) fn has_expired(&self, request: EventIndex) -> bool {
+        let is_open = self.scheduler.open_requests().any(|(_, event)| event == request);
+        let expired = self.table().event(request).expired;
+        !is_open && expired.is_some_and(|expired| self.was_logged(expired))
+    }
+
     /// The steps that failed, be it that the run went on or not.
     pub(super) fn failed(&self) -> Vec<FailedStep> {
         let steps = self.table().steps.iter().zip(&self.steps).enumerate();

@@ -153,7 +153,8 @@ impl fmt::Display for Explanation {
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
         fmt_unmet_stops(f, ended, &self.unmet_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
-        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
+        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))?;
+        self.timers.iter().try_for_each(|timer| write!(f, "\n- {timer}"))
     }
 }
 
@@ -351,6 +352,12 @@ impl fmt::Display for WhyNotProduced {
                 write!(f, "`{event}` starts runs, and this one was started with `{began_with}`")
             }
             Self::NotReplied { request } => write!(f, "`{request}` was asked and not answered"),
+            Self::Expired { request } => {
+                write!(f, "`{request}` was asked and expired before anybody answered")
+            }
+            Self::TimerPending { step, after } => {
+                write!(f, "`{step}` has set a timer for it, which fires {after:?} after the run began")
+            }
             Self::NotGathered { step, branches, failed: 0 } => {
                 write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")
             }

@@ -107,6 +107,11 @@ impl InputSpec {
         Self { request: Some(R::TYPE), ..Self::of(InputKind::Reply, answers) }
     }
 
+    /// One event: that it says of a request that it expired is in its type.
+    pub(crate) const fn expired<R: Request>() -> Self {
+        Self::of(InputKind::One, const { &[R::EXPIRED_TYPE] })
+    }
+
     pub(crate) const fn gather<E: ControlEvent>() -> Self {
         Self::of(InputKind::Gather, const { &[E::TYPE] })
     }

@@ -2,13 +2,14 @@
 
 use super::drive::{Received, Run};
 use super::handle::{Command, MakeReply, OpenRequest};
-use super::in_flight::{Arrived, StepResult};
+use super::in_flight::{Arrived, Due, StepResult};
+use super::journal::Journal;
 use super::spans::Ended;
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
-use crate::scheduler::Fact;
+use crate::scheduler::{Cause, Fact};
 use crate::table::StepIndex;
 
 impl Run {
@@ -17,6 +18,8 @@ impl Run {
             Arrived::Execution(execution, result) => self.executed(execution, result),
             Arrived::Check(candidate, answer) => self.answered(candidate, answer),
             Arrived::Dropped => self.dropping -= 1,
+            Arrived::Due(Due::Timer(at)) => self.timers.rings(at),
+            Arrived::Due(Due::Timeout) => self.time_ran_out(),
         }
     }
 
@@ -32,6 +35,7 @@ impl Run {
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
             emitted.events().try_for_each(|event| event.check_size(self.shared.max_event_bytes))?;
+            self.check_timers(&emitted)?;
             Ok((emitted, emissions))
         });
         match emissions {
@@ -94,6 +98,9 @@ impl Run {
                 }
                 Err(error) => drop(done.send(Err(error))),
             },
+            Command::Timers { done } => {
+                let _ = done.send(self.view().timers());
+            }
             Command::Requests { done } => {
                 let _ = done.send(self.open_requests());
             }
@@ -116,8 +123,8 @@ impl Run {
         }
     }
 
-    /// Takes an event from outside; the scheduler's answer is an action of its own.
-    fn receive(&mut self, received: Received, fact: Fact) {
+    /// Takes an event from outside or from a timer; the scheduler's answer is an action of its own.
+    pub(super) fn receive(&mut self, received: Received, fact: Fact) {
         self.wake();
         self.receiving.push_back(received);
         self.scheduler.apply(fact);
@@ -129,7 +136,7 @@ impl Run {
             return Err(SendError::Ended { run: self.shared.id.clone(), status: end.into() });
         }
         let is_open = self.scheduler.open_requests().any(|(seq, _)| seq == request);
-        let asked = self.log.get(request).filter(|_| is_open).ok_or(SendError::NotOpen { request })?;
+        let asked = self.log.get(request).filter(|_| is_open).ok_or_else(|| self.why_not_open(request))?;
         let reply = make(&asked.event).ok_or_else(|| SendError::WrongRequest {
             request,
             asked: asked.event.name().to_owned(),
@@ -139,7 +146,21 @@ impl Run {
         Ok(reply)
     }
 
-    /// What came from outside was refused (S33).
+    /// O(events since the request): only who replies in vain asks.
+    fn why_not_open(&self, request: Seq) -> SendError {
+        let since = self.log.since(request).map(|record| record.cause);
+        // What is still on its way into the log has closed it too.
+        for cause in since.chain(self.journal.iter().flat_map(Journal::entering)) {
+            match cause {
+                Cause::Reply(seq) if seq == request => return SendError::Answered { request },
+                Cause::Expired(seq) if seq == request => return SendError::Expired { request },
+                _ => {}
+            }
+        }
+        SendError::NotOpen { request }
+    }
+
+    /// What came from outside or from a timer was refused (S33).
     pub(super) fn refuse_received(&mut self) {
         // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
         self.receiving.pop_front();

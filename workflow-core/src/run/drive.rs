@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 
+use super::budget::Budget;
 use super::clock::RunClock;
 use super::handle::Command;
 use super::host::Host;
@@ -20,6 +21,7 @@ use super::past::View;
 use super::places::{Place, Places};
 use super::shared::RunShared;
 use super::spans::Spans;
+use super::timers::Timers;
 use super::trace::Trace;
 use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
@@ -55,7 +57,7 @@ pub(crate) struct Run {
     pub(super) spare: Option<Execution>,
     /// What the execution that is being committed wants to leave in the log.
     pub(super) committing: Option<(ExecutionId, Emitted)>,
-    /// What came from outside and the scheduler has not answered yet, oldest first.
+    /// What came from outside or from timers and the scheduler has not answered yet, oldest first.
     pub(super) receiving: VecDeque<Received>,
     /// What the run's store is told; none without a store.
     pub(super) journal: Option<Journal>,
@@ -64,6 +66,8 @@ pub(crate) struct Run {
     pub(super) precondition_failures: HashMap<CandidateId, (StepIndex, StepError)>,
     /// By scope, so that those of a dropped branch are found.
     pub(super) asked: BTreeMap<(ScopeId, CandidateId), Asked>,
+    pub(super) timers: Timers,
+    pub(super) budget: Budget,
     pub(super) cancel_reason: Arc<str>,
     pub(super) limits: SchedulerLimits,
     pub(super) spans: Spans,
@@ -86,7 +90,7 @@ pub(super) struct Asked {
     pub(super) dropped: Option<Arc<Dropped>>,
 }
 
-/// Something from outside, and who wants to know that it was taken.
+/// Something from outside or from a timer, and who wants to know that it was taken.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) event: AnyEvent,
@@ -108,6 +112,7 @@ impl Run {
             spans: Spans::of(&shared),
             meter: Meter::new(&host.table.name),
             clock: RunClock::start(shared.clock.clone()),
+            budget: Budget::of(shared.timeout),
             shared,
             host,
             log: Log::default(),
@@ -123,6 +128,7 @@ impl Run {
             failures: HashMap::new(),
             precondition_failures: HashMap::new(),
             asked: BTreeMap::new(),
+            timers: Timers::default(),
             cancel_reason: "cancelled".into(),
             limits,
             mailbox,
@@ -140,6 +146,7 @@ impl Run {
             self.shared.begin();
         }
         self.meter.began();
+        self.count_time();
         self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
         std::future::poll_fn(|cx| {
@@ -203,7 +210,7 @@ impl Run {
 
     /// What happened meanwhile; with a journal that falls behind it waits.
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
-        !self.journal_is_full() && (self.take_arrived(cx) || self.poll_mailbox(cx))
+        !self.journal_is_full() && (self.take_timer() || self.take_arrived(cx) || self.poll_mailbox(cx))
     }
 
     fn take_arrived(&mut self, cx: &mut Context<'_>) -> bool {
@@ -240,6 +247,7 @@ impl Run {
         self.slot = None;
         self.slot_wait = None;
         self.meter.waits();
+        self.stop_counting_time();
         self.shared.status.send_replace(RunStatus::Waiting);
         self.shared.tell(|| Observed::RunWaiting);
     }
@@ -265,6 +273,7 @@ impl Run {
         if self.shared.status() == RunStatus::Waiting {
             self.meter.runs();
             self.shared.status.send_replace(RunStatus::Running);
+            self.count_time();
         }
     }
 }
@@ -279,6 +288,7 @@ impl Run {
             scheduler: &self.scheduler,
             log: &self.log,
             trace: &self.trace,
+            timers: Some(&self.timers),
             began_at: self.clock.began_at,
         }
     }

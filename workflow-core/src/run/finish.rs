@@ -29,6 +29,7 @@ impl From<&End> for RunStatus {
             End::Completed(_) => Self::Completed,
             End::Stalled => Self::Stalled,
             End::Cancelled => Self::Cancelled,
+            End::TimedOut => Self::TimedOut,
             End::Failed(_)
             | End::PreconditionFailed(_)
             | End::LogFull
@@ -98,6 +99,7 @@ impl Run {
             End::PreconditionFailed(candidate) => self.precondition_error(*candidate),
             End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
             End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
+            End::TimedOut => RunError::TimedOut { after: self.budget.limit() },
             End::LogFull => RunError::LogFull { limit: self.limits.events },
             End::TooManyExecutions => self.ran_away(),
             // Said by the journal.

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::past::Kept;
-use super::{RunReport, RunShared, RunStatus};
+use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
 use crate::error::{RunError, SendError};
 use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request};
@@ -33,6 +33,9 @@ pub(crate) enum Command {
         answers: &'static str,
         make: MakeReply,
         done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Timers {
+        done: oneshot::Sender<Vec<PendingTimer>>,
     },
     Requests {
         done: oneshot::Sender<Vec<OpenRequest>>,
@@ -207,9 +210,10 @@ impl<W: Workflow> RunHandle<W> {
     /// request's.
     ///
     /// # Errors
-    /// [`SendError::NotOpen`] if there is no such request or it was answered, [`SendError::WrongRequest`]
-    /// if the request is not an `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays
-    /// open, [`SendError::Ended`] if the run has ended.
+    /// [`SendError::Answered`] if it was answered before, [`SendError::Expired`] if its time has run out,
+    /// [`SendError::NotOpen`] if there is no such request, [`SendError::WrongRequest`] if the request is not an
+    /// `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays open,
+    /// [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         let make: MakeReply = Box::new(move |asked| {
             let asked = asked.downcast::<R>()?;
@@ -226,6 +230,44 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
         let (done, answer) = oneshot::channel();
         self.ask(Command::Requests { done }, answer).await
+    }
+
+    /// The timers that are pending, in the order in which they will fire: those that steps have set, and those of
+    /// requests that expire.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct OrderPlaced;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Lapsed;
+    /// # struct Orders;
+    /// # #[workflow]
+    /// # impl Orders {
+    /// #     #[step]
+    /// #     async fn place(&self, _order: &OrderPlaced) -> Timer<Lapsed> {
+    /// #         Timer::after(Duration::from_secs(3_600), Lapsed)
+    /// #     }
+    /// # }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Orders).build()?;
+    /// let run = engine.start::<Orders>(OrderPlaced).await?;
+    /// run.settled().await;
+    /// let timers = run.timers().await?;
+    /// assert_eq!((&*timers[0].step, &*timers[0].event), ("place", "Lapsed"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended: nothing is pending any more.
+    pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
+        let (done, answer) = oneshot::channel();
+        self.ask(Command::Timers { done }, answer).await
     }
 
     /// Why each step ran, or why it did not; at any time, also after the end.

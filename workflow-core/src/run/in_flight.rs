@@ -1,4 +1,4 @@
-//! What a run waits for: executions and asynchronous preconditions, each with its panics caught (S27).
+//! What a run waits for: executions and asynchronous preconditions, each with its panics caught (S27), and times.
 
 use std::any::Any;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
@@ -31,6 +31,16 @@ pub(super) enum InFlight {
     Execution(ExecutionId, GuardedStep, Arc<Dropped>),
     Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
     Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>, Arc<Dropped>),
+    Wait(Due, BoxFuture<'static, ()>, Arc<Dropped>),
+}
+
+/// What a run waits for a time for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Due {
+    /// The timer that is due next, at this time.
+    Timer(SystemTime),
+    /// The end of the time that the run may be active.
+    Timeout,
 }
 
 /// What came of it.
@@ -39,6 +49,7 @@ pub(super) enum Arrived {
     Execution(ExecutionId, StepResult),
     Dropped,
     Check(CandidateId, Result<bool, StepError>),
+    Due(Due),
 }
 
 impl Future for InFlight {
@@ -46,7 +57,10 @@ impl Future for InFlight {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
         match &mut *self {
-            Self::Execution(_, _, dropped) | Self::Spawned(_, _, dropped) | Self::Check(_, _, dropped)
+            Self::Execution(_, _, dropped)
+            | Self::Spawned(_, _, dropped)
+            | Self::Check(_, _, dropped)
+            | Self::Wait(_, _, dropped)
                 if dropped.is_told(cx) =>
             {
                 Poll::Ready(Arrived::Dropped)
@@ -56,6 +70,10 @@ impl Future for InFlight {
             }
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
             Self::Check(id, check, _) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
+            Self::Wait(due, sleep, _) => {
+                ready!(sleep.as_mut().poll(cx));
+                Poll::Ready(Arrived::Due(*due))
+            }
         }
     }
 }

@@ -13,11 +13,12 @@ use tokio::sync::oneshot;
 use super::RunStatus;
 use super::drive::Run;
 use super::in_flight::panic_of;
+use super::timers::Setting;
 use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::ExecutionId;
 use crate::input::Gathered;
-use crate::scheduler::{Cause, Entry, Fact};
+use crate::scheduler::{Cause, Entry, Fact, TimerEntry};
 use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
 
 /// How many batches wait for the store before the run takes no more news.
@@ -52,6 +53,8 @@ pub(super) struct Entering {
     pub(super) cause: Cause,
     pub(super) entries: SmallVec<[Entry; 1]>,
     pub(super) events: SmallVec<[AnyEvent; 1]>,
+    /// The timers that it sets.
+    pub(super) timers: Vec<Setting>,
     /// Who wants to know that it is there.
     pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
@@ -69,6 +72,12 @@ impl Journal {
             failure: None,
             ended: false,
         }
+    }
+
+    /// What caused the batches that are on their way into the log.
+    pub(super) fn entering(&self) -> impl Iterator<Item = Cause> {
+        let writing = self.writing.iter().flat_map(|writing| &writing.entering);
+        writing.chain(&self.entering).map(|entering| entering.cause)
     }
 
     /// Begins to write what there is, unless something is being written.
@@ -113,12 +122,15 @@ impl Run {
     }
 
     fn record_batch(&mut self, entering: &Entering) {
-        let Entering { cause, entries, events, .. } = entering;
+        let Entering { cause, entries, events, timers, .. } = entering;
         if let Cause::Execution(execution) = *cause {
             self.record_execution(execution, None);
         }
         for (entry, event) in entries.iter().zip(events) {
             self.record_event(*entry, *cause, event);
+        }
+        for timer in timers {
+            self.record_timer(timer);
         }
         let table = &self.host.table;
         // The end stands in the batch that brings it about.
@@ -137,6 +149,21 @@ impl Run {
                 Record::FanOutGathered { seq, scope, fan_out, branches, at }
             }
             None => Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at },
+        });
+    }
+
+    fn record_timer(&mut self, setting: &Setting) {
+        let at = self.clock.wall();
+        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        let Setting { entry: TimerEntry { timer, execution, scope, request, .. }, due, event } = setting;
+        journal.records.push(Record::TimerSet {
+            timer: *timer,
+            execution: *execution,
+            scope: *scope,
+            request: *request,
+            due: *due,
+            event: RecordedEvent::new(event.clone()),
+            at,
         });
     }
 

@@ -75,6 +75,11 @@ impl Log {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
     }
 
+    /// Everything behind a position.
+    pub(super) fn since(&self, seq: Seq) -> impl Iterator<Item = &Record> {
+        self.records.iter().skip(usize::try_from(seq.0).unwrap_or(usize::MAX))
+    }
+
     /// When the first event entered it, from the beginning of the run's clock.
     pub(super) fn began(&self) -> Duration {
         self.records.first().map_or(Duration::ZERO, |record| record.at)

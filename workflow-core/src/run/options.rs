@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub struct RunOptions {
     pub(crate) thread: Option<ThreadId>,
     pub(crate) configs: HashMap<TypeId, Result<Value, ConfigError>>,
     pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl RunOptions {
@@ -58,6 +60,20 @@ impl RunOptions {
         let layer = serde_json::to_value(layer).map_err(unserialisable);
         self.configs.insert(TypeId::of::<C>(), layer);
         self
+    }
+
+    /// How long the run may be active, by the engine's clock (S32): the time in which it does not
+    /// [wait](crate::RunStatus::Waiting). At the end of it executions are dropped, and the run ends with
+    /// [`RunError::TimedOut`](crate::RunError::TimedOut). Default: as the
+    /// [engine](crate::EngineBuilder::run_timeout) says.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::RunOptions;
+    /// let options = RunOptions::new().timeout(Duration::from_secs(60));
+    /// ```
+    pub fn timeout(self, active: Duration) -> Self {
+        Self { timeout: Some(active), ..self }
     }
 
     /// A label that the report carries.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::RunStatus;
 use super::log::Log;
 use super::report::{LoggedEvent, Quality, RunReport, StepReport};
+use super::timers::{PendingTimer, Timers};
 use super::trace::Trace;
 use crate::explain::Explanation;
 use crate::id::{RunId, ThreadId};
@@ -52,7 +53,8 @@ impl Kept {
 impl Past {
     fn view(&self) -> View<'_> {
         let Self { id, thread, metadata, status, scheduler, log, trace, began_at } = self;
-        View { id, thread, metadata, status: *status, scheduler, log, trace, began_at: *began_at }
+        let (status, began_at) = (*status, *began_at);
+        View { id, thread, metadata, status, scheduler, log, trace, timers: None, began_at }
     }
 }
 
@@ -66,6 +68,8 @@ pub(super) struct View<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) log: &'a Log,
     pub(super) trace: &'a Trace,
+    /// None of a run that has ended: they were dropped.
+    pub(super) timers: Option<&'a Timers>,
     pub(super) began_at: SystemTime,
 }
 
@@ -85,6 +89,7 @@ impl View<'_> {
             steps: self.steps(),
             trace: self.trace.report(table, self.log.began()),
             log: self.logged_events(),
+            timers: self.timers(),
             branches: self.trace.branches(self.log.branches(), table),
             violations: self.trace.violations(table),
             metadata: self.metadata.clone(),
@@ -93,7 +98,9 @@ impl View<'_> {
 
     fn quality(&self) -> Quality {
         match self.status {
-            RunStatus::Failed | RunStatus::Stalled | RunStatus::Cancelled => Quality::Failed,
+            RunStatus::Failed | RunStatus::Stalled | RunStatus::Cancelled | RunStatus::TimedOut => {
+                Quality::Failed
+            }
             _ if self.scheduler.is_degraded() => Quality::Degraded,
             _ => Quality::Clean,
         }
@@ -109,6 +116,26 @@ impl View<'_> {
         steps.map(report).collect()
     }
 
+    /// The timers that are pending, in the order in which they fire.
+    pub(super) fn timers(&self) -> Vec<PendingTimer> {
+        let table = self.scheduler.table();
+        let began = self.began_at + self.log.began();
+        let pending = self.timers.into_iter().flat_map(|timers| timers.pending(self.scheduler));
+        let pending = pending.filter_map(|(due, entry)| {
+            let step = self.trace.step_of(entry.execution)?;
+            Some(PendingTimer {
+                timer: entry.timer,
+                step: Arc::clone(&table.step(step).name),
+                event: Arc::clone(&table.event(entry.event).name),
+                scope: entry.scope,
+                request: entry.request,
+                due,
+                after: due.duration_since(began).unwrap_or_default(),
+            })
+        });
+        pending.collect()
+    }
+
     fn logged_events(&self) -> Vec<LoggedEvent> {
         let table = self.scheduler.table();
         let records = self.log.records().map(|(seq, record)| LoggedEvent {
@@ -117,9 +144,13 @@ impl View<'_> {
             event: Arc::clone(&table.event(record.index).name),
             value: record.event.clone(),
             execution: match record.cause {
-                Cause::Execution(id) | Cause::Failure(id) => Some(id),
-                Cause::Outside | Cause::Reply(_) => None,
+                Cause::Execution(execution) | Cause::Failure(execution) | Cause::Timer { execution, .. } => {
+                    Some(execution)
+                }
+                _ => None,
             },
+            timer: if let Cause::Timer { timer, .. } = record.cause { Some(timer) } else { None },
+            expired: if let Cause::Expired(request) = record.cause { Some(request) } else { None },
             at: self.began_at + record.at,
             reply_to: if let Cause::Reply(request) = record.cause { Some(request) } else { None },
         });

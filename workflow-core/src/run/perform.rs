@@ -17,9 +17,10 @@ use crate::failure::StepFailed;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
 use crate::observe::Observed;
-use crate::output::Emitted;
+use crate::output::{Emitted, SetTimer};
 use crate::scheduler::{
     Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary,
+    TimerEntry,
 };
 use crate::table::{OutputRow, StepIndex};
 use crate::workflow::Check;
@@ -33,7 +34,7 @@ impl Run {
             Action::StartExecution { execution, step, scope, trigger, binding } => {
                 self.start(execution, step, scope, trigger, binding, cx);
             }
-            Action::Append { cause, entries } => self.append(cause, entries),
+            Action::Append { cause, entries, timers } => self.append(cause, entries, timers),
             Action::AppendGathered { entry, group } => self.append_gathered(entry, &group),
             Action::DropExecution { execution } => self.drop_execution(execution),
             Action::FreeScope { scope } => self.free(scope),
@@ -191,22 +192,27 @@ impl Run {
     }
 
     /// One batch enters the log (S23).
-    fn append(&mut self, cause: Cause, entries: SmallVec<[Entry; 1]>) {
-        let (events, done) = match cause {
-            Cause::Execution(id) => (self.committed(id), None),
-            Cause::Failure(id) => (self.failed_event(id).into_iter().collect(), None),
-            Cause::Outside | Cause::Reply(_) => {
+    fn append(&mut self, cause: Cause, entries: SmallVec<[Entry; 1]>, timers: Vec<TimerEntry>) {
+        let (events, timers, done) = match cause {
+            Cause::Execution(id) => {
+                let (events, set) = self.committed(id);
+                (events, self.settings(timers, set), None)
+            }
+            Cause::Failure(id) => (self.failed_event(id).into_iter().collect(), Vec::new(), None),
+            _ => {
                 let received = self.receiving.pop_front();
-                received.map(|received| (smallvec![received.event], received.done)).unwrap_or_default()
+                let received =
+                    received.map(|received| (smallvec![received.event], Vec::new(), received.done));
+                received.unwrap_or_default()
             }
         };
         debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
-        self.enter(Entering { cause, entries, events, done });
+        self.enter(Entering { cause, entries, events, timers, done });
     }
 
     /// The batch is in the log: whoever depends on it can go on (S38).
     pub(super) fn entered(&mut self, batch: Entering) {
-        let Entering { cause, entries, events, done } = batch;
+        let Entering { cause, entries, events, timers, done } = batch;
         if let Cause::Execution(id) = cause {
             self.note_success(id);
             self.trace.emitted(id, &entries);
@@ -222,6 +228,7 @@ impl Run {
             let _ = done.send(Ok(()));
         }
         self.scheduler.apply(Fact::Appended);
+        self.set_timers(timers);
     }
 
     /// An entry outside of its execution's scope is the item of a branch.
@@ -232,11 +239,9 @@ impl Run {
         }
     }
 
-    fn committed(&mut self, id: ExecutionId) -> SmallVec<[AnyEvent; 1]> {
-        let Some((_, emitted)) = self.committing.take_if(|(committing, _)| *committing == id) else {
-            return SmallVec::new();
-        };
-        emitted.into_events()
+    fn committed(&mut self, id: ExecutionId) -> (SmallVec<[AnyEvent; 1]>, Vec<SetTimer>) {
+        let committing = self.committing.take_if(|(committing, _)| *committing == id);
+        committing.map(|(_, emitted)| emitted.into_parts()).unwrap_or_default()
     }
 
     /// The failure of an execution, which a step catches, as an event (S29).
@@ -258,7 +263,9 @@ impl Run {
 
     /// An event that is both control and display is shown when it enters the log (S2).
     fn display(&self, cause: Cause, event: AnyEvent) {
-        let Cause::Execution(execution) = cause else { return self.shared.display.receive(event) };
+        let (Cause::Execution(execution) | Cause::Timer { execution, .. }) = cause else {
+            return self.shared.display.receive(event);
+        };
         if let Some(step) = self.trace.step_of(execution) {
             self.shared.display_for(step.get(), execution, 1).show_logged(event);
         }
@@ -271,6 +278,7 @@ impl Run {
             cause: Cause::Outside,
             entries: smallvec![entry],
             events: smallvec![event],
+            timers: Vec::new(),
             done: None,
         });
     }
@@ -294,9 +302,12 @@ impl Run {
     /// S28. A step that returned nothing had nothing to be refused.
     pub(super) fn refuse_commit(&mut self, execution: ExecutionId) {
         let Some((_, emitted)) = self.committing.take() else { return };
-        match emitted.into_events() {
-            nothing if nothing.is_empty() => self.note_success(execution),
-            events => self.note_refused(execution, &events),
+        let (mut events, timers) = emitted.into_parts();
+        events.extend(timers.into_iter().map(|timer| timer.event));
+        if events.is_empty() {
+            self.note_success(execution);
+        } else {
+            self.note_refused(execution, &events);
         }
     }
 
@@ -322,6 +333,11 @@ impl Run {
             let event = item.event_type();
             let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
             let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
+            // A request can expire only where that is declared too.
+            let emission = emission.filter(|emission| match emission {
+                Emission::Expiring(request) => table.event(*request).expired.is_some(),
+                _ => true,
+            });
             emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
         }
         Ok(emissions)

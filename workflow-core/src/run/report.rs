@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::RunStatus;
 use super::timeline::Timeline;
+use super::timers::PendingTimer;
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 use crate::input::Gathered;
 
 /// Everything a run did (S34).
@@ -36,6 +37,8 @@ pub struct RunReport {
     pub trace: Vec<ExecutionTrace>,
     /// Every event of the log.
     pub log: Vec<LoggedEvent>,
+    /// The timers that are pending, in the order in which they will fire; none of a run that has ended.
+    pub timers: Vec<PendingTimer>,
     /// Every branch of every fan-out, in the order in which their items entered the log (S44).
     pub branches: Vec<BranchReport>,
     /// What was refused.
@@ -173,8 +176,12 @@ pub struct LoggedEvent {
     /// handed on, and values may be large or confidential.
     #[serde(skip)]
     pub value: AnyEvent,
-    /// The execution that emitted it; none for what came from outside and for gathers.
+    /// The execution that emitted it, or set the timer for it; none for what came from outside and for gathers.
     pub execution: Option<ExecutionId>,
+    /// The timer that it came from.
+    pub timer: Option<TimerId>,
+    /// The request of which it says that it expired, by its position.
+    pub expired: Option<Seq>,
     /// The request that it is the reply to, by its position.
     pub reply_to: Option<Seq>,
     /// When it entered the log, by the engine's clock.

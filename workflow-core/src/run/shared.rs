@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -37,6 +38,8 @@ pub(crate) struct RunShared {
     pub(crate) max_event_bytes: Option<usize>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) clock: EngineClock,
+    /// How long the run may be active.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) status: watch::Sender<RunStatus>,
     /// Whether anybody was told that the run began.
     pub(crate) begun: AtomicBool,

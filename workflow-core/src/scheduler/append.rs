@@ -5,8 +5,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::evaluate::Unevaluated;
 use super::group::Opening;
-use super::{Action, Cause, Emission, End, Entry, Scheduler};
-use crate::id::{ExecutionId, ScopeId, Seq};
+use super::{Action, Cause, Emission, End, Entry, Scheduler, TimerEntry};
+use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::{DependencyTable, EventIndex};
 
 /// A batch that was handed out and is not confirmed yet. It holds its scope open.
@@ -20,6 +20,22 @@ pub(super) struct Batch {
 enum Part {
     Event(Entry),
     FanOut(Opening),
+    Timer(TimerEntry),
+}
+
+/// What an execution commits, while it is being numbered.
+#[derive(Debug, Default)]
+struct Numbered {
+    entries: SmallVec<[Entry; 1]>,
+    parts: SmallVec<[Part; 1]>,
+    timers: Vec<TimerEntry>,
+}
+
+impl Batch {
+    /// How many timers it sets.
+    pub(super) fn timers(&self) -> usize {
+        self.parts.iter().filter(|part| matches!(part, Part::Timer(_))).count()
+    }
 }
 
 impl Part {
@@ -29,6 +45,7 @@ impl Part {
         let stop = match self {
             Self::Event(entry) => Some(entry).filter(is_stop),
             Self::FanOut(opening) => opening.items.iter().find(is_stop),
+            Self::Timer(_) => None,
         };
         stop.map(|entry| entry.seq)
     }
@@ -40,6 +57,8 @@ pub(super) struct OpenRequest {
     pub(super) scope: ScopeId,
     pub(super) event: EventIndex,
     pub(super) reply: EventIndex,
+    /// What closes it, if its time is limited.
+    pub(super) timer: Option<TimerId>,
 }
 
 impl Scheduler {
@@ -60,8 +79,7 @@ impl Scheduler {
 
     pub(super) fn receive(&mut self, event: EventIndex) {
         if self.refuses() {
-            self.actions.push_back(Action::RefuseReceived);
-            return;
+            return self.refuse();
         }
         self.hold(ScopeId::ROOT);
         self.append_one(Cause::Outside, ScopeId::ROOT, event);
@@ -71,9 +89,18 @@ impl Scheduler {
         let open = if self.refuses() { None } else { self.requests.remove(&request) };
         match open {
             // The request's hold on the scope becomes the batch's.
-            Some(open) => self.append_one(Cause::Reply(request), open.scope, open.reply),
-            None => self.actions.push_back(Action::RefuseReceived),
+            Some(open) => {
+                if let Some(timer) = open.timer {
+                    self.timers.remove(&timer);
+                }
+                self.append_one(Cause::Reply(request), open.scope, open.reply);
+            }
+            None => self.refuse(),
         }
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.actions.push_back(Action::RefuseReceived);
     }
 
     /// Whether nothing is accepted any more: the run has ended, or the stop event is on its way to the log.
@@ -87,10 +114,10 @@ impl Scheduler {
         self.append_one(Cause::Failure(id), scope, event);
     }
 
-    fn append_one(&mut self, cause: Cause, scope: ScopeId, event: EventIndex) {
+    pub(super) fn append_one(&mut self, cause: Cause, scope: ScopeId, event: EventIndex) {
         let Some(entry) = self.number(scope, event) else { return };
         self.appending.push_back(Batch { scope, parts: smallvec![Part::Event(entry)] });
-        self.actions.push_back(Action::Append { cause, entries: smallvec![entry] });
+        self.actions.push_back(Action::Append { cause, entries: smallvec![entry], timers: Vec::new() });
     }
 
     /// Appends the event that says that a fan-out is gathered; the group's hold becomes the batch's.
@@ -112,40 +139,70 @@ impl Scheduler {
     }
 
     pub(super) fn commit(&mut self, id: ExecutionId, scope: ScopeId, emissions: &[Emission]) {
-        let mut entries = SmallVec::new();
-        let mut parts = SmallVec::new();
+        let mut numbered = Numbered::default();
         for emission in emissions {
-            let Some(part) = self.part(scope, emission, &mut entries) else { return };
-            parts.push(part);
+            if self.number_emission(id, scope, emission, &mut numbered).is_none() {
+                return;
+            }
         }
         self.hold(scope);
+        let Numbered { entries, parts, timers } = numbered;
         self.appending.push_back(Batch { scope, parts });
-        self.actions.push_back(Action::Append { cause: Cause::Execution(id), entries });
+        self.actions.push_back(Action::Append { cause: Cause::Execution(id), entries, timers });
     }
 
-    fn part(
+    /// Gives an emission its place in the batch, unless the log is full.
+    fn number_emission(
         &mut self,
+        id: ExecutionId,
         scope: ScopeId,
         emission: &Emission,
-        entries: &mut SmallVec<[Entry; 1]>,
-    ) -> Option<Part> {
+        into: &mut Numbered,
+    ) -> Option<()> {
         match *emission {
             Emission::Event(event) => {
-                let entry = self.number(scope, event)?;
-                entries.push(entry);
-                Some(Part::Event(entry))
+                self.number_event(scope, event, into)?;
+            }
+            Emission::Timer(event) => self.number_timer(id, scope, event, None, into),
+            Emission::Expiring(event) => {
+                let request = self.number_event(scope, event, into)?;
+                if let Some(expired) = self.table.event(event).expired {
+                    self.number_timer(id, scope, expired, Some(request), into);
+                }
             }
             Emission::FanOut { fan_out, items, concurrency, policy } => {
                 let event = self.table.fan_out(fan_out).item;
-                let first = entries.len();
+                let first = into.entries.len();
                 for _ in 0..items {
                     let branch = self.scopes.reserve();
-                    entries.push(self.number(branch, event)?);
+                    into.entries.push(self.number(branch, event)?);
                 }
-                let items = entries[first..].iter().copied().collect();
-                Some(Part::FanOut(Opening { fan_out, opener: scope, items, concurrency, policy }))
+                let items = into.entries[first..].iter().copied().collect();
+                into.parts.push(Part::FanOut(Opening { fan_out, opener: scope, items, concurrency, policy }));
             }
         }
+        Some(())
+    }
+
+    fn number_event(&mut self, scope: ScopeId, event: EventIndex, into: &mut Numbered) -> Option<Seq> {
+        let entry = self.number(scope, event)?;
+        into.entries.push(entry);
+        into.parts.push(Part::Event(entry));
+        Some(entry.seq)
+    }
+
+    fn number_timer(
+        &mut self,
+        execution: ExecutionId,
+        scope: ScopeId,
+        event: EventIndex,
+        request: Option<Seq>,
+        into: &mut Numbered,
+    ) {
+        self.last_timer += 1;
+        let timer = TimerEntry { timer: TimerId(self.last_timer), execution, scope, event, request };
+        into.timers.push(timer);
+        into.parts.push(Part::Timer(timer));
     }
 
     /// The oldest batch is in the log: its events wait for evaluation, its branches open.
@@ -162,6 +219,7 @@ impl Scheduler {
             match part {
                 Part::Event(entry) => self.logged(entry),
                 Part::FanOut(opening) => self.open_group(opening),
+                Part::Timer(timer) => self.set_timer(timer),
             }
         }
         self.release(scope);
@@ -177,7 +235,8 @@ impl Scheduler {
         let row = self.table.event(entry.event);
         if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
             self.hold(entry.scope);
-            self.requests.insert(entry.seq, OpenRequest { scope: entry.scope, event: entry.event, reply });
+            let Entry { scope, event, .. } = entry;
+            self.requests.insert(entry.seq, OpenRequest { scope, event, reply, timer: None });
         }
     }
 }

@@ -161,11 +161,12 @@ impl Scheduler {
         }
     }
 
-    /// Drops every execution, candidate and request of scopes that are being dropped. O(what is
+    /// Drops every execution, candidate, request and timer of scopes that are being dropped. O(what is
     /// open), however much has ended.
     pub(super) fn drop_work(&mut self, scopes: &HashSet<ScopeId>) {
         self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
         self.requests.retain(|_, request| !scopes.contains(&request.scope));
+        self.timers.retain(|_, timer| !scopes.contains(&timer.scope));
         self.unevaluated.retain(|event| !scopes.contains(&event.entry.scope));
         let unstarted = self.drop_starts(scopes);
         self.drop_waiting(scopes);

@@ -31,7 +31,7 @@ pub(super) struct Scope {
     /// The open branches directly below, in the order in which their items entered the log.
     pub(super) children: BTreeSet<ScopeId>,
     /// What keeps a branch from being settled (S47): events to evaluate, candidates, executions, batches,
-    /// open requests, and fan-outs that are not gathered yet.
+    /// open requests, pending timers, and fan-outs that are not gathered yet.
     pub(super) pending: u32,
     /// Own events that a gather may hand on.
     pub(super) carried: Vec<(EventIndex, Seq)>,

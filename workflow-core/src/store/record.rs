@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, ScopeId, Seq, ThreadId};
+use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
 use crate::run::RunStatus;
 use crate::scheduler::Cause;
 
@@ -46,6 +46,24 @@ pub enum Record {
         /// The event.
         event: RecordedEvent,
         /// When.
+        at: SystemTime,
+    },
+    /// An execution set a timer, with what it emitted: the event is logged when it is due, caused by the timer, or
+    /// by the expiry of the request that the timer closes.
+    TimerSet {
+        /// Which.
+        timer: TimerId,
+        /// Who has set it.
+        execution: ExecutionId,
+        /// The scope that its event will be of.
+        scope: ScopeId,
+        /// For one that closes a request: the request.
+        request: Option<Seq>,
+        /// When it is due.
+        due: SystemTime,
+        /// What enters the log then; for the expiry of a request, the request.
+        event: RecordedEvent,
+        /// When it was set.
         at: SystemTime,
     },
     /// All branches of a fan-out are settled: the event that a gather takes entered the log (S48). What it

@@ -25,12 +25,13 @@ pub struct EventDef {
     name: Arc<str>,
     roles: Roles,
     replies_to: Option<Arc<str>>,
+    expires: Option<Arc<str>>,
 }
 
 impl EventDef {
     /// An event type with this wire name and these roles.
     pub fn new(name: impl Into<Arc<str>>, roles: Roles) -> Self {
-        Self { name: name.into(), roles, replies_to: None }
+        Self { name: name.into(), roles, replies_to: None, expires: None }
     }
 
     /// That a step failed, which no step emits: what an input that names it takes is the failures of the steps
@@ -56,7 +57,13 @@ impl EventDef {
 
     /// The reply to the request of this name.
     pub fn reply_to(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), roles: Roles::NONE.reply(), replies_to: Some(request.into()) }
+        Self { replies_to: Some(request.into()), ..Self::new(name, Roles::NONE.reply()) }
+    }
+
+    /// What says that the request of this name has expired, which has to have a reply too. A step that makes such requests emits both: the
+    /// request as an [`event`](OutputDef::event), and this as a [`timer`](OutputDef::timer).
+    pub fn expiry_of(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
+        Self { expires: Some(request.into()), ..Self::new(name, Roles::NONE) }
     }
 }
 
@@ -116,12 +123,13 @@ pub struct OutputDef {
     least: u32,
     many: bool,
     fan_out: bool,
+    timed: bool,
 }
 
 impl OutputDef {
     /// Exactly one event of this type.
     pub fn event(event: impl Into<Arc<str>>) -> Self {
-        Self { event: event.into(), least: 1, many: false, fan_out: false }
+        Self { event: event.into(), least: 1, many: false, fan_out: false, timed: false }
     }
 
     /// One event of this type, or none.
@@ -137,6 +145,11 @@ impl OutputDef {
     /// A branch per item of this type (S44).
     pub fn fan_out(event: impl Into<Arc<str>>) -> Self {
         Self { fan_out: true, ..Self::event(event) }
+    }
+
+    /// Any number of events of this type, each when its time has come.
+    pub fn timer(event: impl Into<Arc<str>>) -> Self {
+        Self { timed: true, ..Self::many(event) }
     }
 }
 

@@ -128,7 +128,8 @@ impl Compiler {
     fn output(&mut self, step: StepIndex, step_name: &str, output: &OutputDraft) -> OutputRow {
         let event = EventIndex::at(output.event);
         let fan_out = output.fan_out.then(|| self.fan_out(step, step_name, event));
-        OutputRow { event, least: output.least, many: output.many, fan_out }
+        let OutputDraft { least, many, timed, .. } = *output;
+        OutputRow { event, least, many, timed, fan_out }
     }
 
     /// Adds a fan-out and the event that says that it is gathered.
@@ -238,6 +239,7 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
         takers: Vec::new(),
         topics: Vec::new(),
         reply: event.reply.map(EventIndex::at),
+        expired: event.expired.map(EventIndex::at),
         gathers: None,
         fails: None,
         carried: false,

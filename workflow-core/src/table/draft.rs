@@ -31,6 +31,8 @@ pub(super) struct EventDraft {
     pub(super) roles: Roles,
     pub(super) rust: Option<(TypeId, &'static str)>,
     pub(super) reply: Option<usize>,
+    /// For a request that can expire: what says so.
+    pub(super) expired: Option<usize>,
     /// Whether a mistake that is reported leaves open what it is, so that the graph says nothing more of it.
     pub(super) unclear: bool,
     /// Whether a step may emit it under a name that is not there.
@@ -39,7 +41,7 @@ pub(super) struct EventDraft {
 
 impl EventDraft {
     pub(super) fn new(name: Arc<str>, roles: Roles) -> Self {
-        Self { name, roles, rust: None, reply: None, unclear: false, meant: false }
+        Self { name, roles, rust: None, reply: None, expired: None, unclear: false, meant: false }
     }
 
     /// The name of its Rust type; empty in a table built at run time.
@@ -94,11 +96,14 @@ impl InputDraft {
 }
 
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the output")]
 pub(super) struct OutputDraft {
     pub(super) event: usize,
     pub(super) least: u32,
     pub(super) many: bool,
     pub(super) fan_out: bool,
+    /// Whether it enters the log only when its time has come.
+    pub(super) timed: bool,
     /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
     pub(super) choices: usize,
     /// Whether the step returns it; an emitter is the other way.
@@ -136,6 +141,7 @@ impl TableDraft {
                 least: 0,
                 many: true,
                 fan_out: false,
+                timed: false,
                 choices: 0,
                 returned: false,
             }));
@@ -186,17 +192,29 @@ impl TableDraft {
 
     fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
         let first = into.len();
-        let mut push = |draft: &mut Self, event: &EventType, least, fan_out| {
+        let plain =
+            OutputDraft { event: 0, least, many, fan_out: false, timed: false, choices: 0, returned: true };
+        let mut push = |draft: &mut Self, event: &EventType, output: OutputDraft| {
             let event = draft.event(event);
-            into.push(OutputDraft { event, least, many, fan_out, choices: 0, returned: true });
+            into.push(OutputDraft { event, ..output });
+            event
         };
         match spec {
             OutputSpec::Nothing => {}
-            OutputSpec::Event(event) => push(self, event, least, false),
-            OutputSpec::FanOut(event) => push(self, event, least, true),
-            OutputSpec::OneOf([only]) => push(self, only, least, false),
+            OutputSpec::Event(event) | OutputSpec::OneOf([event]) => drop(push(self, event, plain)),
+            OutputSpec::FanOut(event) => drop(push(self, event, OutputDraft { fan_out: true, ..plain })),
+            OutputSpec::Timed(event) => drop(push(self, event, OutputDraft { timed: true, ..plain })),
+            OutputSpec::Expiring { request, reply, expired } => {
+                let request = push(self, request, plain);
+                let expired = push(self, expired, OutputDraft { least: 0, timed: true, ..plain });
+                self.events[request].expired = Some(expired);
+                // It is open for a reply whether a step takes that or not.
+                self.events[request].reply = Some(self.event(reply));
+            }
             OutputSpec::OneOf(events) => {
-                events.iter().for_each(|event| push(self, event, 0, false));
+                for event in *events {
+                    push(self, event, OutputDraft { least: 0, ..plain });
+                }
                 if let Some(output) = into.get_mut(first).filter(|_| least > 0) {
                     output.choices = events.len();
                 }

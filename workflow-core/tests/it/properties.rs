@@ -23,6 +23,7 @@ fn a_plain_run_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
     reached.assert_at_least(100, &["a stall whatever can arrive", "too many executions", "a caught failure"]);
+    reached.assert_at_least(100, &["a fired timer", "an expired request", "timed out"]);
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a gather", "an empty gather", "a gather with a failure"]);
     reached.assert_at_least(100, &["a caught failure in a branch"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
-    reached.assert_at_least(100, &["too many executions"]);
+    reached.assert_at_least(100, &["too many executions", "a fired timer", "an expired request"]);
 }
 
 fn check(shape: Shape) -> Reached {

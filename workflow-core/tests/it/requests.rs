@@ -97,7 +97,7 @@ async fn a_reply_that_is_delivered_again_is_refused_and_changes_nothing() {
     let request = first_request(&run).await.id::<ApproveRefund>().unwrap();
     run.reply(request, Approval { granted: true }).await.unwrap();
     let again = run.reply(request, Approval { granted: false }).await.unwrap_err();
-    assert_eq!(again, SendError::NotOpen { request: request.seq() });
+    assert_eq!(again, SendError::Answered { request: request.seq() });
     run.settled().await;
     assert_eq!(seen.lines(), ["granted 1"]);
 }

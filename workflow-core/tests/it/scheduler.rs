@@ -8,3 +8,4 @@ mod limits;
 mod preconditions;
 mod readiness;
 mod stage;
+mod timers;

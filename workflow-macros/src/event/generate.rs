@@ -48,9 +48,11 @@ fn request(definition: &Definition) -> Option<TokenStream> {
         None => return None,
     };
     let name = format!("{}.reply", definition.name);
+    let expired = format!("{}.expired", definition.name);
     let body = quote! {
         type Reply = #reply;
         const REPLY_NAME: &'static str = #name;
+        const EXPIRED_NAME: &'static str = #expired;
     };
     Some(implement(definition, "Request", &body))
 }

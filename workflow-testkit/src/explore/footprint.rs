@@ -90,14 +90,21 @@ impl Interest {
         &self.table
     }
 
+    /// Whether a run may have timers.
+    pub(super) fn has_timers(&self) -> bool {
+        self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_timed))
+    }
+
     /// Whether a run may have other scopes than its own.
     pub(super) fn has_branches(&self) -> bool {
         self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
     }
 
-    /// What an execution touches that commits this. What ends the run touches everything.
+    /// What an execution touches that commits this. What ends the run, sets a timer or fails touches everything.
     pub(super) fn of_commit(&self, step: &str, scope: ScopeId, emitted: &Emitted) -> Footprint {
-        if emitted.events().any(|event| event.event_type().roles().is_stop()) {
+        // Timers for one time fire in the order in which they were set.
+        let sets_timer = emitted.timed_events().next().is_some();
+        if sets_timer || emitted.events().any(|event| event.event_type().roles().is_stop()) {
             return Footprint::Everything;
         }
         let Some(step) = self.table.step_named(step) else { return Footprint::Everything };

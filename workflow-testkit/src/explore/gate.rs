@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use workflow_core::{ExecutionId, Seq};
+use workflow_core::{ExecutionId, Seq, TimerId};
 
 use super::footprint::Footprint;
 
@@ -18,6 +18,8 @@ pub(super) enum Actor {
     Send(usize),
     /// What a scenario replies to the request at this position.
     Reply(Seq),
+    /// A timer of the run.
+    Timer(TimerId),
 }
 
 /// An operation of a run: the same one in every run that has gone the same way before it was at the gate.

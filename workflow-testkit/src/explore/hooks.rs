@@ -81,6 +81,9 @@ fn words_of(who: &Who, called: &Called) -> String {
     match called {
         Ok(Ok(emitted)) => {
             let events: Vec<&str> = emitted.events().map(workflow_core::AnyEvent::name).collect();
+            let timed: Vec<String> =
+                emitted.timed_events().map(|event| format!("a timer for {}", event.name())).collect();
+            let events: Vec<&str> = events.into_iter().chain(timed.iter().map(String::as_str)).collect();
             let events = if events.is_empty() { "nothing".to_owned() } else { events.join(", ") };
             format!("{name} completes with {events}")
         }

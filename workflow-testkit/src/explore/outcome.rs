@@ -110,6 +110,9 @@ impl<'a> Lineage<'a> {
                     let place = trace.emitted.iter().position(|seq| *seq == logged.seq);
                     digest(&(self.execution(trace), place))
                 }
+                None if logged.expired.is_some() => {
+                    digest(&("expired", logged.expired.and_then(|request| self.events.get(&request))))
+                }
                 None if logged.is_gathered() => self.gathered(logged),
                 None => {
                     outside += 1;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use workflow_core::{RunHandle, RunStatus, ScopeId, Workflow};
+use workflow_core::{RunHandle, RunStatus, ScopeId, TimerId, Workflow};
 
-use super::footprint::Interest;
+use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
 use super::hooks;
 use super::order::{Choose, Order};
@@ -140,6 +140,7 @@ impl<W: Workflow> Stage<'_, W> {
                 ops.push(self.arrival(Actor::Send(place), name, format!("{name} arrives")));
             }
         }
+        ops.extend(self.timer().await);
         if !self.script.has_replies() {
             return ops;
         }
@@ -154,10 +155,39 @@ impl<W: Workflow> Stage<'_, W> {
         ops
     }
 
+    /// The timer that fires next: it may do so before whatever else can happen, but not before others.
+    async fn timer(&self) -> Option<Op> {
+        if !self.interest.has_timers() {
+            return None;
+        }
+        // An error says that the run has ended.
+        let timer = self.handle.timers().await.unwrap_or_default().into_iter().next()?;
+        let words = match timer.request {
+            Some(request) => format!("{request} expires"),
+            None => format!("the timer {} for {} fires", timer.timer, timer.event),
+        };
+        // Time passes meanwhile, for all that sleeps.
+        let footprint = Arc::new(Footprint::Everything);
+        Some(Op { id: OpId::arrival(Actor::Timer(timer.timer)), words: words.into(), footprint })
+    }
+
+    /// Lets time pass until the timer is not pending any more.
+    async fn fire(&self, timer: TimerId) {
+        let is_pending = async || {
+            let timers = self.handle.timers().await.unwrap_or_default();
+            timers.iter().any(|pending| pending.timer == timer)
+        };
+        let mut advances = 0;
+        while is_pending().await {
+            advances += 1;
+            self.pass_time(advances).await;
+        }
+    }
+
     fn arrival(&self, actor: Actor, event: &str, words: String) -> Op {
         // A reply enters the scope of its request, which is not known here; in a branch others may come first.
         let footprint = match actor {
-            Actor::Reply(_) if self.interest.has_branches() => super::footprint::Footprint::Everything,
+            Actor::Reply(_) if self.interest.has_branches() => Footprint::Everything,
             _ => self.interest.of_events(ScopeId::ROOT, std::iter::once(event)),
         };
         Op { id: OpId::arrival(actor), words: words.into(), footprint: Arc::new(footprint) }
@@ -179,6 +209,10 @@ impl<W: Workflow> Stage<'_, W> {
                 let open = self.handle.requests().await.unwrap_or_default();
                 let request = open.into_iter().find(|request| request.seq() == seq);
                 request.and_then(|request| self.script.reply_to(&request))
+            }
+            Actor::Timer(timer) => {
+                self.fire(timer).await;
+                None
             }
             Actor::Execution(_) | Actor::Unknown => None,
         };

@@ -162,7 +162,7 @@ impl Model {
     }
 
     /// The scopes in which something is left to evaluate, asked, running, waiting for its turn, on its way
-    /// to the log, waiting for a reply, or not gathered yet.
+    /// to the log, waiting for a reply or a timer, or not gathered yet.
     fn busy_scopes(&self) -> Vec<u32> {
         let mut busy: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
         let questions = self.questions.iter().filter(|question| question.state != WorkState::Over);
@@ -171,6 +171,7 @@ impl Model {
         busy.extend(executions.map(|execution| execution.call.scope));
         busy.extend(self.unconfirmed.iter().map(|batch| batch.scope));
         busy.extend(self.open_requests().iter().map(|seq| self.logged(*seq).scope));
+        busy.extend(self.pending_scopes());
         busy.extend(self.groups.iter().filter(|group| group.is_open).map(|group| group.opening.opener));
         busy
     }

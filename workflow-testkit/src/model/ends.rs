@@ -15,7 +15,9 @@ impl Model {
         if is_busy || self.waits || self.log.is_empty() {
             return false;
         }
-        if self.patience == Patience::Endless || self.can_go_on() {
+        // A timer fires by itself, whatever comes of it.
+        let has_timer = !self.pending_timers().is_empty();
+        if has_timer || self.patience == Patience::Endless || self.can_go_on() {
             self.waits = true;
             self.out.push_back(Line::Waits);
         } else {

@@ -72,8 +72,8 @@ impl Scopes {
 fn sent(plan: &Plan) -> Events {
     let is_emitted = |event: usize| {
         plan.steps.iter().flat_map(|step| &step.outputs).any(|output| match output {
-            PlannedOutput::Events(emitted) => *emitted == event,
             PlannedOutput::FanOut(item) => *item == event,
+            output => beside(plan, output).contains(&Some(event)),
         })
     };
     let events = plan.events.iter().enumerate();
@@ -103,12 +103,18 @@ pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
 /// What a step leaves in the scope it runs in: its events, that its fan-outs are gathered, and its failure if it is
 /// caught. The items of a fan-out lie in branches below.
 fn emitted_beside(plan: &Plan, step: usize) -> Events {
-    let events = plan.steps[step].outputs.iter().filter_map(|output| match output {
-        PlannedOutput::Events(event) => Some(*event),
-        PlannedOutput::FanOut(_) => None,
-    });
+    let events = plan.steps[step].outputs.iter().flat_map(|output| beside(plan, output)).flatten();
     let places = plan.fan_outs();
     let gathered = places.iter().enumerate().filter(|(_, place)| place.step == step);
     let gathered = gathered.map(|(fan_out, _)| plan.gathered(fan_out));
     events.chain(gathered).chain(plan.failed(step)).collect()
+}
+
+/// What an output leaves in the scope of its step, be it later.
+fn beside(plan: &Plan, output: &PlannedOutput) -> [Option<usize>; 2] {
+    match *output {
+        PlannedOutput::Events(event) | PlannedOutput::Timer(event) => [Some(event), None],
+        PlannedOutput::Expiring(request) => [Some(request), plan.events[request].expired],
+        PlannedOutput::FanOut(_) => [None, None],
+    }
 }

@@ -29,6 +29,8 @@ pub enum Line {
         cause: Cause,
         /// Its events in order.
         entries: Vec<Placed>,
+        /// The timers that it sets, in order.
+        timers: Vec<TimerLine>,
     },
     /// The event that says that a fan-out is gathered is appended to the log (S48).
     Gathers {
@@ -86,6 +88,21 @@ pub struct Placed {
     pub event: usize,
 }
 
+/// A timer that is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimerLine {
+    /// Its number.
+    pub timer: u64,
+    /// The execution that sets it.
+    pub execution: u64,
+    /// The scope that its event will be of.
+    pub scope: u32,
+    /// The type of its event.
+    pub event: usize,
+    /// For one that closes a request: the position of the request.
+    pub request: Option<u64>,
+}
+
 /// A settled branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchLine {
@@ -108,8 +125,10 @@ impl Line {
         match self {
             Self::Asks { question, call } => format!("ask q{question} {}", call.text(table)),
             Self::Starts { execution, call } => format!("start x{execution} {}", call.text(table)),
-            Self::Appends { cause, entries } => {
-                let entries: Vec<String> = entries.iter().map(|entry| entry.text(table)).collect();
+            Self::Appends { cause, entries, timers } => {
+                let entries = entries.iter().map(|entry| entry.text(table));
+                let entries: Vec<String> =
+                    entries.chain(timers.iter().map(|timer| timer.text(table))).collect();
                 format!("append for {}: {}", cause_text(*cause), entries.join(", "))
             }
             Self::Gathers { entry, branches, .. } => {
@@ -138,6 +157,14 @@ impl Call {
 impl Placed {
     fn text(&self, table: &DependencyTable) -> String {
         format!("#{} {}{}", self.seq, table.events()[self.event].name(), scope_text(self.scope))
+    }
+}
+
+impl TimerLine {
+    fn text(&self, table: &DependencyTable) -> String {
+        let name = table.events()[self.event].name();
+        let closes = self.request.map_or_else(String::new, |request| format!(" closes #{request}"));
+        format!("t{} for {name}{closes}{}", self.timer, scope_text(self.scope))
     }
 }
 
@@ -170,6 +197,8 @@ fn cause_text(cause: Cause) -> String {
     match cause {
         Cause::Outside => "the outside".to_owned(),
         Cause::Reply(request) => format!("the reply to {request}"),
+        Cause::Expired(request) => format!("the expiry of {request}"),
+        Cause::Timer { timer, execution } => format!("{timer} of {execution}"),
         Cause::Execution(execution) => execution.to_string(),
         Cause::Failure(execution) => format!("the failure of {execution}"),
     }
@@ -186,6 +215,7 @@ fn end_text(end: &End) -> String {
         End::Stalled => "stalled".to_owned(),
         End::Cancelled => "cancelled".to_owned(),
         End::TooManyExecutions => "the run had too many executions".to_owned(),
+        End::TimedOut => "timed out".to_owned(),
         End::LogFull => "the log is full".to_owned(),
         End::AppendFailed => "the log cannot be written".to_owned(),
         unknown => panic!("an end that the transcript does not know: {unknown:?}"),

@@ -19,6 +19,8 @@ pub(super) struct Batch {
 pub(super) enum Part {
     Event(u64),
     FanOut(Opening),
+    /// By its number.
+    Timer(u64),
 }
 
 impl Model {
@@ -35,7 +37,7 @@ impl Model {
             self.out.push_back(Line::RefusesReceived);
             return;
         }
-        self.replied.insert(request);
+        self.closed.insert(request);
         let Logged { scope, event, .. } = self.logged(request);
         let reply = self.plan.events[event].reply.expect("only requests are open");
         // A reply belongs to the branch that asked (S47).
@@ -45,7 +47,7 @@ impl Model {
     pub(super) fn append_one(&mut self, cause: Cause, scope: u32, event: usize) {
         let entry = self.number(scope, event);
         self.unconfirmed.push_back(Batch { scope, parts: vec![Part::Event(entry.seq)] });
-        self.out.push_back(Line::Appends { cause, entries: vec![entry] });
+        self.out.push_back(Line::Appends { cause, entries: vec![entry], timers: Vec::new() });
     }
 
     /// Gives an event the next position of the log (S4).
@@ -58,13 +60,22 @@ impl Model {
 
     /// What an execution emits belongs to the scope it was evaluated in (S44), and enters the log as one.
     pub(super) fn commit(&mut self, execution: u64, scope: u32, emissions: &[Emission]) {
-        let (mut entries, mut parts) = (Vec::new(), Vec::new());
+        let (mut entries, mut parts, mut timers) = (Vec::new(), Vec::new(), Vec::new());
         for emission in emissions {
             match emission {
-                Emission::Event(event) => {
+                Emission::Event(event) | Emission::Expiring(event) => {
                     let entry = self.number(scope, event.get());
                     entries.push(entry);
                     parts.push(Part::Event(entry.seq));
+                    if matches!(emission, Emission::Expiring(_)) {
+                        let expired = self.plan.events[event.get()].expired.expect("it can expire");
+                        timers.push(self.number_timer(execution, scope, expired, Some(entry.seq)));
+                        parts.push(Part::Timer(self.timers.len() as u64));
+                    }
+                }
+                Emission::Timer(event) => {
+                    timers.push(self.number_timer(execution, scope, event.get(), None));
+                    parts.push(Part::Timer(self.timers.len() as u64));
                 }
                 Emission::FanOut { fan_out, items, concurrency, policy } => {
                     let concurrency = concurrency.map(|most| most.get() as usize);
@@ -75,7 +86,8 @@ impl Model {
             }
         }
         self.unconfirmed.push_back(Batch { scope, parts });
-        self.out.push_back(Line::Appends { cause: Cause::Execution(ExecutionId(execution)), entries });
+        let cause = Cause::Execution(ExecutionId(execution));
+        self.out.push_back(Line::Appends { cause, entries, timers });
     }
 
     /// The oldest batch is in the log.
@@ -93,6 +105,7 @@ impl Model {
             match part {
                 Part::Event(seq) => self.arrive(seq),
                 Part::FanOut(opening) => self.open_group(opening),
+                Part::Timer(timer) => self.set_timer(timer),
             }
         }
     }
@@ -112,6 +125,7 @@ impl Batch {
         let seqs = self.parts.iter().flat_map(|part| match part {
             Part::Event(seq) => vec![*seq],
             Part::FanOut(opening) => opening.branches.iter().map(|(_, item)| item.seq).collect(),
+            Part::Timer(_) => Vec::new(),
         });
         seqs.collect()
     }

@@ -33,8 +33,8 @@ use super::{failures, gathers};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, and the reply
-    /// to `E3` is named `E3.reply`.
+    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, the reply
+    /// to `E3` is named `E3.reply`, and what says that it has expired `E3.expired`.
     pub events: Vec<PlannedEvent>,
     /// The steps in declaration order, named `s0`, `s1` and so on.
     pub steps: Vec<PlannedStep>,
@@ -66,6 +66,10 @@ pub struct PlannedEvent {
     pub reply: Option<usize>,
     /// For a reply: the request.
     pub replies_to: Option<usize>,
+    /// For a request that can expire: the event that says so.
+    pub expired: Option<usize>,
+    /// For the event that says that a request has expired: the request.
+    pub expires: Option<usize>,
 }
 
 /// One step: its signature and its policy.
@@ -120,6 +124,10 @@ pub enum PlannedOutput {
     Events(usize),
     /// Any number of branches, each with an item of this type (S44).
     FanOut(usize),
+    /// Any number of events of this type, each when its time has come.
+    Timer(usize),
+    /// Any number of requests of this type, each closed when its time has run out (S32).
+    Expiring(usize),
 }
 
 /// A place where branches open. Fan-outs are numbered in the order of the steps and their outputs.
@@ -139,7 +147,7 @@ impl Plan {
             steps.flat_map(|(step, planned)| planned.outputs.iter().map(move |output| (step, *output)));
         let fan_outs = outputs.filter_map(|(step, output)| match output {
             PlannedOutput::FanOut(item) => Some(FanOutPlace { step, item }),
-            PlannedOutput::Events(_) => None,
+            PlannedOutput::Events(_) | PlannedOutput::Timer(_) | PlannedOutput::Expiring(_) => None,
         });
         fan_outs.collect()
     }

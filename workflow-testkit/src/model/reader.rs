@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use workflow_core::DependencyTable;
-use workflow_core::scheduler::{Action, Bound, Entry, GroupSummary};
+use workflow_core::scheduler::{Action, Bound, Entry, GroupSummary, TimerEntry};
 
-use super::line::{BranchLine, Call, Line, Placed};
+use super::line::{BranchLine, Call, Line, Placed, TimerLine};
 
 /// Reads the actions of one scheduler, from the first on, and keeps the log they make.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ impl Reader {
                 execution: execution.0,
                 call: self.call(step.get(), scope.0, trigger.0, binding),
             },
-            Action::Append { cause, entries } => {
+            Action::Append { cause, entries, timers } => {
                 let entries = entries.iter().map(|entry| self.place(*entry)).collect();
-                Line::Appends { cause: *cause, entries }
+                Line::Appends { cause: *cause, entries, timers: timers.iter().map(timer_line).collect() }
             }
             Action::AppendGathered { entry, group } => {
                 let (entry, branches) = (self.place(*entry), branch_lines(group));
@@ -90,6 +90,16 @@ impl Reader {
         let prefix: Vec<u64> = of_scope.map(|placed| placed.seq).take(count as usize).collect();
         assert_eq!(prefix.len(), count as usize, "a list is a prefix of what is in the log");
         prefix
+    }
+}
+
+fn timer_line(entry: &TimerEntry) -> TimerLine {
+    TimerLine {
+        timer: entry.timer.0,
+        execution: entry.execution.0,
+        scope: entry.scope.0,
+        event: entry.event.get(),
+        request: entry.request.map(|request| request.0),
     }
 }
 

@@ -42,6 +42,9 @@ impl Plan {
         if let Some(request) = planned.replies_to {
             return EventDef::reply_to(self.event_name(event), self.event_name(request));
         }
+        if let Some(request) = planned.expires {
+            return EventDef::expiry_of(self.event_name(event), self.event_name(request));
+        }
         let mut roles = Roles::NONE;
         if planned.start {
             roles = roles.start();
@@ -78,9 +81,17 @@ impl Plan {
         }
         for output in &step.outputs {
             def = def.output(match output {
-                PlannedOutput::Events(event) => OutputDef::many(self.event_name(*event)),
+                PlannedOutput::Events(event) | PlannedOutput::Expiring(event) => {
+                    OutputDef::many(self.event_name(*event))
+                }
                 PlannedOutput::FanOut(item) => OutputDef::fan_out(self.event_name(*item)),
+                PlannedOutput::Timer(event) => OutputDef::timer(self.event_name(*event)),
             });
+            if let PlannedOutput::Expiring(request) = output
+                && let Some(expired) = self.events[*request].expired
+            {
+                def = def.output(OutputDef::timer(self.event_name(expired)));
+            }
         }
         if step.has_precondition { def.precondition(PreconditionDef::new("may")) } else { def }
     }

@@ -6,9 +6,10 @@ use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take, failures, gath
 
 impl Plan {
     pub(super) fn event_name(&self, event: usize) -> String {
-        match self.events.get(event).map(|planned| planned.replies_to) {
-            Some(Some(request)) => format!("E{request}.reply"),
-            Some(None) => format!("E{event}"),
+        match self.events.get(event).map(|planned| (planned.replies_to, planned.expires)) {
+            Some((Some(request), _)) => format!("E{request}.reply"),
+            Some((None, Some(request))) => format!("E{request}.expired"),
+            Some((None, None)) => format!("E{event}"),
             None => self.internal_name(event - self.events.len()),
         }
     }
@@ -52,6 +53,8 @@ impl Plan {
         let outputs = step.outputs.iter().map(|output| match output {
             PlannedOutput::Events(event) => self.event_name(*event),
             PlannedOutput::FanOut(item) => format!("a branch per {}", self.event_name(*item)),
+            PlannedOutput::Timer(event) => format!("{} later", self.event_name(*event)),
+            PlannedOutput::Expiring(request) => format!("{} for a time", self.event_name(*request)),
         });
         let outputs: Vec<String> = outputs.collect();
         let mut text = format!("({}) -> {}", inputs.join(", "), outputs.join(", "));

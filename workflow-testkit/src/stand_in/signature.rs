@@ -30,7 +30,16 @@ impl Misfit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaf {
     event: EventType,
-    fans_out: bool,
+    way: Way,
+}
+
+/// How an event is emitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Now,
+    FanOut,
+    Later,
+    ForATime,
 }
 
 /// The step of this name.
@@ -54,7 +63,7 @@ impl Signature {
 /// Whether the step may return it.
 pub(crate) fn fits_output(step: &'static StepSpec, output: &OutputSpec) -> Result<(), Misfit> {
     let declared = declared(step);
-    let fits = |leaf: &Leaf| declared.iter().any(|other| other.is(leaf));
+    let fits = |leaf: &Leaf| declared.iter().any(|other| other.covers(leaf));
     match leaves(output).into_iter().find(|leaf| !fits(leaf)) {
         Some(event) => Err(Misfit::ReturnsOther { step, event }),
         None => Ok(()),
@@ -81,25 +90,29 @@ fn is_same(one: &InputSpec, other: &InputSpec) -> bool {
 /// What the step may emit, through emitters too.
 fn declared(step: &StepSpec) -> Vec<Leaf> {
     let emitters = step.inputs().iter().filter(|input| input.kind() == InputKind::Emitter);
-    let emitted = emitters.flat_map(InputSpec::events).map(|event| Leaf { event: *event, fans_out: false });
+    let emitted = emitters.flat_map(InputSpec::events).map(|event| Leaf { event: *event, way: Way::Now });
     leaves(&step.output()).into_iter().chain(emitted).collect()
 }
 
 fn leaves(output: &OutputSpec) -> Vec<Leaf> {
-    let leaf = |event: &EventType| Leaf { event: *event, fans_out: false };
+    let leaf = |event: &EventType| Leaf { event: *event, way: Way::Now };
     match output {
         OutputSpec::Nothing => Vec::new(),
         OutputSpec::Event(event) => vec![leaf(event)],
         OutputSpec::Optional(inner) | OutputSpec::Many(inner) => leaves(inner),
         OutputSpec::All(all) => all.iter().flat_map(leaves).collect(),
         OutputSpec::OneOf(events) => events.iter().map(leaf).collect(),
-        OutputSpec::FanOut(event) => vec![Leaf { event: *event, fans_out: true }],
+        OutputSpec::Timed(event) => vec![Leaf { event: *event, way: Way::Later }],
+        OutputSpec::Expiring { request, .. } => vec![Leaf { event: *request, way: Way::ForATime }],
+        OutputSpec::FanOut(event) => vec![Leaf { event: *event, way: Way::FanOut }],
     }
 }
 
 impl Leaf {
-    fn is(&self, other: &Self) -> bool {
-        self.event.type_id() == other.event.type_id() && self.fans_out == other.fans_out
+    /// Whether what a step declares covers what a stand-in returns: a request that may expire need not.
+    fn covers(&self, other: &Self) -> bool {
+        let fits = self.way == other.way || (self.way, other.way) == (Way::ForATime, Way::Now);
+        self.event.type_id() == other.event.type_id() && fits
     }
 }
 
@@ -148,7 +161,12 @@ fn input_text(input: &InputSpec) -> String {
 
 fn leaf_text(leaf: &Leaf) -> String {
     let event = leaf.event.name();
-    if leaf.fans_out { format!("FanOut<{event}>") } else { event.to_owned() }
+    match leaf.way {
+        Way::Now => event.to_owned(),
+        Way::FanOut => format!("FanOut<{event}>"),
+        Way::Later => format!("Timer<{event}>"),
+        Way::ForATime => format!("Expiring<{event}>"),
+    }
 }
 
 fn listed(texts: impl Iterator<Item = impl fmt::Display>) -> String {

@@ -28,8 +28,14 @@ impl<'a> Events<'a> {
 
     pub(super) fn write(&mut self, text: &mut String, logged: &LoggedEvent) -> fmt::Result {
         write!(text, "{} {}", logged.seq, logged.event)?;
-        match (logged.execution, logged.reply_to) {
-            (Some(execution), _) => write!(text, " of {execution}")?,
+        match (logged.execution, logged.reply_to.or(logged.expired)) {
+            (Some(execution), _) => match logged.timer {
+                Some(timer) => write!(text, " by {timer} of {execution}")?,
+                None => write!(text, " of {execution}")?,
+            },
+            (None, Some(request)) if logged.expired.is_some() => {
+                write!(text, " of {request} without a reply")?;
+            }
             (None, Some(request)) => write!(text, " to {request} from outside")?,
             (None, None) if logged.is_gathered() => {}
             (None, None) => write!(text, " from outside")?,
@@ -51,7 +57,8 @@ impl<'a> Events<'a> {
 
     /// Whether it is the next of those that came from outside and were shown.
     fn is_shown(&mut self, logged: &LoggedEvent) -> bool {
-        let is_it = |event: &mut &AnyEvent| logged.execution.is_none() && event.name() == logged.value.name();
+        let is_from_outside = logged.execution.is_none() && logged.expired.is_none();
+        let is_it = |event: &mut &AnyEvent| is_from_outside && event.name() == logged.value.name();
         self.received.pop_if(is_it).is_some()
     }
 }

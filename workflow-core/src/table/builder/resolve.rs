@@ -28,6 +28,7 @@ impl TableBuilder {
             resolver.draft.steps.push(step);
         }
         resolver.pair_replies();
+        resolver.pair_expiries();
         resolver.draft
     }
 }
@@ -114,8 +115,8 @@ impl Resolver<'_> {
         if event >= self.known.len() {
             self.note_meant(&output.event);
         }
-        let OutputDef { least, many, fan_out, .. } = *output;
-        OutputDraft { event, least, many, fan_out, choices: 0, returned: true }
+        let OutputDef { least, many, fan_out, timed, .. } = *output;
+        OutputDraft { event, least, many, fan_out, timed, choices: 0, returned: true }
     }
 
     /// What was mistyped in an output may be any event of nearly the same name: none of them is then reported
@@ -163,6 +164,24 @@ impl Resolver<'_> {
         }
         self.draft.events[place].reply = Some(reply);
         Ok(())
+    }
+
+    fn pair_expiries(&mut self) {
+        for (expiry, event) in self.known.iter().enumerate() {
+            let Some(request) = &event.expires else { continue };
+            let known = self.known.iter().position(|other| other.name == *request);
+            let request_place = known.filter(|place| self.known[*place].roles.is_request());
+            match request_place {
+                Some(place) if self.draft.events[place].expired.is_none() => {
+                    self.draft.events[place].expired = Some(expiry);
+                }
+                _ => {
+                    let (event, request) = (event.name.to_string(), request.to_string());
+                    self.report(TableProblem::StrayExpiry { event, request });
+                    self.draft.events[expiry].unclear = true;
+                }
+            }
+        }
     }
 
     fn similar(&self, name: &str) -> Vec<String> {

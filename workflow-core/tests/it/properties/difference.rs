@@ -21,6 +21,7 @@ impl Play<'_> {
             scheduler.end().cloned(),
             scheduler.is_degraded(),
             scheduler.open_requests().map(|(seq, _)| seq.0).collect::<Vec<u64>>(),
+            scheduler.timers().map(|timer| timer.timer.0).collect::<Vec<u64>>(),
             steps().map(|step| scheduler.executions_of(index(step))).collect::<Vec<u64>>(),
             steps().map(|step| scheduler.surplus_of(index(step))).collect::<Vec<u64>>(),
             self.executed(),
@@ -29,6 +30,7 @@ impl Play<'_> {
             model.end().cloned(),
             model.is_degraded(),
             model.open_requests(),
+            model.pending_timers(),
             steps()
                 .map(|step| calls().filter(|(_, of, ..)| *of == step).count() as u64)
                 .collect::<Vec<u64>>(),

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact};
-use workflow_core::{ExecutionId, FanOutPolicy, Seq};
+use workflow_core::{EventIndex, ExecutionId, FanOutPolicy, OutputRow, Seq, TimerId};
 use workflow_testkit::model::PlannedOutput;
 
 use super::play::{Moment, Play, Running};
@@ -12,15 +12,17 @@ impl Play<'_> {
     /// The fact that a move stands for, or one that is possible.
     pub(super) fn fact(&self, kind: u8, pick: u8, more: u16) -> Fact {
         let pick = usize::from(pick);
-        let wanted = match kind % 24 {
+        let wanted = match kind % 26 {
             0..=9 => None,
             10..=12 => self.failed(pick, more),
             13..=15 => self.answer(pick, more),
             16 | 17 => Some(self.received(pick)),
             18 | 19 => self.replied(pick),
             20 | 21 => Some(self.told_before(pick)),
+            24 | 25 => self.fired(pick),
             22 if pick % 16 == 0 => (self.unconfirmed > 0).then_some(Fact::AppendFailed),
             22 => (self.unconfirmed > 0).then_some(Fact::Appended),
+            _ if pick % 16 == 1 => Some(Fact::TimeRanOut),
             _ => (pick % 16 == 0).then_some(Fact::CancelRequested),
         };
         let possible = || match chosen(&self.running, pick) {
@@ -31,8 +33,12 @@ impl Play<'_> {
     }
 
     pub(super) fn received(&self, event: usize) -> Fact {
-        let name = self.table.events()[event % self.plan.events.len()].name();
-        Fact::EventReceived { event: self.table.event_named(name).expect("a name of the table") }
+        Fact::EventReceived { event: self.index(event % self.plan.events.len()) }
+    }
+
+    fn index(&self, event: usize) -> EventIndex {
+        let name = self.table.events()[event].name();
+        self.table.event_named(name).expect("a name of the table")
     }
 
     /// Mostly the failure of what runs in a branch, or is caught; another one at the root ends the run.
@@ -57,6 +63,13 @@ impl Play<'_> {
         (pick % 4 == 3 || open.is_some()).then_some(Fact::ReplyReceived { request })
     }
 
+    /// A timer that is pending, or now and then another.
+    fn fired(&self, pick: usize) -> Option<Fact> {
+        let pending = chosen(&self.model.pending_timers(), pick / 4).filter(|_| pick % 8 != 7);
+        let timer = TimerId(pending.unwrap_or(pick as u64 / 8));
+        (pick % 8 == 7 || pending.is_some()).then_some(Fact::TimerFired { timer })
+    }
+
     /// A duplicate of an earlier fact.
     fn told_before(&self, pick: usize) -> Fact {
         let told = self.history.iter().filter_map(|moment| match moment {
@@ -73,21 +86,24 @@ impl Play<'_> {
         let Running { execution, step, scope } = running;
         let mut dice = Dice(u32::from(dice));
         let mut emissions = Vec::new();
-        for (number, output) in self.plan.steps[step].outputs.iter().enumerate() {
-            match output {
-                PlannedOutput::Events(_) => {
-                    let count = [1, 1, 1, 0, 2, 3][dice.below(6)];
-                    let event = self.table.steps()[step].outputs()[number].event();
-                    emissions.extend((0..count).map(|_| Emission::Event(event)));
+        for output in &self.plan.steps[step].outputs {
+            let emission = match *output {
+                PlannedOutput::Events(event) => Emission::Event(self.index(event)),
+                PlannedOutput::Timer(event) => Emission::Timer(self.index(event)),
+                PlannedOutput::Expiring(event) => Emission::Expiring(self.index(event)),
+                PlannedOutput::FanOut(item) => {
+                    emissions.push(self.fan_out(step, item, scope, &mut dice));
+                    continue;
                 }
-                PlannedOutput::FanOut(_) => emissions.push(self.fan_out(step, number, scope, &mut dice)),
-            }
+            };
+            let count = [1, 1, 1, 0, 2, 3][dice.below(6)];
+            emissions.extend(std::iter::repeat_n(emission, count));
         }
         let emissions = emissions.into_iter().collect();
         Fact::ExecutionSucceeded { execution: ExecutionId(execution), emissions }
     }
 
-    fn fan_out(&self, step: usize, output: usize, scope: u32, dice: &mut Dice) -> Emission {
+    fn fan_out(&self, step: usize, item: usize, scope: u32, dice: &mut Dice) -> Emission {
         use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
         // Two levels of branches are full of surprises already; below, fan-outs are empty. A failure that
         // drops its branches is the more telling the further in it is: at the root it ends the run.
@@ -96,8 +112,10 @@ impl Play<'_> {
             2 => ([2, 1, 3, 0, 1, 4], [FailAll, ContinueOthers, FailAll, WaitAll]),
             _ => ([0; 6], [FailAll; 4]),
         };
+        let outputs = self.table.steps()[step].outputs().iter();
+        let fan_out = outputs.filter(|output| output.event().get() == item).find_map(OutputRow::fan_out);
         Emission::FanOut {
-            fan_out: self.table.steps()[step].outputs()[output].fan_out().expect("it is a fan-out"),
+            fan_out: fan_out.expect("the step fans out"),
             items: items[dice.below(6)],
             concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
             policy: policies[dice.below(4)],

@@ -56,6 +56,8 @@ fn name_of(line: &Line) -> Option<&'static str> {
         Line::Drops { .. } => "a dropped execution",
         Line::RefusesCommit { .. } => "a refused commit",
         Line::RefusesReceived => "a refused arrival",
+        Line::Appends { cause: Cause::Timer { .. }, .. } => "a fired timer",
+        Line::Appends { cause: Cause::Expired(_), .. } => "an expired request",
         Line::Waits => "waiting",
         Line::Ends(End::Completed(_)) => "completed",
         Line::Ends(End::Failed(_)) => "failed",
@@ -63,6 +65,7 @@ fn name_of(line: &Line) -> Option<&'static str> {
         Line::Ends(End::Stalled) => "stalled",
         Line::Ends(End::TooManyExecutions) => "too many executions",
         Line::Ends(End::Cancelled) => "cancelled",
+        Line::Ends(End::TimedOut) => "timed out",
         _ => return None,
     })
 }

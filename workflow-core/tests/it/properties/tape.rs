@@ -87,7 +87,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The first event is a start event; every request is followed, after all others, by its reply.
+/// The first event is a start event; every request is followed, after all others, by its reply and its expiry.
 fn planned_events(bytes: &[u8]) -> Vec<PlannedEvent> {
     let mut events = vec![PlannedEvent { start: true, ..PlannedEvent::default() }];
     events.extend(bytes.iter().map(|byte| {
@@ -98,13 +98,15 @@ fn planned_events(bytes: &[u8]) -> Vec<PlannedEvent> {
             stop: matches!(kind, 60..=63),
             start: matches!(kind, 58 | 59),
             failure: matches!(kind, 20..=29),
-            replies_to: None,
+            ..PlannedEvent::default()
         }
     }));
     for request in 0..events.len() {
         if events[request].reply.is_some() {
             events[request].reply = Some(events.len());
             events.push(PlannedEvent { replies_to: Some(request), ..PlannedEvent::default() });
+            events[request].expired = Some(events.len());
+            events.push(PlannedEvent { expires: Some(request), ..PlannedEvent::default() });
         }
     }
     events
@@ -136,8 +138,12 @@ fn planned_outputs(
     for _ in 0..count {
         let byte = bytes.below(251);
         let event = byte % events.len();
-        let fans_out = shape == Shape::FanOuts && byte / events.len() % 2 == 1;
-        let output = if fans_out { PlannedOutput::FanOut(event) } else { PlannedOutput::Events(event) };
+        let output = match byte / events.len() % 4 {
+            1 if shape == Shape::FanOuts => PlannedOutput::FanOut(event),
+            3 if events[event].reply.is_some() => PlannedOutput::Expiring(event),
+            3 => PlannedOutput::Timer(event),
+            _ => PlannedOutput::Events(event),
+        };
         if !outputs.contains(&output) && is_emitted(events[event]) {
             outputs.push(output);
         }
@@ -186,7 +192,7 @@ fn fan_out_first(step: &mut PlannedStep, pick: u8, events: &[PlannedEvent]) {
 
 /// Whether steps can emit it: only the outside replies, and only the library says that a step failed.
 fn is_emitted(event: PlannedEvent) -> bool {
-    event.replies_to.is_none() && !event.failure
+    event.replies_to.is_none() && event.expires.is_none() && !event.failure
 }
 
 /// Lets steps that take failures name others to catch, and no other step name any.

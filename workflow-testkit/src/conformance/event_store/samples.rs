@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, ErrorClass, ExecutionId, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId,
+    AnyEvent, ErrorClass, ExecutionId, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId, TimerId,
 };
 
 /// An event that holds any JSON.
@@ -84,6 +84,8 @@ pub(super) fn every_kind() -> Vec<Record> {
     let causes = [
         Cause::Outside,
         Cause::Reply(Seq(u64::MAX)),
+        Cause::Expired(Seq(u64::MAX)),
+        Cause::Timer { timer: TimerId(u64::MAX), execution: ExecutionId(u64::MAX) },
         Cause::Execution(ExecutionId(u64::MAX)),
         Cause::Failure(ExecutionId(u64::MAX)),
     ];
@@ -97,6 +99,15 @@ pub(super) fn every_kind() -> Vec<Record> {
         at,
     });
     let (execution, trigger) = (ExecutionId(3), Seq(1));
+    records.extend([None, Some(seq)].map(|request| Record::TimerSet {
+        timer: TimerId(u64::MAX),
+        execution,
+        scope,
+        request,
+        due: moment(1),
+        event: RecordedEvent::new(AnyEvent::new(Sample(json!("later")))),
+        at,
+    }));
     records.push(Record::ExecutionSucceeded { execution, step: "work".into(), scope, trigger, at });
     records.extend(CLASSES.map(|class| {
         let error = "line 1\nline 2: \"ä\"\0".to_owned();
@@ -132,8 +143,14 @@ const CLASSES: [ErrorClass; 6] = [
 ];
 
 /// Where a journal can say that a run stands.
-pub(super) const STATUSES: [RunStatus; 5] =
-    [RunStatus::Running, RunStatus::Completed, RunStatus::Failed, RunStatus::Stalled, RunStatus::Cancelled];
+pub(super) const STATUSES: [RunStatus; 6] = [
+    RunStatus::Running,
+    RunStatus::Completed,
+    RunStatus::Failed,
+    RunStatus::Stalled,
+    RunStatus::Cancelled,
+    RunStatus::TimedOut,
+];
 
 /// Every form that JSON has, at its limits.
 pub(super) fn forms() -> Vec<Value> {

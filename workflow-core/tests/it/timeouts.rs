@@ -1,0 +1,143 @@
+//! How long a run may be active (S32).
+
+use std::time::Duration;
+
+use expect_test::expect;
+use workflow_core::prelude::*;
+use workflow_core::{
+    EventStore, ExecutionOutcome, MemoryStore, Position, Quality, Record, RunError, RunId, RunOptions,
+    RunStatus, SendError,
+};
+use workflow_testkit::{Scenario, VirtualClock};
+
+use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, log_of, outcomes_of};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Works for as many hours as it is told, each time it is told.
+struct Works(Alive);
+
+#[workflow]
+impl Works {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Item {
+        let _alive = self.0.guard();
+        tokio::time::sleep(begin.0 * HOUR).await;
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn again(&self, alpha: &Alpha) -> Item {
+        tokio::time::sleep(alpha.0 * HOUR).await;
+        Item(alpha.0)
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, _: &Close) -> Done {
+        Done(item.0)
+    }
+}
+
+fn at_most(hours: u32) -> RunOptions {
+    RunOptions::new().timeout(hours * HOUR)
+}
+
+// S32
+#[tokio::test]
+async fn a_run_that_is_active_for_too_long_ends() {
+    let alive = Alive::default();
+    let run = Scenario::new(Works(alive.clone())).options(at_most(2)).start(Begin(3)).await;
+    assert_eq!(run.status(), RunStatus::TimedOut);
+    assert!(matches!(run.outcome(), Err(RunError::TimedOut { after }) if *after == 2 * HOUR));
+    assert_eq!(run.elapsed(), 2 * HOUR);
+    assert_eq!(outcomes_of(run.report(), "begin"), [&ExecutionOutcome::Dropped]);
+    run.assert_quality(Quality::Failed);
+    assert_eq!(alive.count(), 0);
+    expect![[r#"
+        #1 Begin from outside: 3
+        x1 begin by #1: dropped
+        timed out: the run was active for 7200s, which is as long as it may: see `RunOptions::timeout`
+    "#]]
+    .assert_eq(&run.transcript());
+}
+
+// S32
+#[tokio::test]
+async fn time_spent_waiting_does_not_count() {
+    let works = || Scenario::new(Works(Alive::default())).options(at_most(3));
+    let run = works().send_after(20 * HOUR, Alpha(1)).send_after(40 * HOUR, Close).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    assert_eq!(run.elapsed(), 40 * HOUR);
+}
+
+// S32: one hour of work before the wait, and then two more.
+#[tokio::test]
+async fn the_times_between_two_waits_add_up() {
+    let works = Scenario::new(Works(Alive::default())).options(at_most(3));
+    let run = works.send_after(20 * HOUR, Alpha(9)).start(Begin(1)).await;
+    assert_eq!(run.status(), RunStatus::TimedOut);
+    assert_eq!(run.elapsed(), 22 * HOUR);
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Tick;
+
+/// Waits for a timer.
+struct Sleeps;
+
+#[workflow]
+impl Sleeps {
+    #[step]
+    async fn set(&self, begin: &Begin) -> Timer<Tick> {
+        Timer::after(begin.0 * HOUR, Tick)
+    }
+
+    #[step]
+    async fn work(&self, _: &Tick) -> Done {
+        tokio::time::sleep(2 * HOUR).await;
+        Done(1)
+    }
+}
+
+// S30, S32
+#[tokio::test]
+async fn to_wait_for_a_timer_is_to_wait() {
+    let run = Scenario::new(Sleeps).options(at_most(3)).start(Begin(100)).await;
+    run.assert_output(&Done(1));
+    let run = Scenario::new(Sleeps).options(at_most(1)).start(Begin(100)).await;
+    assert_eq!((run.status(), run.elapsed()), (RunStatus::TimedOut, 101 * HOUR));
+}
+
+// S32, S33
+#[tokio::test(start_paused = true)]
+async fn the_engine_says_it_for_every_run_and_a_run_for_itself() {
+    let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
+    let engine = engine.run_timeout(2 * HOUR).build().unwrap();
+    let short = engine.start::<Works>(Begin(5)).await.unwrap();
+    let long = engine.start_with::<Works>(Begin(5), at_most(9)).await.unwrap();
+    assert!(matches!(short.outcome().await, Err(RunError::TimedOut { .. })));
+    let late = short.send(Close).await.unwrap_err();
+    assert!(matches!(late, SendError::Ended { status: RunStatus::TimedOut, .. }));
+    long.send(Close).await.unwrap();
+    assert_eq!(long.outcome().await.unwrap(), Done(5));
+}
+
+// S32, S38
+#[tokio::test(start_paused = true)]
+async fn the_journal_ends_with_it() {
+    let store = std::sync::Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
+    let engine = engine.store(std::sync::Arc::clone(&store)).build().unwrap();
+    let run = engine.start_with::<Works>(Begin(5), at_most(1).id("works")).await.unwrap();
+    let report = run.report().await.unwrap();
+    assert_eq!(log_of(&report), ["Begin"]);
+    let records = EventStore::read(&*store, &RunId::new("works"), Position(0), 100).await.unwrap();
+    assert!(matches!(records.last(), Some(Record::RunEnded { status: RunStatus::TimedOut, .. })));
+}
+
+// S28
+#[tokio::test]
+async fn a_run_that_ends_in_time_ends_as_ever() {
+    let works = Scenario::new(Works(Alive::default())).options(at_most(1)).send_after(Duration::ZERO, Close);
+    works.start(Begin(0)).await.assert_output(&Done(0));
+}
