@@ -318,6 +318,10 @@ fn list(failures: &[BranchFailure]) -> String {
     failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
 }
 
+fn at(path: &str) -> String {
+    if path.is_empty() || path == "." { String::new() } else { format!("at `{path}`, ") }
+}
+
 /// Why something was not taken by a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -356,6 +360,18 @@ pub enum SendError {
     Expired {
         /// The position.
         request: Seq,
+    },
+    /// What was sent is no reply to the request at this position.
+    #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]
+    UnfitReply {
+        /// The position.
+        request: Seq,
+        /// The request's wire name.
+        asked: String,
+        /// Where in the reply; empty or `.` for the whole of it.
+        path: String,
+        /// What is wrong there.
+        problem: String,
     },
     /// The request at this position is of another type.
     #[error("the request at {request} is a `{asked}`, and the reply is one to a `{answered}`")]

@@ -14,9 +14,12 @@ use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
 use crate::output::{Expiring, When};
 
+mod reply_form;
 mod role;
 mod set;
 
+pub(crate) use reply_form::Unfit;
+pub use reply_form::{NoSchema, ReplyForm, Schema};
 pub use role::Roles;
 pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
 
@@ -53,6 +56,10 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Whether the event ends a run, on the level of types: a workflow's output is found with it.
     #[doc(hidden)]
     type Stop;
+
+    /// Of a request how replies are read by who does not know their type.
+    #[doc(hidden)]
+    const REPLY_FORM: Option<ReplyForm> = None;
 
     /// Name, roles and Rust type as one value.
     const TYPE: EventType = EventType {
@@ -294,6 +301,10 @@ impl AnyEvent {
         any.downcast().ok()
     }
 
+    pub(crate) fn reply_form(&self) -> Option<&'static ReplyForm> {
+        self.payload.reply_form()
+    }
+
     /// The value as JSON.
     ///
     /// # Errors
@@ -328,11 +339,19 @@ impl fmt::Debug for AnyEvent {
 /// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
 pub(crate) trait Erased: Any + ToJson + Send + Sync {
     fn event_type(&self) -> &'static EventType;
+
+    fn reply_form(&self) -> Option<&'static ReplyForm> {
+        None
+    }
 }
 
 impl<E: Event> Erased for E {
     fn event_type(&self) -> &'static EventType {
         &E::TYPE
+    }
+
+    fn reply_form(&self) -> Option<&'static ReplyForm> {
+        const { E::REPLY_FORM.as_ref() }
     }
 }
 

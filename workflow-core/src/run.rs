@@ -21,19 +21,20 @@ mod past;
 mod perform;
 mod places;
 mod report;
+mod request;
 mod shared;
 mod spans;
 mod timeline;
 mod timers;
 mod trace;
 
-pub use handle::{OpenRequest, RequestId, RunHandle};
+pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use report::{
     BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport,
     Violation,
 };
-
+pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
 

@@ -1,9 +1,13 @@
 //! What arrives at a run: ended executions, answered preconditions, and commands from its handles.
 
+use std::collections::HashMap;
+use std::time::SystemTime;
+
 use super::drive::{Received, Run};
-use super::handle::{Command, MakeReply, OpenRequest};
+use super::handle::{Command, MakeReply};
 use super::in_flight::{Arrived, Due, StepResult};
 use super::journal::Journal;
+use super::request::OpenRequest;
 use super::spans::Ended;
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
@@ -92,7 +96,7 @@ impl Run {
             Command::Send { event, index, done } => {
                 self.receive(Received { event, done: Some(done) }, Fact::EventReceived { event: index });
             }
-            Command::Reply { request, answers, make, done } => match self.reply(request, answers, make) {
+            Command::Reply { request, make, done } => match self.reply(request, make) {
                 Ok(event) => {
                     self.receive(Received { event, done: Some(done) }, Fact::ReplyReceived { request });
                 }
@@ -131,17 +135,13 @@ impl Run {
     }
 
     /// The reply as an event for the log.
-    fn reply(&self, request: Seq, answers: &'static str, make: MakeReply) -> Result<AnyEvent, SendError> {
+    fn reply(&self, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
         if let Some(end) = self.scheduler.end() {
             return Err(SendError::Ended { run: self.shared.id.clone(), status: end.into() });
         }
         let is_open = self.scheduler.open_requests().any(|(seq, _)| seq == request);
         let asked = self.log.get(request).filter(|_| is_open).ok_or_else(|| self.why_not_open(request))?;
-        let reply = make(&asked.event).ok_or_else(|| SendError::WrongRequest {
-            request,
-            asked: asked.event.name().to_owned(),
-            answered: answers,
-        })?;
+        let reply = make(&asked.event)?;
         reply.check_size(self.shared.max_event_bytes).map_err(SendError::TooLarge)?;
         Ok(reply)
     }
@@ -167,10 +167,18 @@ impl Run {
     }
 
     fn open_requests(&self) -> Vec<OpenRequest> {
+        let timers = self.timers.pending(&self.scheduler);
+        let expiries: HashMap<Seq, SystemTime> =
+            timers.filter_map(|(due, timer)| Some((timer.request?, due))).collect();
         let requests = self.scheduler.open_requests();
         let open = requests.filter_map(|(seq, _)| {
             let record = self.log.get(seq)?;
-            Some(OpenRequest { seq, event: record.event.clone() })
+            Some(OpenRequest {
+                seq,
+                event: record.event.clone(),
+                asked_at: self.clock.began_at + record.at,
+                expires_at: expiries.get(&seq).copied(),
+            })
         });
         open.collect()
     }

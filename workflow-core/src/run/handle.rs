@@ -8,48 +8,29 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::past::Kept;
+use super::request::{OpenRequest, RequestId};
 use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
 use crate::error::{RunError, SendError};
-use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request};
+use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
 use crate::explain::Explanation;
 use crate::id::{RunId, Seq, ThreadId};
 use crate::input::Answered;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
-/// Makes the log entry of a reply out of its request; none if the request is of another type.
-pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Option<AnyEvent> + Send>;
+/// Makes the log entry of a reply out of its request, which may be of another type.
+pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Result<AnyEvent, SendError> + Send>;
 
 /// What a handle asks of its run.
 pub(crate) enum Command {
-    Send {
-        event: AnyEvent,
-        index: EventIndex,
-        done: oneshot::Sender<Result<(), SendError>>,
-    },
-    Reply {
-        request: Seq,
-        answers: &'static str,
-        make: MakeReply,
-        done: oneshot::Sender<Result<(), SendError>>,
-    },
-    Timers {
-        done: oneshot::Sender<Vec<PendingTimer>>,
-    },
-    Requests {
-        done: oneshot::Sender<Vec<OpenRequest>>,
-    },
-    Explain {
-        done: oneshot::Sender<Explanation>,
-    },
-    Report {
-        done: oneshot::Sender<RunReport>,
-    },
-    Cancel {
-        reason: Arc<str>,
-        done: oneshot::Sender<()>,
-    },
+    Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
+    Reply { request: Seq, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
+    Timers { done: oneshot::Sender<Vec<PendingTimer>> },
+    Requests { done: oneshot::Sender<Vec<OpenRequest>> },
+    Explain { done: oneshot::Sender<Explanation> },
+    Report { done: oneshot::Sender<RunReport> },
+    Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
 }
 
 /// A handle on a run of workflow `W`.
@@ -87,70 +68,6 @@ pub struct RunHandle<W> {
     shared: Arc<RunShared>,
     mailbox: mpsc::Sender<Command>,
     workflow: PhantomData<fn() -> W>,
-}
-
-/// A request that waits for its reply.
-#[derive(Debug, Clone)]
-pub struct OpenRequest {
-    pub(super) seq: Seq,
-    pub(super) event: AnyEvent,
-}
-
-impl OpenRequest {
-    /// What a reply names, if the request is an `R`.
-    pub fn id<R: Request>(&self) -> Option<RequestId<R>> {
-        self.event.downcast_ref::<R>().map(|_| RequestId::new(self.seq))
-    }
-
-    /// The request, if it is an `R`.
-    pub fn downcast_ref<R: Request>(&self) -> Option<&R> {
-        self.event.downcast_ref()
-    }
-
-    /// The request, whatever its type.
-    pub fn event(&self) -> &AnyEvent {
-        &self.event
-    }
-
-    /// The request's position in the log.
-    pub fn seq(&self) -> Seq {
-        self.seq
-    }
-}
-
-/// The identity of an open request of type `R` in its run: the position at which it was logged.
-///
-/// It can be kept outside of the process as its [`seq`](Self::seq) and made again with
-/// [`new`](Self::new); whether the request really is an `R` is checked when it is replied to.
-pub struct RequestId<R> {
-    seq: Seq,
-    request: PhantomData<fn() -> R>,
-}
-
-impl<R: Request> RequestId<R> {
-    /// The request of type `R` at this position.
-    pub fn new(seq: Seq) -> Self {
-        Self { seq, request: PhantomData }
-    }
-
-    /// The request's position in the log.
-    pub fn seq(&self) -> Seq {
-        self.seq
-    }
-}
-
-impl<R> Clone for RequestId<R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R> Copy for RequestId<R> {}
-
-impl<R> fmt::Debug for RequestId<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestId({})", self.seq)
-    }
 }
 
 impl<W: Workflow> RunHandle<W> {
@@ -215,12 +132,33 @@ impl<W: Workflow> RunHandle<W> {
     /// `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays open,
     /// [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
-        let make: MakeReply = Box::new(move |asked| {
-            let asked = asked.downcast::<R>()?;
-            Some(AnyEvent::from_erased(Arc::new(Answered::new(asked, reply))))
+        let request = request.seq();
+        let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
+            Some(asked) => Ok(AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)))),
+            None => {
+                Err(SendError::WrongRequest { request, asked: asked.name().to_owned(), answered: R::NAME })
+            }
         });
+        self.reply_with(request, make).await
+    }
+
+    /// Replies with JSON, for front ends that know no types. [`OpenRequest`] has an example.
+    ///
+    /// # Errors
+    /// [`SendError::UnfitReply`] if it is no reply to this request, which stays open then; otherwise as
+    /// [`reply`](Self::reply).
+    pub async fn reply_json(&self, request: Seq, reply: serde_json::Value) -> Result<(), SendError> {
+        let open = self.requests().await?;
+        let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
+        // Read here, and not in the run's task, whose business it is not how people deserialise.
+        let read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
+        let not_open = SendError::NotOpen { request };
+        self.reply_with(request, Box::new(move |_| read.ok_or(not_open))).await
+    }
+
+    async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
         let (done, answer) = oneshot::channel();
-        self.ask(Command::Reply { request: request.seq, answers: R::NAME, make, done }, answer).await?
+        self.ask(Command::Reply { request, make, done }, answer).await?
     }
 
     /// The open requests, oldest first.
@@ -347,6 +285,17 @@ impl<W: Workflow> RunHandle<W> {
         let status = self.shared.wait_for(|status| status.is_ended()).await;
         SendError::Ended { run: self.shared.id.clone(), status }
     }
+}
+
+fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {
+    let unfit = |path: String, problem: String| {
+        let asked = asked.name().to_owned();
+        SendError::UnfitReply { request, asked, path, problem }
+    };
+    let form = asked.reply_form().ok_or_else(|| {
+        unfit(String::new(), "its type does not derive `Event`, which knows how replies are read".into())
+    })?;
+    (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
 }
 
 /// The run's output, out of the event that ended it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{OpenRequest, RequestId, RunStatus, SendError, Seq};
-use workflow_testkit::Scenario;
+use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, started};
 
@@ -240,4 +240,192 @@ async fn events_that_are_sent_before_the_run_got_anywhere_are_kept() {
     alpha.unwrap();
     beta.unwrap();
     assert_eq!(outcome.unwrap(), Done(3));
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+struct Rating {
+    stars: u8,
+    comment: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(request, reply = Rating)]
+struct AskRating {
+    of: String,
+}
+
+/// Asks two people, one of them for a time.
+struct Ratings(Seen);
+
+#[workflow]
+impl Ratings {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> (AskRating, Expiring<AskRating>, AskName) {
+        let ask = |of: &str| AskRating { of: of.into() };
+        (ask("tea"), ask("cake").expires_in(Duration::from_hours(u64::from(begin.0))), AskName)
+    }
+
+    #[step]
+    async fn take(&self, rating: &Reply<AskRating>) -> Item {
+        self.0.note(format!("{}: {}", rating.request().of, rating.stars));
+        Item(u32::from(rating.stars))
+    }
+
+    #[step]
+    async fn name(&self, name: &Reply<AskName>) -> Item {
+        self.0.note(name.value().clone());
+        Item(0)
+    }
+
+    #[step]
+    async fn end(&self, items: &FixedList<Item, 2>) -> Done {
+        Done(items.iter().map(|item| item.0).sum())
+    }
+}
+
+async fn ratings(seen: &Seen) -> workflow_core::RunHandle<Ratings> {
+    let engine = Engine::builder().workflow(Ratings(seen.clone())).clock(VirtualClock::new());
+    let run = engine.build().unwrap().start::<Ratings>(Begin(2)).await.unwrap();
+    run.settled().await;
+    run
+}
+
+// S2
+#[tokio::test(start_paused = true)]
+async fn a_request_says_all_that_a_page_has_to_show() {
+    let run = ratings(&Seen::default()).await;
+    let [tea, cake, name] = run.requests().await.unwrap().try_into().unwrap();
+    assert_eq!((tea.name(), tea.data().unwrap()), ("AskRating", serde_json::json!({"of": "tea"})));
+    let schema = tea.reply_schema().unwrap();
+    assert_eq!(schema["properties"]["stars"]["type"], "integer");
+    assert_eq!(schema["required"], serde_json::json!(["stars"]));
+    assert_eq!((tea.asked_at(), tea.expires_at()), (VirtualClock::beginning(), None));
+    assert_eq!(cake.expires_at(), Some(VirtualClock::beginning() + Duration::from_hours(2)));
+    let page = serde_json::to_value(&cake).unwrap();
+    assert_eq!((&page["seq"], &page["data"]["of"]), (&serde_json::json!(3), &serde_json::json!("cake")));
+    assert_eq!(page["reply_schema"], schema);
+    // `String` has a schema of its own.
+    assert_eq!(name.reply_schema().unwrap()["type"], "string");
+}
+
+/// Its reply has no schema.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = Approval)]
+struct Unsketched;
+
+struct Plain;
+
+#[workflow]
+impl Plain {
+    #[step]
+    async fn ask(&self, _: &Begin) -> Unsketched {
+        Unsketched
+    }
+
+    #[step]
+    async fn end(&self, approval: &Reply<Unsketched>) -> Done {
+        Done(u32::from(approval.granted))
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_a_schema_is_replied_to_all_the_same() {
+    let run = started(Plain, 0).await;
+    run.settled().await;
+    let request = run.requests().await.unwrap().remove(0);
+    assert_eq!(request.reply_schema(), None);
+    run.reply_json(request.seq(), serde_json::json!({"granted": true})).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+}
+
+// S33
+#[tokio::test(start_paused = true)]
+async fn json_that_is_no_reply_is_refused_with_its_place_and_changes_nothing() {
+    let seen = Seen::default();
+    let run = ratings(&seen).await;
+    let [tea, _, name] = run.requests().await.unwrap().try_into().unwrap();
+    let unfit = run.reply_json(tea.seq(), serde_json::json!({"stars": "many"})).await.unwrap_err();
+    let SendError::UnfitReply { request, asked, path, .. } = &unfit else { panic!("{unfit}") };
+    assert_eq!((*request, &**asked, &**path), (tea.seq(), "AskRating", "stars"));
+    assert_eq!(run.requests().await.unwrap().len(), 3);
+    assert_eq!(run.status(), RunStatus::Waiting);
+    run.reply_json(tea.seq(), serde_json::json!({"stars": 4, "comment": "warm"})).await.unwrap();
+    let again = run.reply_json(tea.seq(), serde_json::json!({"stars": 4})).await.unwrap_err();
+    assert_eq!(again, SendError::Answered { request: tea.seq() });
+    let nowhere = run.reply_json(Seq(99), serde_json::json!(null)).await.unwrap_err();
+    assert_eq!(nowhere, SendError::NotOpen { request: Seq(99) });
+    run.reply_json(name.seq(), serde_json::json!("Ada")).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(4));
+    assert_eq!(seen.lines(), ["tea: 4", "Ada"]);
+}
+
+// S5, S32
+#[tokio::test(start_paused = true)]
+async fn json_for_a_request_that_has_expired_is_told_so() {
+    let run = ratings(&Seen::default()).await;
+    tokio::time::sleep(Duration::from_hours(3)).await;
+    let late = run.reply_json(Seq(3), serde_json::json!({"stars": 1})).await.unwrap_err();
+    assert_eq!(late, SendError::Expired { request: Seq(3) });
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(request, reply = (u32, u32))]
+struct Which {
+    run: u32,
+    place: u32,
+}
+
+/// Asks two people at once, and fails if a reply does not reach its own request.
+struct Pairs;
+
+#[workflow]
+impl Pairs {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> Vec<Which> {
+        (0..2).map(|place| Which { run: begin.0, place }).collect()
+    }
+
+    #[step]
+    async fn take(&self, reply: &Reply<Which>) -> Item {
+        let Which { run, place } = *reply.request();
+        assert_eq!(*reply.value(), (run, place));
+        Item(10_u32.pow(place))
+    }
+
+    #[step]
+    async fn end(&self, items: &FixedList<Item, 2>) -> Done {
+        Done(items.iter().map(|item| item.0).sum())
+    }
+}
+
+/// Replies to all that is open, in an order that the seed says.
+async fn reply_in_some_order(run: workflow_core::RunHandle<Pairs>, seed: u64) {
+    run.settled().await;
+    let mut open = run.requests().await.unwrap();
+    if seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1 {
+        open.reverse();
+    }
+    for request in open {
+        let Which { run: number, place } = *request.downcast_ref().unwrap();
+        if seed.is_multiple_of(2) {
+            run.reply(request.id::<Which>().unwrap(), (number, place)).await.unwrap();
+        } else {
+            run.reply_json(request.seq(), serde_json::json!([number, place])).await.unwrap();
+        }
+    }
+}
+
+// S5, S33
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_thousand_runs_every_reply_reaches_its_own_request() {
+    let engine = Engine::builder().workflow(Pairs).build().unwrap();
+    let mut runs = Vec::new();
+    for number in 0..1_000 {
+        let run = engine.start::<Pairs>(Begin(number)).await.unwrap();
+        tokio::spawn(reply_in_some_order(run.clone(), u64::from(number)));
+        runs.push(run);
+    }
+    for run in runs {
+        assert_eq!(run.outcome().await.unwrap(), Done(11));
+    }
 }

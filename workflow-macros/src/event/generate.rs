@@ -14,12 +14,22 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let Definition { name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
     let given = (!roles.is_empty()).then(|| quote!(const ROLES: #krate::Roles = #krate::#roles;));
+    let reply_form = reply(definition).map(|reply| {
+        quote! {
+            const REPLY_FORM: #krate::Option<#krate::ReplyForm> = #krate::Some(#krate::ReplyForm::of::<Self>({
+                #[allow(unused_imports, reason = "whether a reply has a schema, only the compiler knows")]
+                use #krate::NoSchema as _;
+                #krate::Schema::<#reply>::REPLY
+            }));
+        }
+    });
     let event = implement(
         definition,
         "Event",
         &quote! {
             const NAME: &'static str = #name;
             #given
+            #reply_form
             type Stop = #krate::#stop;
         },
     );
@@ -41,12 +51,17 @@ fn control(definition: &Definition) -> TokenStream {
     quote!(#(#markers)* #request #input)
 }
 
+/// The type of the reply to a request; one that is not given is taken to be nothing.
+fn reply(definition: &Definition) -> Option<Type> {
+    match &definition.reply {
+        Some((_, reply)) => Some(reply.clone()),
+        None if definition.roles.has("request") => Some(parse_quote!(())),
+        None => None,
+    }
+}
+
 fn request(definition: &Definition) -> Option<TokenStream> {
-    let reply: Type = match &definition.reply {
-        Some((_, reply)) => reply.clone(),
-        None if definition.roles.has("request") => parse_quote!(()),
-        None => return None,
-    };
+    let reply = reply(definition)?;
     let name = format!("{}.reply", definition.name);
     let expired = format!("{}.expired", definition.name);
     let body = quote! {

@@ -1,0 +1,79 @@
+//! What is known of the reply to a request without knowing its type: how it is read, and its JSON schema. For
+//! front ends that show requests to people.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use super::{AnyEvent, Request};
+use crate::input::Answered;
+
+/// How replies to one type of request are read, and what they look like. The derive makes it.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct ReplyForm {
+    pub(crate) schema: Option<fn() -> Value>,
+    pub(crate) read: fn(&AnyEvent, Value) -> Result<AnyEvent, Unfit>,
+}
+
+impl ReplyForm {
+    /// That of `R`, with what [`Schema`] says of its reply.
+    pub const fn of<R: Request>(schema: Option<fn() -> Value>) -> Self {
+        Self { schema, read: read::<R> }
+    }
+}
+
+impl fmt::Debug for ReplyForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyForm").field("has_schema", &self.schema.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// What keeps JSON from being a reply.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) path: String,
+    pub(crate) problem: String,
+}
+
+/// The log entry of a reply, out of its request and JSON.
+fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
+    let reply = serde_path_to_error::deserialize(reply).map_err(|error| Unfit::of(&error))?;
+    let request = asked
+        .downcast::<R>()
+        .ok_or_else(|| Unfit { path: String::new(), problem: "the request is of another type".into() })?;
+    Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, reply))))
+}
+
+impl Unfit {
+    fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
+        Self { path: error.path().to_string(), problem: error.inner().to_string() }
+    }
+}
+
+/// `Schema::<T>::REPLY` is answered by the inherent constant if `T` has a schema, and by that of [`NoSchema`],
+/// which must be in scope, if it has none.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Schema<T>(PhantomData<T>);
+
+impl<T: JsonSchema> Schema<T> {
+    /// Makes the schema.
+    pub const REPLY: Option<fn() -> Value> = Some(schema_of::<T>);
+}
+
+/// The answer for a type without a schema.
+#[doc(hidden)]
+pub trait NoSchema {
+    /// There is none.
+    const REPLY: Option<fn() -> Value> = None;
+}
+
+impl<T> NoSchema for Schema<T> {}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    SchemaGenerator::default().into_root_schema_for::<T>().to_value()
+}
