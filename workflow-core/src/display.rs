@@ -10,10 +10,14 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 
+use crate::children::ChildRun;
 use crate::run::RunStatus;
 use crate::{AnyEvent, DisplayEvent, Event, ExecutionId};
 
+mod forward;
 mod ring;
+
+pub(crate) use forward::Forward;
 
 use ring::{Cursor, Ring};
 
@@ -55,7 +59,15 @@ pub enum DisplayItem {
         /// The event.
         event: AnyEvent,
     },
-    /// An attempt that had shown something failed: what it showed no longer counts.
+    /// A child run showed or received something, or took something back.
+    Child {
+        /// The child, then the child of it, and so on: the last is the run that showed it.
+        path: Arc<[ChildRun]>,
+        /// What the child's own viewers see.
+        item: Arc<Self>,
+    },
+    /// An attempt that had shown something failed: what it showed no longer counts, and neither does what its child
+    /// runs showed.
     Retracted {
         /// The name of the step.
         step: Arc<str>,
@@ -77,7 +89,7 @@ pub enum DisplayItem {
 }
 
 impl DisplayItem {
-    /// The event that was shown, if there is one and it is an `E`.
+    /// The event that was shown, also by a child run, if there is one and it is an `E`.
     ///
     /// ```
     /// use workflow_core::{DisplayItem, prelude::*};
@@ -91,6 +103,7 @@ impl DisplayItem {
     pub fn event<E: Event>(&self) -> Option<&E> {
         match self {
             Self::Shown { event, .. } | Self::Received { event } => event.downcast_ref(),
+            Self::Child { item, .. } => item.event(),
             _ => None,
         }
     }
@@ -171,6 +184,12 @@ impl Display {
     /// Shows an event that is both display and control, as it enters the log.
     pub(crate) fn show_logged(&self, event: AnyEvent) {
         self.hub.publish_if(self.shown(event), |_| self.enter(SHOWN) != VOID);
+    }
+
+    /// Shows what a child run of the attempt shows.
+    fn pass_on(&self, path: Arc<[ChildRun]>, item: Arc<DisplayItem>) {
+        let item = DisplayItem::Child { path, item };
+        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
     }
 
     fn shown(&self, event: AnyEvent) -> DisplayItem {
@@ -365,6 +384,7 @@ mod tests {
             DisplayItem::Shown { .. } => item.event::<Tick>().unwrap().0.to_string(),
             DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
             DisplayItem::Received { .. } => format!("received {}", item.event::<Tick>().unwrap().0),
+            DisplayItem::Child { item, .. } => format!("child {}", text(item)),
             DisplayItem::Missed { count } => format!("missed {count}"),
             DisplayItem::Ended { status } => format!("{status:?}"),
         }

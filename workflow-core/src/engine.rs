@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -14,10 +14,11 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::children::{Birth, StartChild};
 use crate::clock::EngineClock;
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
-use crate::display::DisplayHub;
+use crate::display::{DisplayHub, DisplayItem, Forward};
 use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
@@ -28,14 +29,20 @@ use crate::run::{
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
+use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
 mod builder;
+mod children;
 mod stored;
 mod when_full;
 
 pub use builder::EngineBuilder;
 pub use when_full::WhenFull;
+
+pub(crate) use stored::begun;
+
+use children::ChildLimits;
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
 ///
@@ -85,6 +92,7 @@ struct Inner {
     gates: HashMap<TypeId, Arc<Gate>>,
     queue: Arc<Queue>,
     when_full: WhenFull,
+    children: ChildLimits,
     /// How to end the runs that have not ended, by id.
     running: DashMap<RunId, mpsc::Sender<Command>>,
     shut_down: AtomicBool,
@@ -250,12 +258,8 @@ impl Engine {
         options: RunOptions,
         done: Option<oneshot::Sender<Result<(), SendError>>>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Started), StartError> {
-        let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
-        let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
-        let event_type = start.event.event_type().type_id();
-        let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
-        start.event.check_size(self.inner.max_event_bytes).map_err(StartError::TooLarge)?;
-        let shared = Arc::new(self.shared(&host, options)?);
+        let (host, index) = self.host_of(&start)?;
+        let shared = Arc::new(self.shared(&host, options, None)?);
         let (sender, mailbox) = mpsc::channel(self.inner.mailbox_capacity);
         let registered = self.register(&shared.id, &sender)?;
         let slot = self.take_slot(&host, &shared.id).await?;
@@ -269,8 +273,21 @@ impl Engine {
         Ok((run.drive(start, index, registered), (shared, sender)))
     }
 
+    fn host_of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
+        let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
+        let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
+        let event_type = start.event.event_type().type_id();
+        let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
+        start.event.check_size(self.inner.max_event_bytes).map_err(StartError::TooLarge)?;
+        Ok((host, index))
+    }
+
     /// A place for a run that begins, if there is a bound.
-    async fn take_slot(&self, host: &Host, run: &RunId) -> Result<Option<(Places, Place)>, StartError> {
+    async fn take_slot(
+        &self,
+        host: &Host,
+        run: &RunId,
+    ) -> Result<Option<(Places, Option<Place>)>, StartError> {
         let inner = &self.inner;
         let places =
             Places::of(run, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
@@ -279,16 +296,22 @@ impl Engine {
             WhenFull::Refuse => places.take_now()?,
             WhenFull::Queue => places.clone().take().await,
         };
-        Ok(Some((places, place)))
+        Ok(Some((places, Some(place))))
     }
 
-    fn shared(&self, host: &Arc<Host>, options: RunOptions) -> Result<RunShared, StartError> {
+    fn shared(
+        &self,
+        host: &Arc<Host>,
+        options: RunOptions,
+        birth: Option<Birth>,
+    ) -> Result<RunShared, StartError> {
+        let engine: Weak<Inner> = Arc::downgrade(&self.inner);
         let private_thread = options.thread.is_none();
         let configs = self.inner.resolve_configs(host, &options)?;
         let id = options.id.unwrap_or_else(RunId::generate);
         Ok(RunShared {
             configs,
-            display: self.display(&id, &host.table.name),
+            display: self.display(&id, &host.table.name, birth.as_ref()),
             id,
             thread: options.thread.unwrap_or_else(ThreadId::generate),
             private_thread,
@@ -303,18 +326,30 @@ impl Engine {
             status: watch::Sender::new(RunStatus::Running),
             begun: AtomicBool::new(false),
             finished: OnceLock::new(),
+            engine: engine as Weak<dyn StartChild>,
+            birth,
+            children: OnceLock::new(),
         })
     }
 
-    /// The display of a run; what is shown is told to the observers too, if there are any.
-    fn display(&self, run: &RunId, workflow: &Arc<str>) -> DisplayHub {
+    /// The display of a run; what is shown is told to the observers too, if there are any, and to the parent.
+    fn display(&self, run: &RunId, workflow: &Arc<str>, birth: Option<&Birth>) -> DisplayHub {
         let hub = DisplayHub::new(self.inner.display_capacity);
-        if self.inner.observers.is_empty() {
+        if self.inner.observers.is_empty() && birth.is_none() {
             return hub;
         }
+        let child = |birth: &Birth| birth.child(run.clone(), Arc::clone(workflow));
+        let parent = birth.map(|birth| Forward::new(birth.display.clone(), child(birth)));
         let (observers, clock) = (self.inner.observers.clone(), self.inner.clock.clone());
         let (run, workflow) = (run.clone(), Arc::clone(workflow));
         hub.heard_by(move |item| {
+            if let Some(parent) = &parent {
+                parent.forward(&item);
+            }
+            // Observers have heard it of the child.
+            if observers.is_empty() || matches!(item, DisplayItem::Child { .. }) {
+                return;
+            }
             let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
             observers.tell(&Observation { run, workflow, at: clock.now(), what });
         })

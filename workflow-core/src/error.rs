@@ -93,7 +93,9 @@ impl Error for BuildError {
 #[non_exhaustive]
 pub enum StartError {
     /// The engine does not host the workflow.
-    #[error("the engine does not host workflow `{workflow}`: add it with `.workflow(…)`")]
+    #[error(
+        "the engine does not host workflow `{workflow}`: add it with `.workflow(…)`; what the one-line `.run(…)` runs has no engine to add it to"
+    )]
     UnknownWorkflow {
         /// The workflow.
         workflow: &'static str,
@@ -102,6 +104,22 @@ pub enum StartError {
     #[error("run `{run}` exists already: choose another id, or leave it out")]
     DuplicateRun {
         /// The id.
+        run: RunId,
+    },
+    /// A child run would be nested deeper than the engine allows.
+    #[error(
+        "the child run would be {depth} deep, and children nest {limit} deep at most: end the recursion, or raise `max_child_depth`"
+    )]
+    TooDeep {
+        /// How many runs would be above it.
+        depth: u32,
+        /// The bound.
+        limit: u32,
+    },
+    /// The execution that was to start a child run has ended, or its run has.
+    #[error("the execution in run `{run}` that was to start the child has ended")]
+    ParentEnded {
+        /// The run of the execution.
         run: RunId,
     },
     /// The configuration of this run does not fit its type.
@@ -396,6 +414,8 @@ pub(crate) enum Internal {
     UndeclaredConfig { type_name: &'static str },
     #[error("the step returned `{event}`, which its table does not declare")]
     UndeclaredOutput { event: &'static str },
+    #[error("a precondition runs no children: a step does")]
+    ChildrenOfPrecondition,
     #[error("it panicked: {message}")]
     Panicked { message: String },
 }

@@ -62,12 +62,14 @@
 //! - [`workflow`], [`step`], [`precondition`]: what the attributes accept.
 //! - [`List`], [`FixedList`], [`FanOut`] and [`Gather`]: joining several events.
 //! - [`Engine`] and [`RunHandle`]: many runs, external events, display, cancellation, reports.
+//! - [`Children`]: workflows that run workflows.
 //! - [`Observer`], [`TracingObserver`]: seeing what runs do.
 //! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
 
 mod append_log;
 #[doc(hidden)]
 pub mod check;
+mod children;
 mod clock;
 mod config;
 mod context;
@@ -94,6 +96,7 @@ mod table;
 pub mod warn;
 mod workflow;
 
+pub use children::{ChildRun, Children, ParentRun};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
 pub use context::{
@@ -125,8 +128,9 @@ pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
 pub use run::{
-    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest, PendingTimer,
-    Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline, Violation,
+    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest,
+    PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline,
+    Violation,
 };
 pub use store::{
     Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,
@@ -147,9 +151,9 @@ pub mod prelude {
     // For its methods alone, so that a `Request` of your own is not in its way.
     pub use crate::Request as _;
     pub use crate::{
-        Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut, FixedList, Gather,
-        List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer, Workflow, precondition,
-        step, workflow,
+        Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut, FixedList,
+        Gather, List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer, Workflow,
+        precondition, step, workflow,
     };
 }
 
@@ -170,6 +174,7 @@ mod guide {
         Readme "README.md",
         Joins "docs/guide/joins.md",
         Running "docs/guide/running.md",
+        Children "docs/guide/children.md",
         ContextAndConfig "docs/guide/context-and-config.md",
         Errors "docs/guide/errors.md",
         Stalls "docs/guide/stalls.md",

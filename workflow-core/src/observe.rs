@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::children::ChildRun;
 use crate::display::DisplayItem;
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
@@ -110,7 +111,19 @@ pub enum Observed {
         /// The wire names of what it wanted to leave in the log.
         events: Vec<&'static str>,
     },
-    /// Something was displayed, or retracted (S25).
+    /// An execution started a child run, whose own observations follow under its own id.
+    ChildStarted {
+        /// The child, and who started it.
+        child: ChildRun,
+    },
+    /// A child run ended. Of one that goes on after its parent, the parent's observers hear under its own id only.
+    ChildEnded {
+        /// The child, and who started it.
+        child: ChildRun,
+        /// How.
+        status: RunStatus,
+    },
+    /// Something was displayed, or retracted (S25). What children show is displayed by them.
     Displayed(DisplayItem),
     /// Nothing can happen before something arrives from outside (S30).
     RunWaiting,

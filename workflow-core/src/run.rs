@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 mod answer;
 mod budget;
+mod children;
 mod clock;
 mod drive;
 mod finish;
@@ -31,8 +32,8 @@ mod trace;
 pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use report::{
-    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport,
-    Violation,
+    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport,
+    StepReport, Violation,
 };
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
@@ -42,6 +43,7 @@ pub(crate) use drive::{Received, Run};
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
+pub(crate) use in_flight::Dropped;
 pub(crate) use journal::Journal;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Gate, Place, Places, Queue};

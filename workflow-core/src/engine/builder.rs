@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use super::{Engine, Inner, WhenFull};
+use super::{ChildLimits, Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
@@ -46,6 +46,8 @@ pub struct EngineBuilder {
     gate: Option<Gate>,
     gates: HashMap<TypeId, (Gate, &'static str)>,
     when_full: WhenFull,
+    max_child_depth: u32,
+    max_concurrent_children: usize,
     problems: Vec<BuildProblem>,
 }
 
@@ -67,6 +69,8 @@ impl Default for EngineBuilder {
             gate: None,
             gates: HashMap::new(),
             when_full: WhenFull::default(),
+            max_child_depth: 3,
+            max_concurrent_children: 8,
             problems: Vec::new(),
         }
     }
@@ -154,6 +158,21 @@ impl EngineBuilder {
     /// Whether a start for which there is no place waits or is refused. Default: it waits.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
+        self
+    }
+
+    /// How deep [child runs](crate::Children) nest: at 1 they have no children themselves, at 0 there are none.
+    /// Default: 3.
+    pub fn max_child_depth(mut self, most: u32) -> Self {
+        self.max_child_depth = most;
+        self
+    }
+
+    /// At most so many [child runs](crate::Children) execute steps at a time; the steps of the others wait for a
+    /// place, in order. 0 is taken as 1. A child that waits for something from outside takes no place, and one that
+    /// runs children of its own lends them its place, of which they take no other. Default: 8.
+    pub fn max_concurrent_children(mut self, most: usize) -> Self {
+        self.max_concurrent_children = most.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
@@ -279,6 +298,7 @@ impl EngineBuilder {
                 gates: self.gates.into_iter().map(|(id, (gate, _))| (id, Arc::new(gate))).collect(),
                 queue: Arc::new(Queue::default()),
                 when_full: self.when_full,
+                children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
                 running: DashMap::new(),
                 shut_down: AtomicBool::new(false),
             }),

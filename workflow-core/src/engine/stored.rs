@@ -67,12 +67,13 @@ impl Inner {
         let (workflow, at) = (Arc::clone(&run.table.name), run.clock.now());
         let summary = RunSummary::running(Arc::clone(&workflow), at);
         let (thread, metadata) = (run.thread.clone(), run.metadata.clone());
-        Some(Journal::begin(store, Record::RunStarted { workflow, thread, metadata, at }, summary))
+        let parent = run.parent().cloned();
+        Some(Journal::begin(store, Record::RunStarted { workflow, thread, metadata, parent, at }, summary))
     }
 }
 
 /// Waits until the store has the beginning of a run.
-pub(super) async fn begun(
+pub(crate) async fn begun(
     run: &RunShared,
     written: oneshot::Receiver<Result<(), SendError>>,
 ) -> Result<(), StartError> {

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
 use super::{Prefix, RunInfo};
+use crate::children::{Brood, Children};
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -57,14 +58,18 @@ pub(crate) struct Frame {
     pub(crate) context: CallContext,
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
+    children: OnceLock<Arc<Brood>>,
 }
 
 /// What a parameter borrows that is not in the log.
 type Kept = Option<Box<dyn Any + Send>>;
 
 impl Drop for Frame {
-    /// An attempt that did not commit takes back what it showed (S25).
+    /// An attempt that did not commit takes back what it showed (S25), and no child outlives who waits for it.
     fn drop(&mut self) {
+        if let Some(children) = self.children.take() {
+            children.end();
+        }
         if let Some(display) = self.display.take() {
             display.retract();
         }
@@ -77,7 +82,13 @@ impl Drop for Frame {
 impl StepCall {
     pub(crate) fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
         let kept = slots.iter().map(|_| None).collect();
-        let frame = Frame { slots, context, emitted: OnceLock::new(), display: OnceLock::new() };
+        let frame = Frame {
+            slots,
+            context,
+            emitted: OnceLock::new(),
+            display: OnceLock::new(),
+            children: OnceLock::new(),
+        };
         Self { frame, kept, batch: Emitted::default() }
     }
 
@@ -235,6 +246,19 @@ impl<'a> Slot<'a> {
         let CallContext { step, execution, attempt, .. } = self.frame.context;
         let display = || self.run().display_for(step, execution, attempt);
         self.frame.display.get_or_init(display).clone()
+    }
+
+    /// The execution's child runs.
+    ///
+    /// # Errors
+    /// If a precondition is filled: it runs no children.
+    pub fn children(&self) -> Result<Children, StepError> {
+        let context = &self.frame.context;
+        if context.execution == ExecutionId(0) {
+            return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
+        }
+        let brood = || Arc::new(Brood::of(context, self.display()));
+        Ok(Children::new(Arc::clone(self.frame.children.get_or_init(brood))))
     }
 
     /// The value of the event bound to the slot; nothing if there is none.

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::call::Frame;
 use super::call::SlotValue;
 use super::{InputSpec, Slot, StepInput};
+use crate::children::ParentRun;
 use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -39,6 +40,7 @@ pub struct RunInfo {
     attempt: u32,
     scope: ScopeId,
     binding: String,
+    parent: Option<ParentRun>,
 }
 
 impl RunInfo {
@@ -53,6 +55,7 @@ impl RunInfo {
             attempt: context.attempt,
             scope: context.scope,
             binding: binding_text(&frame.slots),
+            parent: context.run.parent().cloned(),
         }
     }
 
@@ -89,6 +92,11 @@ impl RunInfo {
     /// The scope the execution was evaluated in (S44).
     pub fn scope(&self) -> ScopeId {
         self.scope
+    }
+
+    /// The run that this one is a child of, and the execution that started it.
+    pub fn parent(&self) -> Option<&ParentRun> {
+        self.parent.as_ref()
     }
 
     /// A text that is the same for every attempt of this execution and differs from every other

@@ -103,7 +103,7 @@ impl Run {
         host: Arc<Host>,
         limits: SchedulerLimits,
         mailbox: mpsc::Receiver<Command>,
-        slots: Option<(Places, Place)>,
+        slots: Option<(Places, Option<Place>)>,
         journal: Option<Journal>,
     ) -> Self {
         let (slots, slot) = slots.unzip();
@@ -135,7 +135,7 @@ impl Run {
             held: VecDeque::new(),
             slot_wait: None,
             slots,
-            slot,
+            slot: slot.flatten(),
         }
     }
 
@@ -157,6 +157,7 @@ impl Run {
         .await;
         self.slot_wait = None;
         self.stop();
+        self.end_children().await;
         self.close_journal().await;
         self.finish();
         // A run that goes on elsewhere, or may, needs its contexts.
@@ -171,6 +172,7 @@ impl Run {
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.clock.tick();
         self.poll_writing(cx);
+        self.poll_unwanted(cx);
         // What waits has its turn in every slice, however much ends while it is being started.
         if !self.journal_is_full() {
             self.poll_mailbox(cx);
@@ -284,6 +286,8 @@ impl Run {
             id: &self.shared.id,
             thread: &self.shared.thread,
             metadata: &self.shared.metadata,
+            parent: self.shared.parent(),
+            children: self.shared.children.get(),
             status: self.scheduler.end().map_or(self.shared.status(), RunStatus::from),
             scheduler: &self.scheduler,
             log: &self.log,
@@ -300,6 +304,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        super::children::disown(&self.shared);
         // Whoever is told of the end may look at once: spans and metrics are complete before that.
         let finished = finish::finished(&self.shared);
         self.spans.close(finished);

@@ -153,6 +153,8 @@ impl Run {
             id: self.shared.id.clone(),
             thread: self.shared.thread.clone(),
             metadata: self.shared.metadata.clone(),
+            parent: self.shared.parent().cloned(),
+            children: self.shared.children.get().cloned(),
             status,
             scheduler: std::mem::replace(&mut self.scheduler, empty),
             log: std::mem::take(&mut self.log),
@@ -168,9 +170,13 @@ pub(super) fn announce(run: &RunShared) {
     let status = finished(run).status;
     run.display.close(status);
     run.contexts.close();
+    if let Some(family) = run.children.get() {
+        family.over();
+    }
     if run.has_begun() {
         run.tell(|| Observed::RunEnded { status });
     }
+    super::children::part(run, status);
     run.status.send_replace(status);
 }
 

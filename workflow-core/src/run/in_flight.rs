@@ -80,18 +80,18 @@ impl Future for InFlight {
 
 /// Tells an execution that it is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Dropped {
+pub(crate) struct Dropped {
     told: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Dropped {
-    pub(super) fn tell(&self) {
+    pub(crate) fn tell(&self) {
         self.told.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    fn is_told(&self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.told.load(Ordering::Acquire)
     }

@@ -31,14 +31,14 @@ pub(crate) struct Journal {
     /// Where the journal ends, with what is being written.
     end: Position,
     /// What the next write holds.
-    records: Vec<Record>,
+    pub(super) records: Vec<Record>,
     /// The batches that `records` stands for, oldest first.
     entering: Vec<Entering>,
     writing: Option<Writing>,
     /// Why nothing is written any more.
     failure: Option<StoreError>,
     /// Whether the end of the run is written, or on its way.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 /// A write that the store has not answered.
@@ -170,6 +170,7 @@ impl Run {
     /// An execution ended; what follows from it is written behind it. Nothing waits for a failure to be written:
     /// one that is lost with its process is made up by another execution (S39).
     pub(super) fn record_execution(&mut self, execution: ExecutionId, failure: Option<&StepError>) {
+        self.record_children();
         let journal = self.journal.as_mut().filter(|journal| !journal.ended);
         let (Some(journal), Some((step, scope, trigger))) = (journal, self.trace.origin(execution)) else {
             return;
@@ -186,6 +187,7 @@ impl Run {
     }
 
     fn record_end(&mut self, status: RunStatus) {
+        self.record_children();
         let at = self.clock.wall();
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
         journal.records.push(Record::RunEnded { status, at });
@@ -195,6 +197,7 @@ impl Run {
 
     /// Goes on with the journal if nothing else is left to do; whether something came of it.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
+        self.record_children();
         let Some(journal) = &mut self.journal else { return false };
         journal.write(&self.shared.id);
         self.poll_writing(cx)

@@ -1,17 +1,18 @@
 //! What a run did, as reports and explanations see it: made from scheduler, log and trace when somebody
 //! asks, so that a run nobody asks about pays nothing for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use super::RunStatus;
 use super::log::Log;
-use super::report::{LoggedEvent, Quality, RunReport, StepReport};
+use super::report::{ChildReport, LoggedEvent, Quality, RunReport, StepReport};
 use super::timers::{PendingTimer, Timers};
 use super::trace::Trace;
+use crate::children::{Family, ParentRun};
 use crate::explain::Explanation;
-use crate::id::{RunId, ThreadId};
+use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::scheduler::{Cause, Scheduler};
 use crate::table::StepIndex;
 
@@ -29,6 +30,9 @@ pub(super) struct Past {
     pub(super) id: RunId,
     pub(super) thread: ThreadId,
     pub(super) metadata: BTreeMap<String, String>,
+    pub(super) parent: Option<ParentRun>,
+    /// None of a run that has none.
+    pub(super) children: Option<Arc<Family>>,
     pub(super) status: RunStatus,
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
@@ -52,9 +56,9 @@ impl Kept {
 
 impl Past {
     fn view(&self) -> View<'_> {
-        let Self { id, thread, metadata, status, scheduler, log, trace, began_at } = self;
-        let (status, began_at) = (*status, *began_at);
-        View { id, thread, metadata, status, scheduler, log, trace, timers: None, began_at }
+        let Self { id, thread, metadata, parent, children, status, scheduler, log, trace, began_at } = self;
+        let (parent, children, status, began_at) = (parent.as_ref(), children.as_ref(), *status, *began_at);
+        View { id, thread, metadata, parent, children, status, scheduler, log, trace, timers: None, began_at }
     }
 }
 
@@ -64,6 +68,8 @@ pub(super) struct View<'a> {
     pub(super) id: &'a RunId,
     pub(super) thread: &'a ThreadId,
     pub(super) metadata: &'a BTreeMap<String, String>,
+    pub(super) parent: Option<&'a ParentRun>,
+    pub(super) children: Option<&'a Arc<Family>>,
     pub(super) status: RunStatus,
     pub(super) scheduler: &'a Scheduler,
     pub(super) log: &'a Log,
@@ -80,6 +86,7 @@ impl View<'_> {
 
     pub(super) fn report(&self) -> RunReport {
         let table = self.scheduler.table();
+        let children = self.children.map(|family| family.reports()).unwrap_or_default();
         RunReport {
             run: self.id.clone(),
             thread: self.thread.clone(),
@@ -87,11 +94,13 @@ impl View<'_> {
             status: self.status,
             quality: self.quality(),
             steps: self.steps(),
-            trace: self.trace.report(table, self.log.began()),
+            parent: self.parent.cloned(),
+            trace: self.trace.report(table, self.log.began(), &by_execution(&children)),
             log: self.logged_events(),
             timers: self.timers(),
             branches: self.trace.branches(self.log.branches(), table),
             violations: self.trace.violations(table),
+            children,
             metadata: self.metadata.clone(),
         }
     }
@@ -102,6 +111,7 @@ impl View<'_> {
                 Quality::Failed
             }
             _ if self.scheduler.is_degraded() => Quality::Degraded,
+            _ if self.children.is_some_and(|family| family.has_failures()) => Quality::Degraded,
             _ => Quality::Clean,
         }
     }
@@ -156,4 +166,13 @@ impl View<'_> {
         });
         records.collect()
     }
+}
+
+/// The ids of the children of each execution.
+fn by_execution(children: &[ChildReport]) -> HashMap<ExecutionId, Vec<RunId>> {
+    let mut ids: HashMap<ExecutionId, Vec<RunId>> = HashMap::new();
+    for ChildReport { child, .. } in children {
+        ids.entry(child.execution).or_default().push(child.run.clone());
+    }
+    ids
 }

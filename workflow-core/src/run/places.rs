@@ -3,11 +3,14 @@
 //! A run takes its workflow's place first and the engine's second, always, and nobody who holds one of the engine's
 //! waits for one of a workflow's: whoever waits for a second place, waits for runs that wait for no place. So the
 //! two limits do not deadlock, and the runs of a full workflow wait without holding what others need.
+//!
+//! Children have places of their own, and one may borrow its parent's.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use smallvec::SmallVec;
+use futures::future::{Either, select};
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::meter::Level;
@@ -37,6 +40,8 @@ pub(crate) struct Places {
     queue: Arc<Queue>,
     run: RunId,
     workflow: Arc<str>,
+    /// The place of the parent that waits for this run, and needs it for nothing else.
+    lent: Option<Arc<Semaphore>>,
 }
 
 /// A place behind every gate. Dropping it gives all of them up.
@@ -60,12 +65,39 @@ impl Places {
             queue: Arc::clone(queue),
             run: run.clone(),
             workflow: Arc::clone(workflow),
+            lent: None,
         })
+    }
+
+    /// Those of a child run.
+    pub(crate) fn of_child(
+        run: &RunId,
+        workflow: &Arc<str>,
+        children: &Arc<Gate>,
+        lent: Option<Arc<Semaphore>>,
+        queue: &Arc<Queue>,
+    ) -> Self {
+        Self {
+            gates: smallvec![Arc::clone(children)],
+            queue: Arc::clone(queue),
+            run: run.clone(),
+            workflow: Arc::clone(workflow),
+            lent,
+        }
     }
 
     /// Waits for a place behind every gate, in the queue of each in turn. Dropping the future gives up the wait and
     /// the place it may have had.
     pub(crate) async fn take(self) -> Place {
+        let Some(lent) = self.lent.clone() else { return self.queue_up().await };
+        match select(Box::pin(lent.acquire_owned()), Box::pin(self.queue_up())).await {
+            // No semaphore is ever closed.
+            Either::Left((lent, _)) => Place { _permits: lent.into_iter().collect() },
+            Either::Right((place, _)) => place,
+        }
+    }
+
+    async fn queue_up(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for gate in &self.gates {
             let permit = match Arc::clone(&gate.places).try_acquire_owned() {

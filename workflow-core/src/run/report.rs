@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::RunStatus;
 use super::timeline::Timeline;
 use super::timers::PendingTimer;
+use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
@@ -45,6 +46,26 @@ pub struct RunReport {
     pub violations: Vec<Violation>,
     /// The labels it was started with.
     pub metadata: BTreeMap<String, String>,
+    /// Which run it is a child of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
+    /// Its child runs, in the order in which they started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildReport>,
+}
+
+/// A child run, in the report of its parent.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ChildReport {
+    /// The child.
+    #[serde(flatten)]
+    pub child: ChildRun,
+    /// How it ended, or how it stood when the report was made.
+    pub status: RunStatus,
+    /// What it did. Of a child that was waited for and has ended; the others belong to nobody's report but their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Arc<RunReport>>,
 }
 
 /// How well a run went.
@@ -98,6 +119,9 @@ pub struct ExecutionTrace {
     /// The executions that this event triggered or was handed to by itself, in the order in which they started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub caught_by: Vec<ExecutionId>,
+    /// The child runs that it started, in their order; [`RunReport::children`] has what became of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<RunId>,
 }
 
 /// What one parameter was bound to.
@@ -304,7 +328,21 @@ impl fmt::Display for RunReport {
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;
         }
-        Ok(())
+        self.children.iter().try_for_each(|child| child.fmt(f))
+    }
+}
+
+/// Who started it, and below that its report, further in.
+impl fmt::Display for ChildReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ChildRun { run, workflow, step, execution, awaited, .. } = &self.child;
+        let verb = if *awaited { "ran" } else { "started" };
+        write!(f, "{execution} of {step} {verb} ")?;
+        let Some(report) = &self.report else {
+            return writeln!(f, "run {run} of {workflow}: {}", self.status);
+        };
+        writeln!(f, "a child:")?;
+        report.to_string().lines().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }
 

@@ -4,13 +4,14 @@ use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Finished, RunStatus};
+use super::{Finished, RunReport, RunStatus};
+use crate::children::{Birth, Family, ParentRun, StartChild};
 use crate::clock::EngineClock;
 use crate::config::Config;
 use crate::context::{
@@ -44,6 +45,12 @@ pub(crate) struct RunShared {
     /// Whether anybody was told that the run began.
     pub(crate) begun: AtomicBool,
     pub(crate) finished: OnceLock<Finished>,
+    /// Who starts its children.
+    pub(crate) engine: Weak<dyn StartChild>,
+    /// Where it comes from, if it is a child.
+    pub(crate) birth: Option<Birth>,
+    /// Made for the first child.
+    pub(crate) children: OnceLock<Arc<Family>>,
 }
 
 impl RunShared {
@@ -93,6 +100,24 @@ impl RunShared {
 
     pub(crate) fn status(&self) -> RunStatus {
         *self.status.borrow()
+    }
+
+    /// Which run it is a child of.
+    pub(crate) fn parent(&self) -> Option<&ParentRun> {
+        self.birth.as_ref().map(|birth| &birth.parent)
+    }
+
+    pub(crate) fn family(&self) -> &Arc<Family> {
+        self.children.get_or_init(Arc::default)
+    }
+
+    /// What the run did, if it has ended and its task is not gone.
+    pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
+        Some(self.finished.get()?.kept.as_ref()?.report())
+    }
+
+    pub(crate) async fn ended(&self) {
+        self.wait_for(|status| status.is_ended()).await;
     }
 
     /// What the run ended with.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
 use crate::error::StepError;
-use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::scheduler::{Binding, Bound, Entry};
 use crate::table::{DependencyTable, StepIndex};
 
@@ -168,11 +168,20 @@ impl Trace {
         running.map(|entry| entry.execution).collect()
     }
 
-    pub(super) fn report(&self, table: &DependencyTable, began: Duration) -> Vec<ExecutionTrace> {
+    pub(super) fn report(
+        &self,
+        table: &DependencyTable,
+        began: Duration,
+        children: &HashMap<ExecutionId, Vec<RunId>>,
+    ) -> Vec<ExecutionTrace> {
         let takers = self.takers_of_failures();
         let caught_by =
             |entry: &Entered| entry.caught.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
-        self.entries.iter().map(|entry| traced(entry, caught_by(entry), table, began)).collect()
+        let traced = self.entries.iter().map(|entry| ExecutionTrace {
+            children: children.get(&entry.execution).cloned().unwrap_or_default(),
+            ..traced(entry, caught_by(entry), table, began)
+        });
+        traced.collect()
     }
 
     /// Per failure that is an event the executions that it triggered or was handed to. O(executions).
@@ -245,6 +254,7 @@ fn traced(
         outcome: entry.outcome.clone(),
         failure: entry.caught,
         caught_by,
+        children: Vec::new(),
     }
 }
 

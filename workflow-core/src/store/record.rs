@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
@@ -32,6 +33,9 @@ pub enum Record {
         thread: ThreadId,
         /// The labels that it was started with.
         metadata: BTreeMap<String, String>,
+        /// The run that it is a child of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<ParentRun>,
         /// When.
         at: SystemTime,
     },
@@ -108,6 +112,13 @@ pub enum Record {
         class: ErrorClass,
         /// The error's text.
         error: String,
+        /// When.
+        at: SystemTime,
+    },
+    /// An execution started a child run, which has a journal of its own.
+    ChildStarted {
+        /// The child, and who started it.
+        child: ChildRun,
         /// When.
         at: SystemTime,
     },

@@ -124,6 +124,7 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         workflow: "Orders".into(),
         thread: ThreadId::new("user/4 ä"),
         metadata,
+        parent: None,
         at: moment(1),
     }
 }

@@ -1,0 +1,109 @@
+//! What a child run knows of its parent, and what it takes to start one.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::{ChildRun, ParentRun};
+use crate::display::Display;
+use crate::engine::Start;
+use crate::error::{SendError, StartError};
+use crate::id::RunId;
+use crate::run::{Command, Dropped, RunOptions, RunShared, RunStatus};
+
+/// Starts child runs: the engine, which its runs must not keep alive.
+pub(crate) trait StartChild: Send + Sync {
+    fn start_child(
+        self: Arc<Self>,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> Result<Spawned, StartError>;
+}
+
+/// A child whose task has been started.
+pub(crate) struct Spawned {
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) mailbox: mpsc::Sender<Command>,
+    /// Hears when the store has the beginning of the run; none without a store.
+    pub(crate) written: Option<oneshot::Receiver<Result<(), SendError>>>,
+}
+
+/// Where a child run comes from.
+pub(crate) struct Birth {
+    pub(crate) parent: ParentRun,
+    /// How many runs are above it.
+    pub(crate) depth: u32,
+    pub(crate) awaited: bool,
+    /// Tells it that nobody wants it any more.
+    pub(crate) unwanted: Arc<Dropped>,
+    /// Where its parent shows what it shows.
+    pub(crate) display: Display,
+    /// Its parent's place, if it has one to lend.
+    pub(crate) lent: Option<Arc<Semaphore>>,
+    /// Its own place, for its children to borrow: one at a time.
+    pub(crate) lends: Arc<Semaphore>,
+    /// The parent knows its children, so that this must not keep it alive.
+    run: Weak<RunShared>,
+    /// Its place among the parent's children.
+    place: OnceLock<usize>,
+}
+
+impl Birth {
+    pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
+        let above = parent.birth.as_ref();
+        Self {
+            parent: names,
+            depth: above.map_or(0, |birth| birth.depth) + 1,
+            awaited,
+            unwanted: Arc::default(),
+            display,
+            lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
+            lends: Arc::new(Semaphore::new(1)),
+            run: Arc::downgrade(parent),
+            place: OnceLock::new(),
+        }
+    }
+
+    /// What the parent calls the child.
+    pub(crate) fn child(&self, run: RunId, workflow: Arc<str>) -> ChildRun {
+        let ParentRun { step, execution, attempt, .. } = self.parent.clone();
+        ChildRun { run, workflow, step, execution, attempt, awaited: self.awaited }
+    }
+
+    /// Joins the parent's family.
+    pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
+        let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
+        let parent = self.run.upgrade().ok_or_else(ended)?;
+        let place = parent.family().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
+        // A child joins once.
+        let _ = self.place.set(place);
+        Ok(())
+    }
+
+    /// The child has ended; its parent's family knows before anybody else.
+    pub(crate) fn ended(&self, status: RunStatus) {
+        let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };
+        parent.family().left(&parent, *place, status);
+    }
+
+    /// Why it is cancelled, when nobody wants it any more.
+    pub(crate) fn why_unwanted(&self) -> Arc<str> {
+        let ParentRun { run, step, execution, .. } = &self.parent;
+        if self.awaited {
+            format!("{execution} of step `{step}` in run `{run}` no longer waits for it").into()
+        } else {
+            format!("its parent `{run}` was cancelled").into()
+        }
+    }
+}
+
+impl fmt::Debug for Birth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Birth")
+            .field("parent", &self.parent)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use super::ChildRun;
+use crate::observe::Observed;
+use crate::run::{ChildReport, Dropped, RunShared, RunStatus};
+
+/// The children of a run. It exists only for runs that have any.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In the order in which they joined.
+    members: Vec<Member>,
+    /// How many of them the run's journal knows.
+    recorded: usize,
+    /// Whether the run has ended: nobody joins any more.
+    closed: bool,
+    /// Whether observers were told that the run has ended: they are told nothing after that.
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: ChildRun,
+    joined: SystemTime,
+    /// None for one that was started and has ended: its report is not the parent's.
+    run: Option<Arc<RunShared>>,
+    unwanted: Arc<Dropped>,
+    /// How it ended; none before.
+    ended: Option<RunStatus>,
+}
+
+impl Member {
+    fn status(&self) -> RunStatus {
+        let status = self.ended.or_else(|| self.run.as_ref().map(|run| run.status()));
+        status.unwrap_or(RunStatus::Running)
+    }
+
+    fn report(&self) -> ChildReport {
+        let run = self.run.as_ref().filter(|_| self.child.awaited);
+        ChildReport {
+            child: self.child.clone(),
+            status: self.status(),
+            report: run.and_then(|run| run.report()),
+        }
+    }
+}
+
+impl Family {
+    /// Takes a child in; its place, or none if the run has ended.
+    pub(super) fn join(
+        &self,
+        parent: &RunShared,
+        child: ChildRun,
+        run: &Arc<RunShared>,
+        unwanted: &Arc<Dropped>,
+    ) -> Option<usize> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        parent.tell(|| Observed::ChildStarted { child: child.clone() });
+        let (run, unwanted) = (Some(Arc::clone(run)), Arc::clone(unwanted));
+        state.members.push(Member { child, joined: parent.clock.now(), run, unwanted, ended: None });
+        Some(state.members.len() - 1)
+    }
+
+    /// A child has ended.
+    pub(super) fn left(&self, parent: &RunShared, place: usize, status: RunStatus) {
+        // Dropped after the lock: it may be the last that knows the child.
+        let _run;
+        let mut state = self.lock();
+        let over = state.over;
+        let Some(member) = state.members.get_mut(place) else { return };
+        member.ended = Some(status);
+        _run = if member.child.awaited { None } else { member.run.take() };
+        if !over {
+            parent.tell(|| Observed::ChildEnded { child: member.child.clone(), status });
+        }
+        drop(state);
+    }
+
+    /// The run ends: nobody joins any more, and those that end with it are told so. Returns these.
+    pub(crate) fn close(&self, cancelled: bool) -> Vec<Arc<RunShared>> {
+        let mut state = self.lock();
+        state.closed = true;
+        let ending = state.members.iter().filter(|member| member.ended.is_none());
+        let ending = ending.filter(|member| cancelled || member.child.awaited);
+        let ending: Vec<_> =
+            ending.filter_map(|member| Some((member.run.clone()?, Arc::clone(&member.unwanted)))).collect();
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        let told = ending.into_iter().map(|(run, unwanted)| {
+            unwanted.tell();
+            run
+        });
+        told.collect()
+    }
+
+    /// Observers are about to be told that the run has ended.
+    pub(crate) fn over(&self) {
+        self.lock().over = true;
+    }
+
+    /// Those that joined since this was asked last, and when.
+    pub(crate) fn unrecorded(&self) -> Vec<(ChildRun, SystemTime)> {
+        let mut state = self.lock();
+        let since = state.recorded;
+        state.recorded = state.members.len();
+        state.members[since..].iter().map(|member| (member.child.clone(), member.joined)).collect()
+    }
+
+    /// How each child stands, in the order in which they joined.
+    pub(crate) fn reports(&self) -> Vec<ChildReport> {
+        self.lock().members.iter().map(Member::report).collect()
+    }
+
+    /// Whether a child that was waited for failed or stalled.
+    pub(crate) fn has_failures(&self) -> bool {
+        let state = self.lock();
+        let mut awaited = state.members.iter().filter(|member| member.child.awaited);
+        awaited.any(|member| matches!(member.ended, Some(RunStatus::Failed | RunStatus::Stalled)))
+    }
+
+    /// Nothing in it is ever left half-changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

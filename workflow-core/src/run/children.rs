@@ -1,0 +1,54 @@
+//! A run among its parent and its children: being cancelled by the one, and ending after the others (S31).
+
+use std::task::Context;
+
+use super::RunStatus;
+use super::drive::Run;
+use super::shared::RunShared;
+use crate::scheduler::{End, Fact};
+use crate::store::Record;
+
+impl Run {
+    /// A child that nobody wants any more is cancelled.
+    pub(super) fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
+        let Some(birth) = &self.shared.birth else { return };
+        if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) {
+            return;
+        }
+        self.scheduler.apply(Fact::CancelRequested);
+        if self.scheduler.end().is_some() {
+            self.cancel_reason = birth.why_unwanted();
+        }
+    }
+
+    /// Children first: those that end with the run have ended before anybody is told that it has.
+    pub(super) async fn end_children(&mut self) {
+        let Some(family) = self.shared.children.get() else { return };
+        let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
+        for child in family.close(cancelled) {
+            child.ended().await;
+        }
+    }
+
+    /// Which children there are by now enters the journal.
+    pub(super) fn record_children(&mut self) {
+        let journal = self.journal.as_mut().filter(|journal| !journal.ended);
+        let Some((journal, family)) = journal.zip(self.shared.children.get()) else { return };
+        let records = family.unrecorded().into_iter();
+        journal.records.extend(records.map(|(child, at)| Record::ChildStarted { child, at }));
+    }
+}
+
+/// The task of a run is gone. Nothing waits for its children, but they are told.
+pub(super) fn disown(run: &RunShared) {
+    if let Some(family) = run.children.get() {
+        family.close(run.finished.get().is_none());
+    }
+}
+
+/// Tells whom a child's end concerns, before everybody is told.
+pub(super) fn part(run: &RunShared, status: RunStatus) {
+    if let Some(birth) = &run.birth {
+        birth.ended(status);
+    }
+}
