@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use workflow_core::{Emitted, Middleware, Next, StepCall, StepError};
+use workflow_core::{Emitted, Middleware, Next, RunId, StepCall, StepError};
 
 use crate::stand_in::{Answer, StandIn};
 
@@ -14,6 +14,8 @@ use crate::stand_in::{Answer, StandIn};
 #[derive(Default)]
 pub(crate) struct Cast {
     parts: HashMap<&'static str, Part>,
+    /// The run whose steps they are; none before it is known.
+    run: Option<RunId>,
 }
 
 /// What stands before a step, and what stands in its place.
@@ -35,6 +37,11 @@ struct Failures {
 }
 
 impl Cast {
+    /// Child runs have steps of their own, which may be called the same.
+    pub(crate) fn of(self, run: RunId) -> Self {
+        Self { run: Some(run), ..self }
+    }
+
     pub(crate) fn replace<T>(&mut self, step: &'static str, stand_in: impl StandIn<T>, places: Vec<usize>) {
         let player: Player = Box::new(move |call| stand_in.answer(call, &places));
         self.play(step, player, false);
@@ -79,7 +86,9 @@ impl Failures {
 
 impl Middleware for Cast {
     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
-        let Some(part) = self.parts.get(call.step()) else { return next.call(call) };
+        let is_its_own = self.run.as_ref().is_none_or(|run| run == call.run());
+        let part = self.parts.get(call.step()).filter(|_| is_its_own);
+        let Some(part) = part else { return next.call(call) };
         if let Some(error) = part.failures.as_ref().and_then(Failures::next) {
             return std::future::ready(Err(error)).boxed();
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, StepCall, StepError};
+use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, RunId, StepCall, StepError};
 
 /// How often one call of a step is polled before its scenario is given up: it may go on for ever.
 const POLLS: u32 = 100_000;
@@ -61,6 +61,11 @@ impl Journal {
         Some(format!("the run does not end: one call of `{step}` was polled {POLLS} times"))
     }
 
+    fn note_endless(&self, step: &str) -> StepError {
+        self.lock().endless = Some(step.into());
+        StepError::permanent(format!("it was polled {POLLS} times"))
+    }
+
     fn begin(&self, call: &StepCall) -> Open {
         let mut entries = self.lock();
         let (place, began) = (entries.calls.len(), entries.moment());
@@ -92,12 +97,6 @@ impl Open {
     fn committed(&self, emitted: &Emitted) {
         self.journal.lock().calls[self.place].emitted = emitted.events().cloned().collect();
     }
-
-    fn endless(&self) -> StepError {
-        let mut entries = self.journal.lock();
-        entries.endless = Some(entries.calls[self.place].step.clone());
-        StepError::permanent(format!("it was polled {POLLS} times"))
-    }
 }
 
 impl Drop for Open {
@@ -108,21 +107,24 @@ impl Drop for Open {
     }
 }
 
-/// Keeps the journal: stands around everything else.
+/// Keeps the journal of a run: stands around everything else. What its child runs do is for their own reports, but
+/// they may go on for ever too.
 pub(crate) struct Recorder {
+    run: RunId,
     journal: Journal,
 }
 
 impl Recorder {
-    pub(crate) fn new(journal: Journal) -> Self {
-        Self { journal }
+    pub(crate) fn new(run: RunId, journal: Journal) -> Self {
+        Self { run, journal }
     }
 }
 
 impl Middleware for Recorder {
     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
-        let open = self.journal.begin(&call);
-        Box::pin(Recorded { call: next.call(call), polls: 0, open })
+        let open = (*call.run() == self.run).then(|| self.journal.begin(&call));
+        let (journal, step) = (self.journal.clone(), call.step().into());
+        Box::pin(Recorded { call: next.call(call), polls: 0, open, journal, step })
     }
 }
 
@@ -130,7 +132,9 @@ impl Middleware for Recorder {
 struct Recorded {
     call: BoxFuture<'static, Result<Emitted, StepError>>,
     polls: u32,
-    open: Open,
+    open: Option<Open>,
+    journal: Journal,
+    step: Box<str>,
 }
 
 impl Future for Recorded {
@@ -139,11 +143,11 @@ impl Future for Recorded {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.polls += 1;
         if self.polls > POLLS {
-            return Poll::Ready(Err(self.open.endless()));
+            return Poll::Ready(Err(self.journal.note_endless(&self.step)));
         }
         let polled = self.call.as_mut().poll(cx);
-        if let Poll::Ready(Ok(emitted)) = &polled {
-            self.open.committed(emitted);
+        if let (Poll::Ready(Ok(emitted)), Some(open)) = (&polled, &self.open) {
+            open.committed(emitted);
         }
         polled
     }

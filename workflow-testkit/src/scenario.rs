@@ -105,6 +105,48 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
+    /// Hosts another workflow beside this one, for its steps to run as [children](workflow_core::Children).
+    ///
+    /// Children run on the same virtual time. Stand-ins, mocks and failures are for the scenario's own run: to test a
+    /// parent without the work of its children, host the child with something simple in its fields. A transcript names
+    /// the children of each execution and how they ended.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask(u64);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(u64);
+    /// # struct Doubling;
+    /// # #[workflow]
+    /// # impl Doubling {
+    /// #     #[step]
+    /// #     async fn double(&self, ask: &Ask) -> Answer { Answer(ask.0 * 2) }
+    /// # }
+    /// struct Parent;
+    ///
+    /// #[workflow]
+    /// impl Parent {
+    ///     #[step]
+    ///     async fn delegate(&self, ask: &Ask, children: &Children) -> Result<Answer, RunError> {
+    ///         children.run::<Doubling>(ask.clone()).await
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let run = Scenario::new(Parent).host(Doubling).start(Ask(21)).await;
+    /// run.assert_output(&Answer(42));
+    /// # }
+    /// ```
+    pub fn host<C: Workflow>(mut self, child: C) -> Self {
+        self.engine = self.engine.workflow(child);
+        self
+    }
+
     /// Sets id, thread, metadata and configuration of the run. Default: the run and its thread are both called
     /// `scenario`, so that what steps make of their names is the same each time.
     pub fn options(mut self, options: RunOptions) -> Self {

@@ -76,15 +76,21 @@ impl<W: Workflow> Start<W> {
         &self.scenario.cast
     }
 
+    /// The run, as opposed to its child runs.
+    pub(crate) fn run_id(&self) -> RunId {
+        self.scenario.options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"))
+    }
+
     /// Prepares the run with something else around it.
     pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
+        let run = self.run_id();
         let Self { scenario, begin } = self;
         let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
-        let run = options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"));
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
         let journal = Journal::default();
-        let engine = engine.middleware(Recorder::new(journal.clone()));
+        let engine = engine.middleware(Recorder::new(run.clone(), journal.clone()));
         let options = options.id(run.as_str()).thread(thread.as_str());
+        let cast = cast.of(run.clone());
         let seeds = [(ContextScope::Run(run), run_context), (ContextScope::Thread(thread), thread_context)];
         let started = async move {
             let contexts = seeded(seeds).await;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use workflow_core::{
-    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, ExecutionTrace, Explanation, RunError,
-    RunHandle, RunReport, RunStatus, StallReport, Workflow,
+    AnyEvent, ChildRun, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, ExecutionTrace, Explanation,
+    RunError, RunHandle, RunId, RunReport, RunStatus, StallReport, Workflow,
 };
 
 use crate::journal::{Called, Journal};
@@ -196,12 +196,15 @@ impl<W: Workflow> TestRun<W> {
         calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
     }
 
-    /// The events of type `E` that the run showed and did not take back, in order. A scenario keeps the last 65,536
+    /// The events of type `E` that the run and its child runs showed and did not take back, in order. A scenario keeps the last 65,536
     /// that a run shows.
     pub fn displayed<E: DisplayEvent>(&self) -> Vec<&E> {
         let retracted: HashSet<_> = self.displayed.iter().filter_map(retracted).collect();
         let stands = self.displayed.iter().filter(|item| match item {
-            DisplayItem::Shown { execution, attempt, .. } => !retracted.contains(&(*execution, *attempt)),
+            DisplayItem::Shown { execution, attempt, .. } => {
+                !retracted.contains(&(None, *execution, *attempt))
+            }
+            DisplayItem::Child { path, item } => attempts_of(path, item).all(|of| !retracted.contains(&of)),
             _ => true,
         });
         stands.filter_map(DisplayItem::event).collect()
@@ -307,12 +310,30 @@ fn keep_committed(calls: &mut Vec<Called>, report: &RunReport) {
     calls.sort_by_key(|call| committed[&call.execution]);
 }
 
+/// An attempt of an execution, in this run or in a child.
+type Attempt<'a> = (Option<&'a RunId>, ExecutionId, u32);
+
 /// The attempt that took back what it had shown.
-fn retracted(item: &DisplayItem) -> Option<(ExecutionId, u32)> {
+fn retracted(item: &DisplayItem) -> Option<Attempt<'_>> {
     match item {
-        DisplayItem::Retracted { execution, attempt, .. } => Some((*execution, *attempt)),
+        DisplayItem::Retracted { execution, attempt, .. } => Some((None, *execution, *attempt)),
+        DisplayItem::Child { path, item } => {
+            let (_, execution, attempt) = retracted(item)?;
+            Some((Some(&path.last()?.run), execution, attempt))
+        }
         _ => None,
     }
+}
+
+/// The attempts that have to stand for what a child showed to count: its own, and each that ran a child on the way.
+fn attempts_of<'a>(path: &'a [ChildRun], item: &'a DisplayItem) -> impl Iterator<Item = Attempt<'a>> {
+    let runs = std::iter::once(None).chain(path.iter().map(|child| Some(&child.run)));
+    let shown = match item {
+        DisplayItem::Shown { execution, attempt, .. } => Some((*execution, *attempt)),
+        _ => None,
+    };
+    let attempts = path.iter().map(|child| (child.execution, child.attempt)).chain(shown);
+    runs.zip(attempts).map(|(run, (execution, attempt))| (run, execution, attempt))
 }
 
 /// What the run showed so far.

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use workflow_core::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, Emitted, EngineBuilder,
-    MemoryContexts, Middleware, Next, ScopeId, StepCall, StepError,
+    MemoryContexts, Middleware, Next, RunId, ScopeId, StepCall, StepError,
 };
 
 use super::footprint::{Footprint, Interest};
@@ -20,20 +20,22 @@ tokio::task_local! {
     static WHO: Who;
 }
 
-/// Gates the completions and the context operations of a run.
-pub(super) fn gated(gate: &Arc<Gate>, interest: &Arc<Interest>) -> Hooks {
+/// Gates the completions and the context operations of a run. What its child runs do is a part of the step that runs
+/// them, and goes on in one order.
+pub(super) fn gated(run: RunId, gate: &Arc<Gate>, interest: &Arc<Interest>) -> Hooks {
     let (gate, interest) = (Arc::clone(gate), Arc::clone(interest));
     let engine = move |engine: EngineBuilder, contexts: MemoryContexts| {
-        let contexts = GatedContexts { contexts, gate: Arc::clone(&gate) };
+        let contexts = GatedContexts { contexts, run: run.clone(), gate: Arc::clone(&gate) };
         // Which executions wait for a place among those that run would be another thing to explore.
         let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
-        engine.middleware(Turnstile { gate, interest }).contexts(contexts)
+        engine.middleware(Turnstile { run, gate, interest }).contexts(contexts)
     };
     Hooks { engine: Box::new(engine) }
 }
 
 /// Lets a step run to its end, and then holds back what has come of it.
 struct Turnstile {
+    run: RunId,
     gate: Arc<Gate>,
     interest: Arc<Interest>,
 }
@@ -42,6 +44,9 @@ type Called = Result<Result<Emitted, StepError>, Box<dyn Any + Send>>;
 
 impl Middleware for Turnstile {
     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        if *call.run() != self.run {
+            return next.call(call);
+        }
         let (gate, interest) = (Arc::clone(&self.gate), Arc::clone(&self.interest));
         let (step, scope) = (call.step().to_owned(), call.scope());
         let who = gate.who(&step, call.execution());
@@ -95,11 +100,16 @@ fn words_of(who: &Who, called: &Called) -> String {
 /// Contexts of which every operation waits for its turn.
 struct GatedContexts {
     contexts: MemoryContexts,
+    run: RunId,
     gate: Arc<Gate>,
 }
 
 impl GatedContexts {
     async fn pass(&self, verb: &str, scope: &ContextScope, key: &str, writes: bool) {
+        // The context of a child is nobody else's.
+        if matches!(scope, ContextScope::Run(run) if *run != self.run) {
+            return;
+        }
         let who = WHO.try_with(Clone::clone).ok();
         let (actor, footprint) = match &who {
             Some(who) => {
@@ -107,10 +117,10 @@ impl GatedContexts {
                 let of_thread = matches!(scope, ContextScope::Thread(_));
                 (who.actor, Footprint::Context { of_thread, key: key.to_owned(), writes })
             }
-            // A precondition: what follows from its answer is not known here.
+            // A precondition, or a child: what follows from its answer is not known here.
             None => (Actor::Unknown, Footprint::Everything),
         };
-        let name = who.as_ref().map_or("a precondition", |who| &who.name);
+        let name = who.as_ref().map_or("a precondition or a child", |who| &who.name);
         self.gate.pass(actor, format!("{name} {verb} `{key}`"), footprint).await;
     }
 }

@@ -70,8 +70,8 @@ pub(super) fn play<W: Workflow>(
     choose: &mut dyn Choose,
 ) -> Played<W> {
     let (runtime, quiet) = Quiet::runtime();
-    let gate = Arc::<Gate>::default();
-    let Prepared { started, mut script, journal } = start.prepare(hooks::gated(&gate, interest));
+    let (gate, run) = (Arc::<Gate>::default(), start.run_id());
+    let Prepared { started, mut script, journal } = start.prepare(hooks::gated(run, &gate, interest));
     let sends = script.take_sends().into_iter().map(Some).collect();
     let begun = runtime.block_on(async { started.await.map(|handle| (handle, Instant::now())) });
     let (handle, since) = begun.unwrap_or_else(|failure| panic!("{failure}"));

@@ -6,7 +6,8 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use workflow_core::{
-    BoundInput, DisplayItem, ExecutionId, ExecutionOutcome, ExecutionTrace, RunReport, Seq, Violation,
+    BoundInput, ChildReport, DisplayItem, ExecutionId, ExecutionOutcome, ExecutionTrace, RunReport, Seq,
+    Violation,
 };
 
 use super::event::{in_scope, value};
@@ -15,6 +16,7 @@ use super::event::{in_scope, value};
 pub(super) struct Executions<'a> {
     left: Peekable<IntoIter<&'a ExecutionTrace>>,
     shown: HashMap<ExecutionId, Vec<&'a DisplayItem>>,
+    children: &'a [ChildReport],
     /// What was refused after the end.
     refused: HashMap<ExecutionId, &'a [String]>,
 }
@@ -25,15 +27,19 @@ impl<'a> Executions<'a> {
         left.sort_by_key(|trace| (trace.trigger, trace.execution));
         let mut shown: HashMap<ExecutionId, Vec<&DisplayItem>> = HashMap::new();
         for item in displayed {
-            if let DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } = item {
-                shown.entry(*execution).or_default().push(item);
-            }
+            let by = match item {
+                DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } => *execution,
+                DisplayItem::Child { path, .. } => path[0].execution,
+                _ => continue,
+            };
+            shown.entry(by).or_default().push(item);
         }
         let refused = report.violations.iter().filter_map(|violation| match violation {
             Violation::CommitAfterEnd { execution, events, .. } => Some((*execution, &events[..])),
             _ => None,
         });
-        Self { left: left.into_iter().peekable(), shown, refused: refused.collect() }
+        let (left, children) = (left.into_iter().peekable(), &report.children[..]);
+        Self { left, shown, children, refused: refused.collect() }
     }
 
     /// Those that were triggered by the event at this position.
@@ -49,17 +55,24 @@ impl<'a> Executions<'a> {
         with_inputs(text, trace)?;
         in_scope(text, trace.scope)?;
         self.outcome(text, trace)?;
+        for ChildReport { child, status, .. } in self.children_of(trace) {
+            let verb = if child.awaited { "ran" } else { "started" };
+            writeln!(text, "   {verb} {} of {}: {status}", child.run, child.workflow)?;
+        }
         for item in self.shown.get(&trace.execution).into_iter().flatten() {
             match item {
-                DisplayItem::Shown { event, .. } => {
-                    write!(text, "   showed {}", event.name())?;
-                    value(text, event)?;
-                    text.push('\n');
+                DisplayItem::Child { path, item } => {
+                    let run = path.last().map(|child| child.run.as_str()).unwrap_or_default();
+                    showed(text, run, item)?;
                 }
-                _ => text.push_str("   took back what it showed\n"),
+                item => showed(text, "", item)?,
             }
         }
         Ok(())
+    }
+
+    fn children_of(&self, trace: &ExecutionTrace) -> impl Iterator<Item = &ChildReport> {
+        self.children.iter().filter(|report| report.child.execution == trace.execution)
     }
 
     fn outcome(&self, text: &mut String, trace: &ExecutionTrace) -> fmt::Result {
@@ -75,6 +88,24 @@ impl<'a> Executions<'a> {
             ExecutionOutcome::Dropped => writeln!(text, ": dropped"),
             _ => writeln!(text, ": running"),
         }
+    }
+}
+
+/// What was shown or taken back, by the execution itself or, with a name, by a run below it.
+fn showed(text: &mut String, run: &str, item: &DisplayItem) -> fmt::Result {
+    let space = if run.is_empty() { "" } else { " " };
+    match item {
+        DisplayItem::Shown { event, .. } => {
+            write!(text, "   {run}{space}showed {}", event.name())?;
+            value(text, event)?;
+            writeln!(text)
+        }
+        DisplayItem::Received { event } => {
+            write!(text, "   {run}{space}was sent {}", event.name())?;
+            value(text, event)?;
+            writeln!(text)
+        }
+        _ => writeln!(text, "   {run}{space}took back what it showed"),
     }
 }
 
