@@ -4,6 +4,7 @@
 
 mod allocations;
 mod caught;
+mod children;
 mod clocks;
 mod commit;
 mod config;

@@ -1,0 +1,280 @@
+//! What is seen of children: by viewers, observers, `tracing`, in journals and in reports (S25, S34).
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use expect_test::expect;
+use futures::StreamExt as _;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use workflow_core::prelude::*;
+use workflow_core::{
+    DisplayItem, MemoryStore, Observation, Observed, Observer, Record, RunOptions, TracingObserver,
+};
+use workflow_testkit::{Scenario, VirtualClock};
+
+use crate::fixtures::{Begin, Done, Seen};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(display)]
+struct Progress(u32);
+
+/// Shows how deep it is, and goes on below; fails at the bottom if it is told so.
+struct Showing {
+    fails: bool,
+}
+
+#[workflow]
+impl Showing {
+    #[step]
+    async fn show(&self, begin: &Begin, display: &Display, children: &Children) -> Result<Done, StepError> {
+        tracing::info!("at {}", begin.0);
+        display.show(Progress(begin.0));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        match begin.0.checked_sub(1) {
+            Some(below) => Ok(Done(begin.0 + children.run::<Self>(Begin(below)).await?.0)),
+            None if self.fails => Err(StepError::permanent("the bottom is wet")),
+            None => Ok(Done(0)),
+        }
+    }
+}
+
+/// Watches a child, whatever becomes of it, and fails or not.
+struct Watching {
+    fails: bool,
+}
+
+#[workflow]
+impl Watching {
+    #[step(on_error = "continue")]
+    async fn watch(&self, begin: &Begin, children: &Children) -> Result<Done, StepError> {
+        let _seen = children.run::<Showing>(begin.clone()).await;
+        if self.fails { Err(StepError::permanent("seen enough")) } else { Ok(Done(0)) }
+    }
+}
+
+fn line(item: &DisplayItem) -> String {
+    match item {
+        DisplayItem::Child { path, item } => {
+            let path: Vec<_> = path.iter().map(|child| format!("{} {}", child.step, child.run)).collect();
+            format!("[{}] {}", path.join(", "), line(item))
+        }
+        DisplayItem::Shown { step, execution, .. } => {
+            format!("{step} {execution}: {:?}", item.event::<Progress>().unwrap())
+        }
+        DisplayItem::Retracted { step, execution, .. } => format!("{step} {execution} retracted"),
+        other => format!("{other:?}"),
+    }
+}
+
+async fn shown<W: Workflow>(workflow: W, below: Option<Showing>, begin: u32) -> String {
+    let engine = Engine::builder().workflow(workflow).clock(VirtualClock::new());
+    let engine = match below {
+        Some(below) => engine.workflow(below).build().unwrap(),
+        None => engine.build().unwrap(),
+    };
+    let run = engine.start_with::<W>(Begin(begin), RunOptions::new().id("r")).await.unwrap();
+    let items: Vec<String> = run.display().map(|item| line(&item)).collect().await;
+    items.join("\n") + "\n"
+}
+
+// S25
+#[tokio::test(start_paused = true)]
+async fn what_children_show_is_shown_by_their_parents_with_its_path() {
+    expect![[r"
+        show x1: Progress(2)
+        [show r/show-x1.1] show x1: Progress(1)
+        [show r/show-x1.1, show r/show-x1.1/show-x1.1] show x1: Progress(0)
+        Ended { status: Completed }
+    "]]
+    .assert_eq(&shown(Showing { fails: false }, None, 2).await);
+}
+
+// S25
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_of_a_child_showed_is_taken_back_at_every_level() {
+    expect![[r"
+        show x1: Progress(1)
+        [show r/show-x1.1] show x1: Progress(0)
+        [show r/show-x1.1] show x1 retracted
+        show x1 retracted
+        Ended { status: Failed }
+    "]]
+    .assert_eq(&shown(Showing { fails: true }, None, 1).await);
+}
+
+// S25
+#[tokio::test(start_paused = true)]
+async fn what_children_showed_is_taken_back_with_the_attempt_that_ran_them() {
+    let below = Some(Showing { fails: false });
+    expect![[r"
+        [watch r/watch-x1.1] show x1: Progress(0)
+        watch x1 retracted
+        Ended { status: Stalled }
+    "]]
+    .assert_eq(&shown(Watching { fails: true }, below, 0).await);
+}
+
+// S25
+#[tokio::test]
+async fn what_children_showed_counts_as_displayed_unless_it_was_taken_back() {
+    let run = Scenario::new(Showing { fails: false }).start(Begin(2)).await;
+    assert_eq!(run.displayed::<Progress>(), [&Progress(2), &Progress(1), &Progress(0)]);
+    let watching = Scenario::new(Watching { fails: false }).host(Showing { fails: true });
+    let run = watching.start(Begin(1)).await;
+    assert_eq!(run.displayed::<Progress>(), [] as [&Progress; 0]);
+    let watching = Scenario::new(Watching { fails: true }).host(Showing { fails: false });
+    let given_up = watching.start(Begin(1)).await;
+    assert_eq!(given_up.displayed::<Progress>(), [] as [&Progress; 0]);
+    expect![[r"
+        #1 Begin from outside: 1
+        x1 watch by #1: succeeded
+           ran scenario/watch-x1.1 of Showing: failed
+           scenario/watch-x1.1 showed Progress: 1
+           scenario/watch-x1.1/show-x1.1 showed Progress: 0
+           scenario/watch-x1.1/show-x1.1 took back what it showed
+           scenario/watch-x1.1 took back what it showed
+        #2 Done of x1: 0
+        completed with #2, degraded
+    "]]
+    .assert_eq(&run.transcript());
+}
+
+// S34
+#[tokio::test]
+async fn the_report_of_a_child_stands_in_that_of_its_parent() {
+    let run = Scenario::new(Showing { fails: false }).start(Begin(2)).await;
+    expect![[r"
+        run scenario of Showing: completed, clean
+        step  executions          time
+        show           1   3000.000 ms
+        x1 of show ran a child:
+          run scenario/show-x1.1 of Showing: completed, clean
+          step  executions          time
+          show           1   2000.000 ms
+          x1 of show ran a child:
+            run scenario/show-x1.1/show-x1.1 of Showing: completed, clean
+            step  executions          time
+            show           1   1000.000 ms
+    "]]
+    .assert_eq(&run.report().to_string());
+    let child = &run.report().children[0];
+    let report = child.report.as_ref().unwrap();
+    assert_eq!(report.parent.as_ref().unwrap().run, run.report().run);
+    let json = serde_json::to_value(run.report()).unwrap();
+    assert_eq!(json["trace"][0]["children"][0], "scenario/show-x1.1");
+    assert_eq!(json["children"][0]["report"]["children"][0]["run"], "scenario/show-x1.1/show-x1.1");
+    assert!(json["children"][0]["report"]["children"][0]["report"].get("children").is_none());
+}
+
+/// Writes down what becomes of runs and what is displayed.
+#[derive(Clone, Default)]
+struct Scribe(Seen);
+
+impl Observer for Scribe {
+    fn observe(&self, Observation { run, what, .. }: &Observation) {
+        self.0.note(match what {
+            Observed::RunStarted => format!("{run} started"),
+            Observed::RunEnded { status } => format!("{run} ended: {status}"),
+            Observed::ChildStarted { child } => format!("{run} {} started {}", child.execution, child.run),
+            Observed::ChildEnded { child, status } => format!("{run}: {} ended: {status}", child.run),
+            Observed::Displayed(item) => format!("{run} shows {}", line(item)),
+            _ => return,
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_see_who_runs_whom_and_what_is_shown_once() {
+    let scribe = Scribe::default();
+    let engine =
+        Engine::builder().workflow(Showing { fails: false }).observer(scribe.clone()).build().unwrap();
+    let run = engine.start_with::<Showing>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.outcome().await.unwrap();
+    engine.shut_down(Duration::from_mins(1)).await;
+    expect![[r"
+        r started
+        r shows show x1: Progress(1)
+        r x1 started r/show-x1.1
+        r/show-x1.1 started
+        r/show-x1.1 shows show x1: Progress(0)
+        r/show-x1.1 ended: completed
+        r: r/show-x1.1 ended: completed
+        r ended: completed
+    "]]
+    .assert_eq(&(scribe.0.lines().join("\n") + "\n"));
+}
+
+/// For every `tracing` event: the spans it lies in, with their runs.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let mut path = String::new();
+        for span in context.event_scope(event).into_iter().flatten().collect::<Vec<_>>().iter().rev() {
+            write!(path, "{} > ", span.name()).unwrap();
+        }
+        if !path.is_empty() {
+            self.0.lock().unwrap().push(path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_span_of_a_child_lies_in_that_of_the_execution_that_started_it() {
+    let spans = Spans::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let engine = Engine::builder().workflow(Showing { fails: false });
+    let engine = engine.observer(TracingObserver::new()).build().unwrap();
+    engine.start::<Showing>(Begin(1)).await.unwrap().outcome().await.unwrap();
+    let seen = spans.0.lock().unwrap().clone();
+    let parent = "workflow.run > workflow.step > ";
+    assert_eq!(seen, [parent.to_owned(), parent.repeat(2)]);
+}
+
+// S38
+#[tokio::test]
+async fn journals_say_who_ran_whom() {
+    let engine = Engine::builder().workflow(Showing { fails: false }).store(MemoryStore::default());
+    let engine = engine.build().unwrap();
+    let run = engine.start_with::<Showing>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.outcome().await.unwrap();
+    let mut lines = Vec::new();
+    for run in ["r", "r/show-x1.1"] {
+        for record in engine.history(&run.into()).await.unwrap() {
+            let json = serde_json::to_string(&record).unwrap();
+            let read: Record = serde_json::from_str(&json).unwrap();
+            lines.push(match read {
+                Record::RunStarted { parent, .. } => {
+                    format!(
+                        "{run} began: {:?}",
+                        parent.map(|parent| (parent.run, parent.step, parent.execution))
+                    )
+                }
+                Record::ChildStarted { child, .. } => {
+                    format!("{run}: {} started {}", child.execution, child.run)
+                }
+                Record::EventLogged { event, .. } => format!("{run}: {}", event.name()),
+                Record::ExecutionSucceeded { step, .. } => format!("{run}: {step}"),
+                Record::RunEnded { status, .. } => format!("{run}: {status}"),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    expect![[r#"
+        r began: None
+        r: Begin
+        r: x1 started r/show-x1.1
+        r: show
+        r: Done
+        r: completed
+        r/show-x1.1 began: Some((RunId(r), "show", ExecutionId(1)))
+        r/show-x1.1: Begin
+        r/show-x1.1: show
+        r/show-x1.1: Done
+        r/show-x1.1: completed
+    "#]]
+    .assert_eq(&(lines.join("\n") + "\n"));
+}
