@@ -100,15 +100,13 @@ impl Places {
     async fn queue_up(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for gate in &self.gates {
-            let permit = match Arc::clone(&gate.places).try_acquire_owned() {
-                Ok(permit) => Some(permit),
-                Err(_) => {
-                    queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
-                    // The semaphore is never closed.
-                    Arc::clone(&gate.places).acquire_owned().await.ok()
-                }
-            };
-            permits.extend(permit);
+            if let Ok(permit) = Arc::clone(&gate.places).try_acquire_owned() {
+                permits.push(permit);
+                continue;
+            }
+            queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
+            // The semaphore is never closed.
+            permits.extend(Arc::clone(&gate.places).acquire_owned().await);
         }
         Place { _permits: permits }
     }

@@ -232,7 +232,7 @@ impl Hurries {
 
     #[step]
     async fn sleep(&self, _begin: &Begin) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
