@@ -16,10 +16,14 @@ use crate::{AnyEvent, DisplayEvent, Event, ExecutionId};
 
 mod forward;
 mod ring;
+mod splitter;
+mod text;
 
 pub(crate) use forward::Forward;
 
 use ring::{Cursor, Ring};
+
+pub use text::{Chunk, StreamedText, TextPiece, Thought};
 
 /// How many items a run retains for its viewers, unless it is told otherwise.
 pub(crate) const DEFAULT_DISPLAY_CAPACITY: usize = 1024;

@@ -103,7 +103,7 @@ pub use context::{
     ContextChange, ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,
     RunContext, ThreadContext,
 };
-pub use display::{Display, DisplayItem, DisplayStream};
+pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, WhenFull};
 pub use error::{

@@ -1,5 +1,6 @@
 //! A run as text that is the same each time: for golden tests. This file owns the order of its lines and how it ends;
-//! what a line says of an event is in `event`, and of an execution in `execution`.
+//! what a line says of an event is in `event`, of an execution in `execution`, and of what it
+//! showed in `shown`.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -10,6 +11,7 @@ use workflow_core::{
 
 mod event;
 mod execution;
+mod shown;
 
 use event::Events;
 use execution::{Executions, indented};

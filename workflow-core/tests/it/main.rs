@@ -46,3 +46,4 @@ mod spans;
 mod stalls;
 mod timeouts;
 mod timers;
+mod text_streams;

@@ -82,7 +82,7 @@ pub(super) fn value(text: &mut String, event: &AnyEvent) -> fmt::Result {
 }
 
 /// A long text says how much of it is missing.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(CHARACTERS) {
         Some((at, _)) => format!("{}… and {} more characters", &text[..at], text[at..].chars().count()),
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! The lines of an execution: what it took, what came of it, and what it showed.
+//! The lines of an execution: what it took and what came of it. What it showed is in `shown`.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -10,7 +10,8 @@ use workflow_core::{
     Violation,
 };
 
-use super::event::{in_scope, value};
+use super::event::in_scope;
+use super::shown;
 
 /// Writes executions in the order of what triggered them.
 pub(super) struct Executions<'a> {
@@ -59,16 +60,7 @@ impl<'a> Executions<'a> {
             let verb = if child.awaited { "ran" } else { "started" };
             writeln!(text, "   {verb} {} of {}: {status}", child.run, child.workflow)?;
         }
-        for item in self.shown.get(&trace.execution).into_iter().flatten() {
-            match item {
-                DisplayItem::Child { path, item } => {
-                    let run = path.last().map(|child| child.run.as_str()).unwrap_or_default();
-                    showed(text, run, item)?;
-                }
-                item => showed(text, "", item)?,
-            }
-        }
-        Ok(())
+        self.shown.get(&trace.execution).map_or(Ok(()), |items| shown::write(text, items))
     }
 
     fn children_of(&self, trace: &ExecutionTrace) -> impl Iterator<Item = &ChildReport> {
@@ -88,24 +80,6 @@ impl<'a> Executions<'a> {
             ExecutionOutcome::Dropped => writeln!(text, ": dropped"),
             _ => writeln!(text, ": running"),
         }
-    }
-}
-
-/// What was shown or taken back, by the execution itself or, with a name, by a run below it.
-fn showed(text: &mut String, run: &str, item: &DisplayItem) -> fmt::Result {
-    let space = if run.is_empty() { "" } else { " " };
-    match item {
-        DisplayItem::Shown { event, .. } => {
-            write!(text, "   {run}{space}showed {}", event.name())?;
-            value(text, event)?;
-            writeln!(text)
-        }
-        DisplayItem::Received { event } => {
-            write!(text, "   {run}{space}was sent {}", event.name())?;
-            value(text, event)?;
-            writeln!(text)
-        }
-        _ => writeln!(text, "   {run}{space}took back what it showed"),
     }
 }
 
