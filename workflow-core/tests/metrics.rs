@@ -68,7 +68,7 @@ impl Measured {
             match (key.kind(), value) {
                 (MetricKind::Gauge, DebugValue::Gauge(value)) => *measured += value.into_inner(),
                 (MetricKind::Counter, DebugValue::Counter(count)) => {
-                    *measured += f64::from(u32::try_from(count).unwrap())
+                    *measured += f64::from(u32::try_from(count).unwrap());
                 }
                 (MetricKind::Histogram, DebugValue::Histogram(times)) => {
                     assert!(times.iter().all(|time| time.into_inner() >= 0.0));

@@ -82,7 +82,8 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 ///
 /// # What an order is made of
 /// Each of these is one operation: that an execution completes, that a step or a precondition reads, writes or updates
-/// a key of a context, and that something arrives from outside. What [`send`](crate::ScenarioOf::send) and
+/// a key of a context, and that something arrives from outside, also the [end](crate::ScenarioOf::cancel_after) of the
+/// run. What [`send`](crate::ScenarioOf::send) and
 /// [`send_after`](crate::ScenarioOf::send_after) send may arrive at any time and in any order, not only when the run
 /// waits, or then; so may a reply, with [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
 /// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.

@@ -2,6 +2,7 @@
 //! outside.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -181,6 +182,45 @@ impl<W: Workflow> ScenarioOf<W> {
     /// sent to a run that has ended by then.
     pub fn send_after<E: ExternalEvent>(mut self, after: Duration, event: E) -> Self {
         self.script.send_after(after, event);
+        self
+    }
+
+    /// Cancels the run when so much virtual time has passed since the start, unless it has ended by then. Where orders
+    /// are [explored](crate::explore()), it is cancelled at every point of the run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunStatus;
+    /// use workflow_testkit::{Scenario, explore};
+    /// # #[derive(Debug, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Open;
+    /// # #[derive(Debug, Serialize, Deserialize, Event)]
+    /// # struct Opened;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Closed;
+    /// struct Door;
+    ///
+    /// #[workflow]
+    /// impl Door {
+    ///     #[step]
+    ///     async fn open(&self, _open: &Open) -> Opened { Opened }
+    ///
+    ///     #[step]
+    ///     async fn close(&self, _opened: &Opened) -> Closed { Closed }
+    /// }
+    ///
+    /// let leaving = || Scenario::new(Door).cancel_after(Duration::ZERO, "everybody left").start(Open);
+    /// let explored = explore(leaving).assert(|run| match run.status() {
+    ///     RunStatus::Cancelled => run.emitted::<Closed>().is_empty(),
+    ///     status => status == RunStatus::Completed,
+    /// });
+    /// assert_eq!(explored.to_string(), "tried 3 of 3 orders that can be told apart");
+    /// ```
+    pub fn cancel_after(mut self, after: Duration, reason: impl Into<Arc<str>>) -> Self {
+        self.script.cancel_after(after, reason.into());
         self
     }
 

@@ -2,6 +2,7 @@
 //! where orders are explored, when it is its turn.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -31,9 +32,10 @@ pub(crate) struct Script<W> {
     replies: Vec<Replies<W>>,
 }
 
-/// One event that is sent.
+/// One event that is sent, or the end of the run.
 pub(crate) struct Sent<W> {
-    pub(crate) event: EventType,
+    /// None if the run is cancelled.
+    pub(crate) event: Option<EventType>,
     pub(crate) act: Act<W>,
 }
 
@@ -62,6 +64,11 @@ impl<W: Workflow> Script<W> {
 
     pub(crate) fn send_after<E: ExternalEvent>(&mut self, after: Duration, event: E) {
         self.timed.push((after, Sent::of(event)));
+    }
+
+    pub(crate) fn cancel_after(&mut self, after: Duration, reason: Arc<str>) {
+        let act: Act<W> = Box::new(|run| Box::pin(run.cancel(reason)));
+        self.timed.push((after, Sent { event: None, act }));
     }
 
     pub(crate) fn reply_after<R: Request>(
@@ -106,7 +113,7 @@ impl<W: Workflow> Script<W> {
 
 impl<W: Workflow> Sent<W> {
     fn of<E: ExternalEvent>(event: E) -> Self {
-        Self { event: E::TYPE, act: Box::new(|run| run.send(event)) }
+        Self { event: Some(E::TYPE), act: Box::new(|run| run.send(event)) }
     }
 }
 

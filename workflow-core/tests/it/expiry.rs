@@ -156,7 +156,7 @@ async fn an_expiry_that_nobody_takes_closes_the_request_and_the_report_says_so()
 #[tokio::test]
 async fn a_transcript_tells_what_has_expired() {
     let run = Scenario::new(Asking).start(Begin(7)).await;
-    expect![[r#"
+    expect![[r"
         #1 Begin from outside: 7
         x1 ask by #1: succeeded
         #2 Ask of x1: 7
@@ -165,7 +165,7 @@ async fn a_transcript_tells_what_has_expired() {
         #4 Done of x2: 107
         completed with #4
         without a reply: #2 Ask
-    "#]]
+    "]]
     .assert_eq(&run.transcript());
 }
 

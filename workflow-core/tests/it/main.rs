@@ -44,6 +44,6 @@ mod scheduling;
 mod sizes;
 mod spans;
 mod stalls;
+mod text_streams;
 mod timeouts;
 mod timers;
-mod text_streams;

@@ -53,11 +53,11 @@ async fn a_run_that_is_active_for_too_long_ends() {
     assert_eq!(outcomes_of(run.report(), "begin"), [&ExecutionOutcome::Dropped]);
     run.assert_quality(Quality::Failed);
     assert_eq!(alive.count(), 0);
-    expect![[r#"
+    expect![[r"
         #1 Begin from outside: 3
         x1 begin by #1: dropped
         timed out: the run was active for 7200s, which is as long as it may: see `RunOptions::timeout`
-    "#]]
+    "]]
     .assert_eq(&run.transcript());
 }
 

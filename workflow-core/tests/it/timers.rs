@@ -358,7 +358,7 @@ async fn an_explanation_names_the_timers_that_are_pending() {
     let run = engine.start::<Alarm>(Begin(1)).await.unwrap();
     run.settled().await;
     let explanation = run.explain().await.unwrap();
-    expect![[r#"
+    expect![[r"
         waiting
         - no `Done` has ended the run yet
             `ring` did not run
@@ -367,8 +367,8 @@ async fn an_explanation_names_the_timers_that_are_pending() {
         - `ring` did not run
             it needs `Tick`
                 `set` has set a timer for it, which fires 3600s after the run began
-        - timer t1 of `set` fires `Tick` 3600s after the run began"#]]
-    .assert_eq(&explanation.to_string().split_once(": ").unwrap().1.to_string());
+        - timer t1 of `set` fires `Tick` 3600s after the run began"]]
+    .assert_eq(explanation.to_string().split_once(": ").unwrap().1);
     assert_eq!(explanation.timers.len(), 1);
     run.cancel("enough").await.unwrap();
 }
@@ -376,14 +376,14 @@ async fn an_explanation_names_the_timers_that_are_pending() {
 #[tokio::test]
 async fn a_transcript_tells_what_came_from_a_timer() {
     let run = Scenario::new(Alarm).start(Begin(1)).await;
-    expect![[r#"
+    expect![[r"
         #1 Begin from outside: 1
         x1 set by #1: succeeded
         #2 Tick by t1 of x1: 1
         x2 ring by #2: succeeded
         #3 Done of x2: 1
         completed with #3
-    "#]]
+    "]]
     .assert_eq(&run.transcript());
 }
 

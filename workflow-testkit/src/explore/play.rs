@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use workflow_core::{RunHandle, RunStatus, ScopeId, TimerId, Workflow};
+use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, TimerId, Workflow};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
@@ -136,8 +136,7 @@ impl<W: Workflow> Stage<'_, W> {
         let mut ops = self.gate.waiting();
         for (place, sent) in self.sends.iter().enumerate() {
             if let Some(sent) = sent {
-                let name = sent.event.name();
-                ops.push(self.arrival(Actor::Send(place), name, format!("{name} arrives")));
+                ops.push(self.sent(Actor::Send(place), sent.event));
             }
         }
         ops.extend(self.timer().await);
@@ -182,6 +181,14 @@ impl<W: Workflow> Stage<'_, W> {
             advances += 1;
             self.pass_time(advances).await;
         }
+    }
+
+    fn sent(&self, actor: Actor, event: Option<EventType>) -> Op {
+        let Some(name) = event.map(|event| event.name()) else {
+            let (words, footprint) = ("the run is cancelled".into(), Footprint::Everything.into());
+            return Op { id: OpId::arrival(actor), words, footprint };
+        };
+        self.arrival(actor, name, format!("{name} arrives"))
     }
 
     fn arrival(&self, actor: Actor, event: &str, words: String) -> Op {

@@ -44,7 +44,7 @@ impl Reached {
 fn name_of(line: &Line) -> Option<&'static str> {
     Some(match line {
         Line::Asks { .. } => "a question",
-        Line::Appends { cause: Cause::Failure(_), entries } if entries[0].scope != 0 => {
+        Line::Appends { cause: Cause::Failure(_), entries, .. } if entries[0].scope != 0 => {
             "a caught failure in a branch"
         }
         Line::Appends { cause: Cause::Failure(_), .. } => "a caught failure",
