@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, coop};
 use tokio_util::sync::ReusableBoxFuture;
 use tracing::Span;
 
@@ -56,15 +56,11 @@ impl Future for InFlight {
     type Output = Arrived;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
+        if self.dropped().is_told(cx) {
+            return Poll::Ready(Arrived::Dropped);
+        }
+        ready!(take_turn(cx));
         match &mut *self {
-            Self::Execution(_, _, dropped)
-            | Self::Spawned(_, _, dropped)
-            | Self::Check(_, _, dropped)
-            | Self::Wait(_, _, dropped)
-                if dropped.is_told(cx) =>
-            {
-                Poll::Ready(Arrived::Dropped)
-            }
             Self::Execution(id, step, _) => {
                 Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
             }
@@ -76,6 +72,27 @@ impl Future for InFlight {
             }
         }
     }
+}
+
+impl InFlight {
+    fn dropped(&self) -> &Dropped {
+        match self {
+            Self::Execution(_, _, dropped)
+            | Self::Spawned(_, _, dropped)
+            | Self::Check(_, _, dropped)
+            | Self::Wait(_, _, dropped) => dropped,
+        }
+    }
+}
+
+/// However many are woken together, the run leaves turns to other tasks, as far as the budget of its own goes.
+fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
+    if coop::has_budget_remaining() {
+        return coop::poll_proceed(cx).map(|turn| turn.made_progress());
+    }
+    // At once, and not when tokio would: whoever polls all of them sees by it that it is time to stop.
+    cx.waker().wake_by_ref();
+    Poll::Pending
 }
 
 /// Tells an execution that it is dropped.
