@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::cancel::Cancellations;
 use crate::children::{Birth, StartChild};
 use crate::clock::EngineClock;
 use crate::config::ConfigSet;
@@ -24,8 +25,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    Command, Gate, Host, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions, RunShared,
-    RunStatus, Unhosted,
+    CancelNote, Command, Gate, Host, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions,
+    RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -318,6 +319,8 @@ impl Engine {
             table: Arc::clone(&host.table),
             contexts: Arc::new(RunContexts::new(Arc::clone(&self.inner.contexts))),
             context_used: AtomicBool::new(false),
+            cancellations: Cancellations::default(),
+            cancel_note: CancelNote::default(),
             observers: self.inner.observers.clone(),
             max_event_bytes: self.inner.max_event_bytes,
             metadata: options.metadata,

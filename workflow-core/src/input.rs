@@ -49,7 +49,7 @@ pub(crate) use reply::Answered;
 /// | [`Expired<R>`], `&Expired<R>` | request `R`, whose time ran out before somebody replied | yes |
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
-/// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`RunInfo`], each also by reference | | injected |
+/// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`Cancellation`](crate::Cancellation), [`RunInfo`], each also by reference | | injected |
 ///
 /// # Your own injectables
 /// Implement it for what your steps should be handed. An injectable never triggers a step and never keeps
@@ -80,7 +80,7 @@ pub(crate) use reply::Answered;
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
     note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>` or `Gather<E>`, where `E` derives `Event` (and is not display only) or `EventSet`",
-    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
+    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {
     /// What the parameter needs, as the table shows it.

@@ -67,6 +67,8 @@
 //! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
 
 mod append_log;
+mod blocking;
+mod cancel;
 #[doc(hidden)]
 pub mod check;
 mod children;
@@ -96,6 +98,8 @@ mod table;
 pub mod warn;
 mod workflow;
 
+pub use blocking::{BlockingError, blocking};
+pub use cancel::{Cancellation, CancellationSource, Cancelled};
 pub use children::{ChildRun, Children, ParentRun};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
@@ -128,9 +132,9 @@ pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
 pub use run::{
-    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest,
-    PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport, Timeline,
-    Violation,
+    BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
+    OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,
+    Timeline, Violation,
 };
 pub use store::{
     Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,
@@ -151,9 +155,9 @@ pub mod prelude {
     // For its methods alone, so that a `Request` of your own is not in its way.
     pub use crate::Request as _;
     pub use crate::{
-        Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut, FixedList,
-        Gather, List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer, Workflow,
-        precondition, step, workflow,
+        Cancellation, Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut,
+        FixedList, Gather, List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer,
+        Workflow, precondition, step, workflow,
     };
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 mod answer;
 mod budget;
+mod cancel_guard;
 mod children;
 mod clock;
 mod drive;
@@ -29,6 +30,7 @@ mod timeline;
 mod timers;
 mod trace;
 
+pub use cancel_guard::CancelGuard;
 pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use report::{
@@ -39,6 +41,7 @@ pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
 
+pub(crate) use cancel_guard::CancelNote;
 pub(crate) use drive::{Received, Run};
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
 use super::{Prefix, RunInfo};
+use crate::cancel::{Cancellation, Lease};
 use crate::children::{Brood, Children};
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
@@ -59,10 +60,18 @@ pub(crate) struct Frame {
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
     children: OnceLock<Arc<Brood>>,
+    cancellation: OnceLock<Lease>,
 }
 
 /// What a parameter borrows that is not in the log.
 type Kept = Option<Box<dyn Any + Send>>;
+
+impl Frame {
+    fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
+        let (emitted, display, children, cancellation) = Default::default();
+        Self { slots, context, emitted, display, children, cancellation }
+    }
+}
 
 impl Drop for Frame {
     /// An attempt that did not commit takes back what it showed (S25), and no child outlives who waits for it.
@@ -76,19 +85,16 @@ impl Drop for Frame {
         if let Some(buffer) = self.emitted.get() {
             buffer.close_into(&mut Emitted::default());
         }
+        if let Some(lease) = &self.cancellation.take() {
+            self.context.run.cancellations.end(lease);
+        }
     }
 }
 
 impl StepCall {
     pub(crate) fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
         let kept = slots.iter().map(|_| None).collect();
-        let frame = Frame {
-            slots,
-            context,
-            emitted: OnceLock::new(),
-            display: OnceLock::new(),
-            children: OnceLock::new(),
-        };
+        let frame = Frame::new(slots, context);
         Self { frame, kept, batch: Emitted::default() }
     }
 
@@ -259,6 +265,13 @@ impl<'a> Slot<'a> {
         }
         let brood = || Arc::new(Brood::of(context, self.display()));
         Ok(Children::new(Arc::clone(self.frame.children.get_or_init(brood))))
+    }
+
+    /// The execution's cancellation.
+    pub fn cancellation(&self) -> Cancellation {
+        let execution = self.frame.context.execution;
+        let lease = || self.run().cancellations.lease(execution);
+        self.frame.cancellation.get_or_init(lease).cancellation()
     }
 
     /// The value of the event bound to the slot; nothing if there is none.

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::call::Frame;
 use super::call::SlotValue;
 use super::{InputSpec, Slot, StepInput};
+use crate::cancel::Cancellation;
 use crate::children::ParentRun;
 use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
@@ -145,6 +146,7 @@ macro_rules! injectable {
 injectable!(RunInfo, InputSpec::injected("RunInfo"), slot => slot.run_info());
 injectable!(RunContext, InputSpec::injected("RunContext"), slot => slot.run_context());
 injectable!(ThreadContext, InputSpec::injected("ThreadContext"), slot => slot.thread_context());
+injectable!(Cancellation, InputSpec::injected("Cancellation"), slot => slot.cancellation());
 injectable!(Display, InputSpec::injected("Display"), slot => slot.display());
 injectable!(
     Config<C>,

@@ -1,6 +1,7 @@
 //! What arrives at a run: ended executions, answered preconditions, and commands from its handles.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::drive::{Received, Run};
@@ -110,12 +111,8 @@ impl Run {
             }
             Command::Cancel { reason, done } => {
                 // Without an answer the handle waits for the end and is told of it.
-                if self.scheduler.end().is_none() {
-                    self.scheduler.apply(Fact::CancelRequested);
-                    if self.scheduler.end().is_some() {
-                        self.cancel_reason = reason;
-                        let _ = done.send(());
-                    }
+                if self.cancel(reason) {
+                    let _ = done.send(());
                 }
             }
             Command::Explain { done } => {
@@ -125,6 +122,19 @@ impl Run {
                 let _ = done.send(self.view().report());
             }
         }
+    }
+
+    /// Ends the run, if it has not ended and is not about to; says whether it did.
+    pub(super) fn cancel(&mut self, reason: Arc<str>) -> bool {
+        if self.scheduler.end().is_some() {
+            return false;
+        }
+        self.scheduler.apply(Fact::CancelRequested);
+        let is_cancelled = self.scheduler.end().is_some();
+        if is_cancelled {
+            self.cancel_reason = reason;
+        }
+        is_cancelled
     }
 
     /// Takes an event from outside or from a timer; the scheduler's answer is an action of its own.

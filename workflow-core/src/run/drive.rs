@@ -171,10 +171,12 @@ impl Run {
     /// Handles what there is to handle, until the run ends.
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.clock.tick();
+        self.shared.cancel_note.wakes(cx);
         self.poll_writing(cx);
         self.poll_unwanted(cx);
         // What waits has its turn in every slice, however much ends while it is being started.
         if !self.journal_is_full() {
+            self.read_cancel_note();
             self.poll_mailbox(cx);
             if let Some(arrived) = self.poll_in_flight(cx) {
                 self.arrived.push_back(arrived);
@@ -212,7 +214,15 @@ impl Run {
 
     /// What happened meanwhile; with a journal that falls behind it waits.
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
-        !self.journal_is_full() && (self.take_timer() || self.take_arrived(cx) || self.poll_mailbox(cx))
+        !self.journal_is_full()
+            && (self.read_cancel_note()
+                || self.take_timer()
+                || self.take_arrived(cx)
+                || self.poll_mailbox(cx))
+    }
+
+    fn read_cancel_note(&mut self) -> bool {
+        self.shared.cancel_note.read().is_some_and(|reason| self.cancel(reason))
     }
 
     fn take_arrived(&mut self, cx: &mut Context<'_>) -> bool {

@@ -83,6 +83,7 @@ impl Run {
     }
 
     fn drop_what_runs(&mut self) {
+        self.shared.cancellations.close();
         for execution in self.trace.running() {
             self.drop_execution(execution);
         }
@@ -173,6 +174,7 @@ pub(super) fn announce(run: &RunShared) {
     if let Some(family) = run.children.get() {
         family.over();
     }
+    run.cancellations.close();
     if run.has_begun() {
         run.tell(|| Observed::RunEnded { status });
     }

@@ -65,7 +65,7 @@ pub(crate) enum Command {
 /// # }
 /// ```
 pub struct RunHandle<W> {
-    shared: Arc<RunShared>,
+    pub(super) shared: Arc<RunShared>,
     mailbox: mpsc::Sender<Command>,
     workflow: PhantomData<fn() -> W>,
 }

@@ -115,6 +115,7 @@ impl Run {
     pub(super) fn drop_execution(&mut self, execution: ExecutionId) {
         if let Some(dropped) = self.droppable.remove(&execution) {
             dropped.tell();
+            self.shared.cancellations.tell(execution);
             self.dropping += 1;
         }
         self.held

@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Finished, RunReport, RunStatus};
+use super::{CancelNote, Finished, RunReport, RunStatus};
+use crate::cancel::Cancellations;
 use crate::children::{Birth, Family, ParentRun, StartChild};
 use crate::clock::EngineClock;
 use crate::config::Config;
@@ -34,6 +35,8 @@ pub(crate) struct RunShared {
     pub(crate) contexts: Arc<RunContexts>,
     pub(crate) context_used: AtomicBool,
     pub(crate) display: DisplayHub,
+    pub(crate) cancellations: Cancellations,
+    pub(crate) cancel_note: CancelNote,
     pub(crate) observers: Observers,
     /// The most bytes of JSON that an event may have.
     pub(crate) max_event_bytes: Option<usize>,

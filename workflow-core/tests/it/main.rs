@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod allocations;
+mod blocking;
+mod cancel;
 mod caught;
 mod children;
 mod clocks;
