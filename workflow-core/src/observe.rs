@@ -125,7 +125,7 @@ pub enum Observed {
     },
     /// Something was displayed, or retracted (S25). What children show is displayed by them.
     Displayed(DisplayItem),
-    /// Nothing can happen before something arrives from outside (S30).
+    /// Nothing can happen before something arrives from outside or a timer fires (S30).
     RunWaiting,
     /// The run ended.
     RunEnded {

@@ -90,7 +90,7 @@ impl<W: Workflow> RunHandle<W> {
         self.shared.status()
     }
 
-    /// Waits until the run waits for something from outside, or has ended; says which.
+    /// Waits until the run waits for a timer or for something from outside, or has ended; says which.
     pub async fn settled(&self) -> RunStatus {
         self.shared.wait_for(|status| *status != RunStatus::Running).await
     }

@@ -16,6 +16,8 @@ const PLAIN: PlannedEvent = PlannedEvent {
     failure: false,
     reply: None,
     replies_to: None,
+    expired: None,
+    expires: None,
 };
 
 fn step(take: Take, event: usize, output: PlannedOutput) -> PlannedStep {
