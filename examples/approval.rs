@@ -127,7 +127,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         people(&run).await?;
         match run.outcome().await? {
             Decision::Refunded(Refunded { cents, by }) => {
-                println!("  refunded {cents} cents, approved by {by}")
+                println!("  refunded {cents} cents, approved by {by}");
             }
             Decision::Declined(Declined { reason }) => println!("  declined: {reason}"),
         }

@@ -1,7 +1,5 @@
 //! What arrives at a collector.
 
-#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
-
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 

@@ -9,7 +9,7 @@ use super::event::{cut, value};
 
 pub(super) fn write(text: &mut String, items: &[&DisplayItem]) -> fmt::Result {
     let items: Vec<_> = items.iter().map(|item| by_whom(item)).collect();
-    for stretch in items.chunk_by(|one, next| is_one_text(one, next)) {
+    for stretch in items.chunk_by(is_one_text) {
         let (run, item) = stretch[0];
         let space = if run.is_empty() { "" } else { " " };
         write!(text, "   {run}{space}")?;
