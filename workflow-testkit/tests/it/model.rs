@@ -141,7 +141,7 @@ fn a_plan_says_what_its_branches_can_hold() {
 }
 
 #[test]
-#[should_panic(expected = "at most 128 event types and fan-outs, not 129")]
+#[should_panic(expected = "at most 128 event types, fan-outs and caught steps, not 129")]
 fn a_plan_with_too_many_event_types_is_refused() {
     let _ = Model::new(Plan { events: vec![PLAIN; 129], ..Plan::default() });
 }
