@@ -80,7 +80,7 @@ pub struct StepFailed {
     pub class: ErrorClass,
     /// The error's text.
     pub error: Arc<str>,
-    /// How often it was tried.
+    /// How often it was tried: once, as long as no step is tried again.
     pub attempts: u32,
 }
 

@@ -138,7 +138,7 @@ impl EngineBuilder {
     }
 
     /// At most so many runs run at a time; [`Engine::start`] waits for a place, unless [`when_full`](Self::when_full)
-    /// says otherwise. 0 is taken as 1. A run that waits for something from outside takes no place. Default: no bound.
+    /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
         self.gate = Some(Gate::new(most, None));
         self
@@ -169,7 +169,7 @@ impl EngineBuilder {
     }
 
     /// At most so many [child runs](crate::Children) execute steps at a time; the steps of the others wait for a
-    /// place, in order. 0 is taken as 1. A child that waits for something from outside takes no place, and one that
+    /// place, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no place, and one that
     /// runs children of its own lends them its place, of which they take no other. Default: 8.
     pub fn max_concurrent_children(mut self, most: usize) -> Self {
         self.max_concurrent_children = most.clamp(1, Semaphore::MAX_PERMITS);

@@ -39,7 +39,9 @@ impl Run {
         let Some(step) = self.trace.step_of(execution) else { return };
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
-            emitted.events().try_for_each(|event| event.check_size(self.shared.max_event_bytes))?;
+            for event in emitted.events().chain(emitted.timed_events()) {
+                event.check_size(self.shared.max_event_bytes)?;
+            }
             self.check_timers(&emitted)?;
             Ok((emitted, emissions))
         });

@@ -32,10 +32,10 @@ impl Run {
 
     /// Which children there are by now enters the journal.
     pub(super) fn record_children(&mut self) {
-        let journal = self.journal.as_mut().filter(|journal| !journal.ended);
-        let Some((journal, family)) = journal.zip(self.shared.children.get()) else { return };
-        let records = family.unrecorded().into_iter();
-        journal.records.extend(records.map(|(child, at)| Record::ChildStarted { child, at }));
+        let Some((journal, family)) = self.journal.as_mut().zip(self.shared.children.get()) else { return };
+        for (child, at) in family.unrecorded() {
+            journal.record(Record::ChildStarted { child, at });
+        }
     }
 }
 

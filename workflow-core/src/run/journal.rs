@@ -16,7 +16,7 @@ use super::in_flight::panic_of;
 use super::timers::Setting;
 use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, RunId};
 use crate::input::Gathered;
 use crate::scheduler::{Cause, Entry, Fact, TimerEntry};
 use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
@@ -31,14 +31,14 @@ pub(crate) struct Journal {
     /// Where the journal ends, with what is being written.
     end: Position,
     /// What the next write holds.
-    pub(super) records: Vec<Record>,
+    records: Vec<Record>,
     /// The batches that `records` stands for, oldest first.
     entering: Vec<Entering>,
     writing: Option<Writing>,
     /// Why nothing is written any more.
     failure: Option<StoreError>,
     /// Whether the end of the run is written, or on its way.
-    pub(super) ended: bool,
+    ended: bool,
 }
 
 /// A write that the store has not answered.
@@ -80,8 +80,15 @@ impl Journal {
         writing.chain(&self.entering).map(|entering| entering.cause)
     }
 
+    /// Adds a record to the next write. Nothing follows the end.
+    pub(super) fn record(&mut self, record: Record) {
+        if !self.ended {
+            self.records.push(record);
+        }
+    }
+
     /// Begins to write what there is, unless something is being written.
-    fn write(&mut self, run: &crate::RunId) {
+    fn write(&mut self, run: &RunId) {
         if self.writing.is_some() || self.failure.is_some() || self.records.is_empty() {
             return;
         }
@@ -140,9 +147,9 @@ impl Run {
     }
 
     fn record_event(&mut self, entry: Entry, cause: Cause, event: &AnyEvent) {
-        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        let Some(journal) = &mut self.journal else { return };
         let (Entry { seq, scope, .. }, at) = (entry, self.clock.wall());
-        journal.records.push(match event.payload_arc::<Gathered>() {
+        journal.record(match event.payload_arc::<Gathered>() {
             Some(gathered) => {
                 let fan_out = Arc::clone(&self.host.table.event(entry.event).name);
                 let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
@@ -154,9 +161,9 @@ impl Run {
 
     fn record_timer(&mut self, setting: &Setting) {
         let at = self.clock.wall();
-        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        let Some(journal) = &mut self.journal else { return };
         let Setting { entry: TimerEntry { timer, execution, scope, request, .. }, due, event } = setting;
-        journal.records.push(Record::TimerSet {
+        journal.record(Record::TimerSet {
             timer: *timer,
             execution: *execution,
             scope: *scope,
@@ -171,13 +178,11 @@ impl Run {
     /// one that is lost with its process is made up by another execution (S39).
     pub(super) fn record_execution(&mut self, execution: ExecutionId, failure: Option<&StepError>) {
         self.record_children();
-        let journal = self.journal.as_mut().filter(|journal| !journal.ended);
-        let (Some(journal), Some((step, scope, trigger))) = (journal, self.trace.origin(execution)) else {
-            return;
-        };
+        let Some(journal) = &mut self.journal else { return };
+        let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
         let step = Arc::clone(&self.host.table.step(step).name);
         let at = self.clock.wall();
-        journal.records.push(match failure {
+        journal.record(match failure {
             None => Record::ExecutionSucceeded { execution, step, scope, trigger, at },
             Some(error) => {
                 let (class, error) = (error.class(), error.to_string());
@@ -190,7 +195,7 @@ impl Run {
         self.record_children();
         let at = self.clock.wall();
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
-        journal.records.push(Record::RunEnded { status, at });
+        journal.record(Record::RunEnded { status, at });
         journal.run = journal.run.clone().ended(status);
         journal.ended = true;
     }

@@ -39,8 +39,11 @@ mod on {
         metrics::describe_counter!(EXECUTIONS, "Executions that ended, by step and what came of them");
         metrics::describe_histogram!(EXECUTION_DURATION, Unit::Seconds, "Time that an execution took");
         metrics::describe_counter!(EVENTS, "Events that entered a log");
-        metrics::describe_gauge!(RUNNING, "Runs that have begun, and neither ended nor wait for the outside");
-        metrics::describe_gauge!(WAITING, "Runs that wait for something from outside");
+        metrics::describe_gauge!(
+            RUNNING,
+            "Runs that have begun, and neither ended nor wait for a timer or the outside"
+        );
+        metrics::describe_gauge!(WAITING, "Runs that wait for a timer or for something from outside");
         metrics::describe_gauge!(QUEUED, "Runs that wait for a place, before they begin or to go on");
         metrics::describe_gauge!(EXECUTIONS_WAITING, "Executions that wait for their turn");
     }
@@ -71,7 +74,7 @@ mod on {
             self.level = Some(Level::rise(RUNNING, self.workflow.clone()));
         }
 
-        /// The run waits for the outside.
+        /// The run waits for a timer or for the outside.
         pub(crate) fn waits(&mut self) {
             self.level = Some(Level::rise(WAITING, self.workflow.clone()));
         }

@@ -44,6 +44,27 @@ impl Post {
     }
 }
 
+/// Sets a timer for what may be too large.
+struct Later;
+
+#[workflow]
+impl Later {
+    #[step]
+    async fn remind(&self, open: &Open) -> Timer<Closed> {
+        Timer::after(std::time::Duration::ZERO, Closed(open.0.repeat(2)))
+    }
+}
+
+#[tokio::test]
+async fn what_a_timer_would_bring_is_bounded_when_the_timer_is_set() {
+    let engine = Engine::builder().workflow(Later).max_event_bytes(100).build().unwrap();
+    let small = engine.start::<Later>(Open(text(50))).await.unwrap();
+    small.outcome().await.unwrap();
+    let large = engine.start::<Later>(Open(text(60))).await.unwrap();
+    let Err(RunError::StepFailed { source, .. }) = large.outcome().await else { panic!("it was too large") };
+    assert_eq!(source.downcast_ref::<EventTooLarge>().unwrap().event, "Closed");
+}
+
 fn post() -> Engine {
     Engine::builder().workflow(Post).max_event_bytes(100).build().unwrap()
 }

@@ -140,7 +140,7 @@ fn planned_outputs(
         let event = byte % events.len();
         let output = match byte / events.len() % 4 {
             1 if shape == Shape::FanOuts => PlannedOutput::FanOut(event),
-            3 if events[event].reply.is_some() => PlannedOutput::Expiring(event),
+            2 | 3 if events[event].reply.is_some() => PlannedOutput::Expiring(event),
             3 => PlannedOutput::Timer(event),
             _ => PlannedOutput::Events(event),
         };
