@@ -26,7 +26,7 @@ mod walk;
 
 use footprint::Interest;
 use order::{Order, Replay};
-use play::{Played, play, words};
+use play::{Played, panic_message, play, words};
 use report::Refuted;
 use search::{Reduction, Search};
 use shrink::{Failing, shrink};
@@ -82,24 +82,31 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 ///
 /// # What an order is made of
 /// Each of these is one operation: that an execution completes, that a step or a precondition reads, writes or updates
-/// a key of a context, and that something arrives from outside, also the [end](crate::ScenarioOf::cancel_after) of the
-/// run. What [`send`](crate::ScenarioOf::send) and
-/// [`send_after`](crate::ScenarioOf::send_after) send may arrive at any time and in any order, not only when the run
-/// waits, or then; so may a reply, with [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
+/// a key of a context, that something arrives from outside, and that time passes. What
+/// [`send`](crate::ScenarioOf::send) sends may arrive at any time, not only when the run waits, but in the order in which
+/// it is sent, as from one client; what [`send_after`](crate::ScenarioOf::send_after) sends may arrive at any time and in
+/// any order, as may the [end](crate::ScenarioOf::cancel_after) of the run; so may a reply, with
+/// [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
 /// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.
 ///
-/// So may the next [timer](workflow_core::Timer) of the run fire, and a request expire, before whatever else could
-/// happen: a step may take longer than any timer. Among timers the earliest fires first, as in every run.
-///
-/// Otherwise virtual time advances only when there is none to choose: a step that sleeps completes after all that do
-/// not. To let it compete, take the sleep out.
+/// Time means order here, and not how long something takes. It may pass whenever the run has a
+/// [timer](workflow_core::Timer) or a request that expires, and whenever a step waits for anything else than its turn:
+/// what is due first comes first, until something comes of it, before or after all else that could go next. So a step
+/// that sleeps for an hour may complete before one that does not sleep, and before what is sent after a minute; but never
+/// before a step that began to sleep at the same time and for less. While something else could go next and the run has no
+/// timer, at most 1,000 sleeps end in vain. The sleep of a precondition, or one beside an operation that the same step
+/// waits for, is over only when there is nothing else to choose, and so is the [time that a run may
+/// take](workflow_core::RunOptions::timeout) where nothing else lets time pass.
 ///
 /// # Which orders are left out
 /// Two operations commute if it makes no difference to the run which goes first, and of orders that differ only in such
 /// pairs one is tried. Operations on different keys commute, and so do reads. Completions and arrivals commute if no
 /// step can tell the order of their events: none takes or gathers events of both, or it takes one event at a time and
 /// has neither precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches
-/// or a failure waits for all of them. What ends the run, or fails, commutes with nothing; in doubt operations do not.
+/// or a failure waits for all of them. None do in a workflow with a step that takes a
+/// [`RunInfo`](workflow_core::RunInfo), which holds positions in the log and the numbers of executions. What ends the run,
+/// or fails, commutes with nothing, nor does the passing of time, nor anything beside an injectable of your own; in doubt
+/// operations do not.
 ///
 /// What counts is what the run's own steps can tell. An assertion on the log itself, as on the order of
 /// [`emitted`](TestRun::emitted) or [`displayed`](TestRun::displayed) values, of
@@ -117,7 +124,8 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// place in a plain `#[test]`. A step that computes for ever is not noticed.
 ///
 /// # Cost
-/// A run per order, and some that are given up when they prove equivalent to others: 20 runs per order at most. Finding
+/// A run per order, and some that are given up when they prove equivalent to others, or when nothing comes of time: 20
+/// runs per order at most. Finding
 /// which operations can change places is cubic in the operations of a run, which are 4,096 at most.
 #[must_use = "an exploration begins with `assert` or `survey`"]
 pub struct Explore<F> {
@@ -186,9 +194,12 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
     /// If the assertion is `false` or panics: with its message, the smallest order found for which it does, in words
     /// and in the form that [`replay`](Self::replay) takes, what the run did, and the seed. An order is small if it
     /// departs for a short time only, and little, from each operation going next that was ready first; at most 500 runs
-    /// are spent on making it smaller.
+    /// are spent on making it smaller, and fewer on a run of many operations. An assertion that panics is heard once for
+    /// each of them.
     ///
-    /// An assertion that panics is heard once for each of these runs. Also as [`survey`](Self::survey) does.
+    /// In the same way for a run that does not come to an end, whatever the assertion: if it has more than 4,096
+    /// operations, if nothing can go on and nothing comes of a year of virtual time, if one call of a step is polled
+    /// 100,000 times, or if a reply panics. Also as [`survey`](Self::survey) does.
     pub fn assert<V: Verdict>(self, holds: impl Fn(&TestRun<W>) -> V) -> Explored {
         let mut found = None;
         let explored = self.walk(|played| match failure(played, &holds) {
@@ -207,11 +218,11 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
     /// Tries orders and tells what came of them.
     ///
     /// # Panics
-    /// If a run cannot be started or does not come to an end: if it has more than 4,096 operations, or nothing comes
-    /// of a year of virtual time. If a run that goes the same way as one before does not do the same. If an order to
+    /// If a run does not come to an end, as [`assert`](Self::assert) does then. If a run cannot be started. If a run that
+    /// goes the same way as one before does not do the same. If an order to
     /// replay does not fit. If a step is mocked. If it is called where a runtime is, as in a `#[tokio::test]`.
     pub fn survey(self) -> Explored {
-        self.walk(|_| ControlFlow::Continue(()))
+        self.assert(|_| ())
     }
 
     /// What the steps take an interest in, in a scenario that is not run.
@@ -275,16 +286,17 @@ fn failure<W: Workflow, V: Verdict>(
     played: &Played<W>,
     holds: &impl Fn(&TestRun<W>) -> V,
 ) -> Option<Failing> {
+    let failing =
+        |message| Some(Failing { order: played.order(), operations: played.moments.len(), message });
+    if let Some(broken) = &played.broken {
+        return failing(broken.clone());
+    }
     let run = played.run.as_ref()?;
-    let message = match catch_unwind(AssertUnwindSafe(|| holds(run).holds())) {
-        Ok(true) => return None,
-        Ok(false) => "the assertion is false".to_owned(),
-        Err(panic) => match panic.downcast::<String>() {
-            Ok(message) => *message,
-            Err(panic) => (*panic.downcast_ref::<&str>().unwrap_or(&"the assertion panics")).to_owned(),
-        },
-    };
-    Some(Failing { order: played.order(), message })
+    match catch_unwind(AssertUnwindSafe(|| holds(run).holds())) {
+        Ok(true) => None,
+        Ok(false) => failing("the assertion is false".to_owned()),
+        Err(panic) => failing(panic_message(panic)),
+    }
 }
 
 impl<F> fmt::Debug for Explore<F> {

@@ -85,9 +85,10 @@ impl<W: Workflow> Script<W> {
         self.replies.push(Replies { name: R::REPLY_NAME, answers, after, reply: Box::new(reply) });
     }
 
-    /// Takes out everything that is sent, for who has an idea of his own of when it is.
-    pub(crate) fn take_sends(&mut self) -> Vec<Sent<W>> {
-        self.sends.drain(..).chain(self.timed.drain(..).map(|(_, send)| send)).collect()
+    /// Takes out everything that is sent, for who has an idea of his own of when it is: what is sent one after the other,
+    /// and what each has a time of its own.
+    pub(crate) fn take_sends(&mut self) -> (Vec<Sent<W>>, Vec<Sent<W>>) {
+        (self.sends.drain(..).collect(), self.timed.drain(..).map(|(_, send)| send).collect())
     }
 
     pub(crate) fn has_replies(&self) -> bool {

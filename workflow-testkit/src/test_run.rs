@@ -67,6 +67,16 @@ impl<W: Workflow> TestRun<W> {
         Self::seen(None, handle, journal, settled).await
     }
 
+    /// A run that was driven on the current runtime and goes on no further, as it stands.
+    pub(crate) async fn driven_so_far(
+        handle: RunHandle<W>,
+        journal: Journal,
+        elapsed: Duration,
+    ) -> Result<Self, Failure> {
+        let settled = Settled::of(&handle, elapsed).await;
+        Self::seen(None, handle, journal, settled).await
+    }
+
     async fn seen(
         stage: Option<Stage>,
         handle: RunHandle<W>,

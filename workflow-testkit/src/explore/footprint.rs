@@ -3,8 +3,15 @@
 //!
 //! Three rules are wider than anything is known to need, and only cost orders: a step with a single optional input counts
 //! as one that can tell orders, so does one with a precondition, and what a precondition finds in a context commutes with
-//! nothing. Branches that open in branches are not told from the branches above them, since a scope does not say what it
-//! lies in, and the commit of any branch may be the one that fails a fan-out which waits for all: neither is reduced.
+//! nothing.
+//!
+//! Three kinds of workflows are hardly reduced. Where branches open in branches, a footprint knows the scope that its
+//! events enter, but not what this scope lies in: the commit of an inner branch may be the last that its outer branch
+//! waits for, and open, settle or gather there, so commits in different scopes do not commute. Where a fan-out waits for
+//! all its branches although one has failed, whichever commit settles the last branch fails the run, and which one that
+//! is shows only afterwards: each commit in a branch touches everything. Where a step takes a `RunInfo` it can tell
+//! positions in the log and numbers of executions, which every commit shifts: commits do not commute with each other. An
+//! injectable that is not the core's own may look at anything: nothing commutes.
 
 use workflow_core::{
     AnyEvent, DependencyTable, Emitted, EventType, InputKind, InputRow, InputSpec, OutputRow, ScopeId,
@@ -51,6 +58,31 @@ pub(super) struct Interest {
     one_fan_out: bool,
     /// Whether branches open in branches.
     nested: bool,
+    sight: Sight,
+}
+
+/// What the steps can see beside events and contexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Nothing,
+    /// Positions in the log, and how many executions were started before their own.
+    Numbers,
+    /// What nobody knows: a step takes an injectable that is not the core's.
+    Anything,
+}
+
+impl Sight {
+    fn of(table: &DependencyTable) -> Self {
+        let inputs = table.steps().iter().flat_map(StepRow::inputs);
+        let injected = inputs.filter(|input| input.kind() == InputKind::Injected);
+        injected.fold(Self::Nothing, |sight, input| match input.label() {
+            _ if sight == Self::Anything => sight,
+            // The number of an execution is a part of the ids of its children.
+            "RunInfo" | "Children" => Self::Numbers,
+            "RunContext" | "ThreadContext" | "Config" | "Display" | "Cancellation" => sight,
+            _ => Self::Anything,
+        })
+    }
 }
 
 impl Interest {
@@ -80,6 +112,7 @@ impl Interest {
             collected: W::TABLE.steps().iter().map(collected).collect(),
             one_fan_out: graph.boxes.len() == 1 && openers.iter().all(|step| once(step)),
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
+            sight: Sight::of(&table),
             discerning,
             bounded,
             table,
@@ -164,7 +197,10 @@ impl Interest {
     /// Whether it makes no difference to a run which of both goes first.
     pub(super) fn commute(&self, one: &Footprint, other: &Footprint) -> bool {
         match (one, other) {
+            _ if self.sight == Sight::Anything => false,
             (Footprint::Everything, _) | (_, Footprint::Everything) => false,
+            // What enters the log first is given the lower positions, and starts executions with the lower numbers.
+            (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
             (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
             (
                 Footprint::Context { of_thread, key, writes },

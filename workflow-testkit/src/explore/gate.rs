@@ -1,10 +1,11 @@
 //! The gate at which a run's operations wait until it is their turn, with who waits there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use workflow_core::{ExecutionId, Seq, TimerId};
+use workflow_core::{ExecutionId, Seq};
 
 use super::footprint::Footprint;
 
@@ -18,8 +19,8 @@ pub(super) enum Actor {
     Send(usize),
     /// What a scenario replies to the request at this position.
     Reply(Seq),
-    /// A timer of the run.
-    Timer(TimerId),
+    /// What is due next. The number stands for who waits for it, so that it is another operation when others do.
+    Time(u64),
 }
 
 /// An operation of a run: the same one in every run that has gone the same way before it was at the gate.
@@ -64,6 +65,8 @@ struct State {
     /// In the order in which they came.
     held: Vec<(Op, oneshot::Sender<()>)>,
     came: HashMap<Actor, u32>,
+    /// How often the calls that go on have been polled.
+    calling: BTreeMap<ExecutionId, u64>,
     /// How often each step was called.
     calls: HashMap<String, u32>,
     opens_branches_in_turn: bool,
@@ -91,6 +94,34 @@ impl Gate {
         }
         // An error says that there is no gate any more.
         let _ = permitted.await;
+    }
+
+    /// Notes that a call of a step goes on, until what it returns is dropped.
+    pub(super) fn calling(self: &Arc<Self>, execution: ExecutionId) -> Calling {
+        self.state().calling.insert(execution, 0);
+        Calling { gate: Arc::clone(self), execution }
+    }
+
+    /// Who goes on, or would, and is not at the gate, as a number: each waits for a timer, or for another step. It is
+    /// another number once one of them has been polled. None if there is nobody.
+    pub(super) fn elsewhere(&self) -> Option<u64> {
+        let state = self.state();
+        let at_the_gate = |execution: &ExecutionId| {
+            state
+                .held
+                .iter()
+                .any(|(op, permit)| op.id.actor == Actor::Execution(*execution) && !permit.is_closed())
+        };
+        let mut elsewhere = state.calling.iter().filter(|(execution, _)| !at_the_gate(execution)).peekable();
+        elsewhere.peek()?;
+        let mut hasher = DefaultHasher::new();
+        elsewhere.for_each(|calling| calling.hash(&mut hasher));
+        Some(hasher.finish())
+    }
+
+    /// How many operations have come to the gate.
+    pub(super) fn came(&self) -> u32 {
+        self.state().came.values().sum()
     }
 
     /// Who waits, in the order in which they came. Those that were dropped do not.
@@ -126,5 +157,26 @@ impl Gate {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call of a step that goes on.
+#[derive(Debug)]
+pub(super) struct Calling {
+    gate: Arc<Gate>,
+    execution: ExecutionId,
+}
+
+impl Calling {
+    pub(super) fn polled(&self) {
+        if let Some(polls) = self.gate.state().calling.get_mut(&self.execution) {
+            *polls += 1;
+        }
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        self.gate.state().calling.remove(&self.execution);
     }
 }

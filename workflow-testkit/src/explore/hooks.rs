@@ -1,6 +1,7 @@
 //! What brings a run's operations to the gate: around the calls of its steps, and in front of its contexts.
 
 use std::any::Any;
+use std::future::{Future as _, poll_fn};
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
@@ -51,8 +52,14 @@ impl Middleware for Turnstile {
         let (step, scope) = (call.step().to_owned(), call.scope());
         let who = gate.who(&step, call.execution());
         Box::pin(async move {
-            let call = async move { next.call(call).await };
-            let called = AssertUnwindSafe(WHO.scope(who.clone(), call)).catch_unwind().await;
+            let calling = gate.calling(call.execution());
+            let mut call = Box::pin(WHO.scope(who.clone(), async move { next.call(call).await }));
+            let call = poll_fn(|cx| {
+                calling.polled();
+                call.as_mut().poll(cx)
+            });
+            let called = AssertUnwindSafe(call).catch_unwind().await;
+            drop(calling);
             note_branches(&gate, &called);
             // The last branch to settle may fail the run, whatever it commits itself.
             let may_fail = scope != ScopeId::ROOT && gate.waits_for_all_branches();

@@ -56,6 +56,12 @@ impl FromStr for Order {
 pub(super) trait Choose {
     /// The place of one of these; none to give the run up.
     fn choose(&mut self, ops: &[Op]) -> Option<usize>;
+
+    /// Takes in that what was chosen cannot happen: time has passed, and nothing has come of it. Says whether something
+    /// else is chosen then; otherwise the run is given up.
+    fn retract(&mut self) -> bool {
+        true
+    }
 }
 
 /// Chooses by an order.
@@ -96,26 +102,43 @@ impl Choose for Replay<'_> {
 #[derive(Debug)]
 pub(super) struct Random {
     state: u64,
+    ways: f64,
 }
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { state: seed }
+    /// What is drawn at this place of a seed's draws: the draws of neighbouring seeds have nothing in common.
+    pub(super) fn new(seed: u64, place: u64) -> Self {
+        let seeded = Self { state: seed, ways: 1.0 }.next();
+        let state = Self { state: seeded ^ place, ways: 1.0 }.next();
+        Self { state, ways: 1.0 }
     }
 
-    /// A number below `bound`, which is not 0. This is `SplitMix64`; the bias is that of a modulus far below 2^64.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    /// How many ways there would be if every point of every way had as many choices as were met on this one. The mean
+    /// over many draws is near how many ways there are (Knuth, 1975).
+    pub(super) fn ways(&self) -> f64 {
+        self.ways
+    }
+
+    /// This is `SplitMix64`.
+    fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let below = (mixed ^ (mixed >> 31)) % (bound as u64);
-        usize::try_from(below).unwrap_or(0)
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0. The bias is that of a modulus far below 2^64.
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % (bound as u64)).unwrap_or(0)
     }
 }
 
 impl Choose for Random {
     fn choose(&mut self, ops: &[Op]) -> Option<usize> {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let branching = ops.len().max(1) as f64;
+        self.ways *= branching;
         Some(if ops.len() < 2 { 0 } else { self.below(ops.len()) })
     }
 }

@@ -1,5 +1,5 @@
 //! What tells the outcomes of two runs apart: how the run ended and with what, and which executions of which events
-//! there were, by where the events come from and not by their places in the log.
+//! there were, by where the events come from and what they hold, and not by their places in the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -16,14 +16,15 @@ use super::gate::Actor;
 /// What came of a run, as far as it can be told apart from what came of others.
 ///
 /// Two outcomes are equal if the runs ended alike, with the same output, and executed the same steps with the same
-/// events: events are the same if the same execution has emitted them, wherever they stand in the log. The elements of
-/// a list count in their order. It prints in a line.
+/// events, which left the same events: events are the same if the same execution has emitted them with the same values,
+/// wherever they stand in the log. The elements of a list count in their order. What arrived from outside and no execution
+/// has taken does not count. It prints in a line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Outcome {
     status: RunStatus,
     output: Option<String>,
     executions: BTreeMap<String, u64>,
-    /// A digest of every execution with what it was bound to.
+    /// A digest of every execution with what it was bound to and has emitted.
     lineage: u64,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Lineage<'a> {
         for trace in &report.trace {
             lineage.execution(trace);
         }
-        let mut all: Vec<u64> = lineage.executions.into_values().collect();
+        let mut all: Vec<u64> = report.trace.iter().map(|trace| lineage.effects(trace)).collect();
         all.sort_unstable();
         digest(&all)
     }
@@ -119,7 +120,7 @@ impl<'a> Lineage<'a> {
                     self.arrival(outside)
                 }
             };
-            self.events.insert(logged.seq, digest(&(&logged.event, origin)));
+            self.events.insert(logged.seq, digest(&(&logged.event, origin, value(logged))));
         }
     }
 
@@ -165,6 +166,12 @@ impl<'a> Lineage<'a> {
         execution
     }
 
+    /// An execution and what it left in the log.
+    fn effects(&self, trace: &ExecutionTrace) -> u64 {
+        let emitted = trace.emitted.iter().map(|seq| self.events.get(seq).copied());
+        digest(&(self.executions.get(&trace.execution), emitted.collect::<Vec<_>>()))
+    }
+
     fn bound(&self, trace: &ExecutionTrace, place: usize, bound: BoundInput) -> u64 {
         match bound {
             BoundInput::Nothing => 0,
@@ -201,6 +208,29 @@ impl<'a> Lineage<'a> {
     fn scope(&self, scope: ScopeId) -> u64 {
         let item = self.parents.get(&scope).and_then(|(_, item)| self.events.get(item));
         item.copied().unwrap_or(0)
+    }
+}
+
+/// What an event holds; what is gathered is in the branches.
+fn value(logged: &LoggedEvent) -> u64 {
+    if logged.is_gathered() {
+        return 0;
+    }
+    match logged.value.to_json() {
+        Ok(json) => json_digest(&json),
+        Err(error) => digest(&error.to_string()),
+    }
+}
+
+/// The same one for objects whose members stand in another order.
+fn json_digest(json: &serde_json::Value) -> u64 {
+    match json {
+        serde_json::Value::Object(members) => {
+            let members = members.iter().map(|(key, member)| (key, json_digest(member)));
+            digest(&members.collect::<BTreeMap<_, _>>())
+        }
+        serde_json::Value::Array(items) => digest(&items.iter().map(json_digest).collect::<Vec<_>>()),
+        scalar => digest(&scalar.to_string()),
     }
 }
 

@@ -1,25 +1,39 @@
 //! One run in a chosen order.
 
+use std::any::Any;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, TimerId, Workflow};
+use workflow_core::{EventType, PendingTimer, RunHandle, RunStatus, ScopeId, Workflow};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
 use super::hooks;
 use super::order::{Choose, Order};
-use super::quiet::Quiet;
+use super::quiet::{IDLE, Quiet};
+use crate::journal::Journal;
 use crate::script::{Script, Sent};
-use crate::start::Prepared;
+use crate::start::{Failure, Prepared};
 use crate::{Start, TestRun};
 
 /// How many operations a run may have.
 pub(super) const MOST_OPERATIONS: usize = 4_096;
 
-/// How often virtual time may advance in a run.
-const MOST_ADVANCES: u32 = 100_000;
+/// How many timers may run out without anything coming of it, while there is nothing else to choose.
+const MOST_TIMERS: u32 = 100_000;
+
+/// The same while there is: what sleeps in a loop then counts as asleep for good.
+const MOST_TIMERS_AMONG_OTHERS: u32 = 1_000;
+
+/// The operations in words that are shown of a run: so many of its first, and of its last.
+const SHOWN: usize = 50;
+
+/// What is said of a run in which nothing can go on any more.
+const STUCK: &str =
+    "the run does not end: a step or a precondition waits for something that cannot happen here";
 
 /// A point at which an operation was chosen.
 #[derive(Debug)]
@@ -27,8 +41,6 @@ pub(super) struct Moment {
     /// What could go next, in the order in which it came to the gate.
     pub(super) ops: Vec<Op>,
     pub(super) chosen: usize,
-    /// Whether virtual time has advanced since the moment before.
-    pub(super) after_time: bool,
 }
 
 impl Moment {
@@ -41,8 +53,11 @@ impl Moment {
 #[derive(Debug)]
 pub(super) struct Played<W: Workflow> {
     pub(super) moments: Vec<Moment>,
-    /// The run, when it has ended or waits for what is not in the script; none if it was given up.
+    /// The run, when it has ended or waits for what is not in the script; none if it was given up. A run that is broken
+    /// is shown as it stands, if it can be.
     pub(super) run: Option<TestRun<W>>,
+    /// Why there is no end to it, or no going on.
+    pub(super) broken: Option<String>,
     /// What was at the gate when it was given up.
     pub(super) left: Vec<Op>,
     /// What came from outside, in order.
@@ -63,7 +78,7 @@ impl<W: Workflow> Played<W> {
 /// Runs a scenario in the order that is chosen.
 ///
 /// # Panics
-/// If it cannot be started, or does not come to an end within the bounds.
+/// If it cannot be started.
 pub(super) fn play<W: Workflow>(
     start: Start<W>,
     interest: &Arc<Interest>,
@@ -72,19 +87,31 @@ pub(super) fn play<W: Workflow>(
     let (runtime, quiet) = Quiet::runtime();
     let (gate, run) = (Arc::<Gate>::default(), start.run_id());
     let Prepared { started, mut script, journal } = start.prepare(hooks::gated(run, &gate, interest));
-    let sends = script.take_sends().into_iter().map(Some).collect();
+    let (in_turn, at_any_time) = script.take_sends();
+    let (in_turn_until, sends) = (in_turn.len(), in_turn.into_iter().chain(at_any_time).map(Some).collect());
     let begun = runtime.block_on(async { started.await.map(|handle| (handle, Instant::now())) });
     let (handle, since) = begun.unwrap_or_else(|failure| panic!("{failure}"));
     let (moments, arrived) = (Vec::new(), Vec::new());
-    let mut stage = Stage { handle, sends, script, gate, interest, quiet, moments, arrived };
-    let left = runtime.block_on(stage.perform(choose));
-    let run = left.is_none().then(|| {
-        let driven =
-            runtime.block_on(async { TestRun::driven(stage.handle.clone(), journal, since.elapsed()).await });
-        driven.unwrap_or_else(|failure| panic!("{failure}"))
-    });
+    let mut stage =
+        Stage { handle, sends, in_turn_until, script, gate, interest, quiet, moments, arrived, times: 0 };
+    let settled = runtime.block_on(stage.perform(choose));
+    let (mut broken, left) = match settled {
+        End::Settled => (None, None),
+        End::GivenUp(left) => (None, Some(left)),
+        End::Broken(why) => (Some(why), None),
+    };
+    let mut run = None;
+    if left.is_none() {
+        let handle = stage.handle.clone();
+        let seen = runtime.block_on(async { seen(handle, journal, since, broken.is_some()).await });
+        match seen {
+            Ok(seen) => run = seen,
+            Err(failure) => broken = Some(broken.unwrap_or_else(|| failure.to_string())),
+        }
+    }
     Played {
         run,
+        broken,
         left: left.unwrap_or_default(),
         opens_branches_in_turn: stage.gate.opens_branches_in_turn(),
         moments: stage.moments,
@@ -93,94 +120,146 @@ pub(super) fn play<W: Workflow>(
     }
 }
 
+/// What can be asserted on, or shown.
+async fn seen<W: Workflow>(
+    handle: RunHandle<W>,
+    journal: Journal,
+    since: Instant,
+    broken: bool,
+) -> Result<Option<TestRun<W>>, Failure> {
+    if !broken {
+        return TestRun::driven(handle, journal, since.elapsed()).await.map(Some);
+    }
+    // The task that drives the run may be what does not go on.
+    let seen = TestRun::driven_so_far(handle, journal, since.elapsed());
+    tokio::time::timeout(IDLE, seen).await.map_or(Ok(None), |seen| seen.map(Some))
+}
+
+/// How the driving of a run ended.
+enum End {
+    /// It has ended, or waits.
+    Settled,
+    /// With what was at the gate.
+    GivenUp(Vec<Op>),
+    /// Why it does not go on, or goes on for ever.
+    Broken(String),
+}
+
 struct Stage<'a, W: Workflow> {
     handle: RunHandle<W>,
     /// None for what has been sent.
     sends: Vec<Option<Sent<W>>>,
+    /// How many of these, from the first, are sent one after the other.
+    in_turn_until: usize,
     script: Script<W>,
     gate: Arc<Gate>,
     interest: &'a Arc<Interest>,
     quiet: Arc<Quiet>,
     moments: Vec<Moment>,
     arrived: Vec<Actor>,
+    /// How often time has passed.
+    times: u64,
 }
 
 impl<W: Workflow> Stage<'_, W> {
-    /// Until the run ends or waits; what is at the gate if it is given up.
-    async fn perform(&mut self, choose: &mut dyn Choose) -> Option<Vec<Op>> {
-        let (mut after_time, mut advances) = (false, 0);
+    /// Until the run ends or waits, is given up or proves broken.
+    async fn perform(&mut self, choose: &mut dyn Choose) -> End {
         loop {
             self.quiet.reached().await;
             if self.handle.status().is_ended() {
-                return None;
+                return End::Settled;
             }
             let ops = self.ops().await;
             if ops.is_empty() {
-                if self.handle.status() == RunStatus::Waiting {
-                    return None;
-                }
-                advances += 1;
-                self.pass_time(advances).await;
-                after_time = true;
-                continue;
+                return End::Settled;
             }
-            let Some(chosen) = choose.choose(&ops) else { return Some(ops) };
-            let op = ops[chosen].clone();
-            self.moments.push(Moment { ops, chosen, after_time: std::mem::take(&mut after_time) });
-            self.go_on(&op).await;
+            if self.moments.len() == MOST_OPERATIONS {
+                return End::Broken(format!(
+                    "the run does not end: it has more than {MOST_OPERATIONS} operations"
+                ));
+            }
+            if let Some(end) = self.choose(ops, choose).await {
+                return end;
+            }
         }
     }
 
-    /// What waits at the gate, and what may arrive.
+    /// Performs what is chosen of these; how the run ended, if that is the end of it.
+    async fn choose(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> Option<End> {
+        let Some(mut chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
+        if matches!(ops[chosen].id.actor, Actor::Time(_)) {
+            let alone = ops.len() == 1 || self.timer().await.is_some();
+            let most = if alone { MOST_TIMERS } else { MOST_TIMERS_AMONG_OTHERS };
+            if self.pass_time(most).await {
+                self.moments.push(Moment { ops, chosen });
+                return None;
+            }
+            // Time is the last of them.
+            let others = &ops[..chosen];
+            if others.is_empty() {
+                return Some(End::Broken(STUCK.to_owned()));
+            }
+            if !choose.retract() {
+                ops.truncate(chosen);
+                return Some(End::GivenUp(ops));
+            }
+            let Some(other) = choose.choose(others) else { return Some(End::GivenUp(ops)) };
+            chosen = other;
+        }
+        let op = ops[chosen].clone();
+        self.moments.push(Moment { ops, chosen });
+        self.go_on(&op).await.err().map(End::Broken)
+    }
+
+    /// What waits at the gate, what may arrive, and, as the last, that time passes.
     async fn ops(&mut self) -> Vec<Op> {
         let mut ops = self.gate.waiting();
-        for (place, sent) in self.sends.iter().enumerate() {
-            if let Some(sent) = sent {
+        let first = self.sends[..self.in_turn_until].iter().position(Option::is_some);
+        for place in first.into_iter().chain(self.in_turn_until..self.sends.len()) {
+            if let Some(sent) = &self.sends[place] {
                 ops.push(self.sent(Actor::Send(place), sent.event));
             }
         }
-        ops.extend(self.timer().await);
-        if !self.script.has_replies() {
-            return ops;
-        }
-        // An error says that the run has ended.
-        for request in self.handle.requests().await.unwrap_or_default() {
-            if let Some(name) = self.script.reply_name(&request) {
-                let seq = request.seq();
-                let words = format!("the reply to {seq} {} arrives", request.event().name());
-                ops.push(self.arrival(Actor::Reply(seq), name, words));
+        if self.script.has_replies() {
+            // An error says that the run has ended.
+            for request in self.handle.requests().await.unwrap_or_default() {
+                if let Some(name) = self.script.reply_name(&request) {
+                    let seq = request.seq();
+                    let words = format!("the reply to {seq} {} arrives", request.event().name());
+                    ops.push(self.arrival(Actor::Reply(seq), name, words));
+                }
             }
         }
+        ops.extend(self.time(ops.is_empty()).await);
         ops
     }
 
-    /// The timer that fires next: it may do so before whatever else can happen, but not before others.
-    async fn timer(&self) -> Option<Op> {
+    /// That time passes, if somebody may wait for it.
+    async fn time(&self, alone: bool) -> Option<Op> {
+        let (elsewhere, timer) = (self.gate.elsewhere(), self.timer().await);
+        // A precondition is asked, which is in no call of a step.
+        let asked = alone && self.handle.status() != RunStatus::Waiting;
+        if elsewhere.is_none() && timer.is_none() && !asked {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        (elsewhere, timer.as_ref().map(|timer| timer.timer), self.times).hash(&mut hasher);
+        let words = match timer.filter(|_| elsewhere.is_none()) {
+            Some(PendingTimer { request: Some(request), .. }) => format!("{request} expires"),
+            Some(timer) => format!("the timer {} for {} fires", timer.timer, timer.event),
+            None => "time passes".to_owned(),
+        };
+        let id = OpId::arrival(Actor::Time(hasher.finish()));
+        Some(Op { id, words: words.into(), footprint: Arc::new(Footprint::Everything) })
+    }
+
+    /// The timer of the run that is due next.
+    async fn timer(&self) -> Option<PendingTimer> {
         if !self.interest.has_timers() {
             return None;
         }
         // An error says that the run has ended.
-        let timer = self.handle.timers().await.unwrap_or_default().into_iter().next()?;
-        let words = match timer.request {
-            Some(request) => format!("{request} expires"),
-            None => format!("the timer {} for {} fires", timer.timer, timer.event),
-        };
-        // Time passes meanwhile, for all that sleeps.
-        let footprint = Arc::new(Footprint::Everything);
-        Some(Op { id: OpId::arrival(Actor::Timer(timer.timer)), words: words.into(), footprint })
-    }
-
-    /// Lets time pass until the timer is not pending any more.
-    async fn fire(&self, timer: TimerId) {
-        let is_pending = async || {
-            let timers = self.handle.timers().await.unwrap_or_default();
-            timers.iter().any(|pending| pending.timer == timer)
-        };
-        let mut advances = 0;
-        while is_pending().await {
-            advances += 1;
-            self.pass_time(advances).await;
-        }
+        self.handle.timers().await.unwrap_or_default().into_iter().next()
     }
 
     fn sent(&self, actor: Actor, event: Option<EventType>) -> Op {
@@ -200,28 +279,24 @@ impl<W: Workflow> Stage<'_, W> {
         Op { id: OpId::arrival(actor), words: words.into(), footprint: Arc::new(footprint) }
     }
 
-    async fn go_on(&mut self, op: &Op) {
-        let count = self.moments.len();
-        assert!(
-            count <= MOST_OPERATIONS,
-            "a run has more than {MOST_OPERATIONS} operations:\n{}",
-            self.last()
-        );
+    /// Performs an operation.
+    ///
+    /// # Errors
+    /// What a reply that panics says.
+    async fn go_on(&mut self, op: &Op) -> Result<(), String> {
         if self.gate.permit(op.id) {
-            return;
+            return Ok(());
         }
         let act = match op.id.actor {
             Actor::Send(place) => self.sends[place].take().map(|sent| sent.act),
             Actor::Reply(seq) => {
                 let open = self.handle.requests().await.unwrap_or_default();
                 let request = open.into_iter().find(|request| request.seq() == seq);
-                request.and_then(|request| self.script.reply_to(&request))
+                let reply = || request.and_then(|request| self.script.reply_to(&request));
+                let replied = catch_unwind(AssertUnwindSafe(reply));
+                replied.map_err(|panic| format!("a reply panics: {}", panic_message(panic)))?
             }
-            Actor::Timer(timer) => {
-                self.fire(timer).await;
-                None
-            }
-            Actor::Execution(_) | Actor::Unknown => None,
+            Actor::Execution(_) | Actor::Unknown | Actor::Time(_) => None,
         };
         // An error says that the run does not take it.
         if let Some(act) = act
@@ -229,25 +304,51 @@ impl<W: Workflow> Stage<'_, W> {
         {
             self.arrived.push(op.id.actor);
         }
+        Ok(())
     }
 
-    async fn pass_time(&self, advances: u32) {
-        let passed = self.quiet.after_time().await.is_ok() && advances <= MOST_ADVANCES;
-        assert!(
-            passed,
-            "the run does not end: a step or a precondition waits for something that cannot happen here:\n{}",
-            self.last()
-        );
+    /// Lets timers run out until something comes of it: until another operation is at the gate, an event in the log, or
+    /// the run in another state. Says whether anything has.
+    async fn pass_time(&mut self, most: u32) -> bool {
+        let before = self.so_far().await;
+        let until = Instant::now() + IDLE;
+        for _ in 0..most {
+            if self.quiet.after_time(until).await.is_err() {
+                return false;
+            }
+            if self.so_far().await != before {
+                self.times += 1;
+                return true;
+            }
+        }
+        false
     }
 
-    /// The last operations, in words.
-    fn last(&self) -> String {
-        words(&self.moments[self.moments.len().saturating_sub(20)..])
+    /// What shows whether a run has gone on: what has come to its gate, its state, and what is in its log.
+    async fn so_far(&self) -> (u32, RunStatus, Option<usize>) {
+        // The task that drives the run may be what does not go on.
+        let report = tokio::time::timeout(IDLE, self.handle.report_so_far()).await;
+        let logged = report.ok().and_then(Result::ok).map(|report| report.log.len());
+        (self.gate.came(), self.handle.status(), logged)
     }
 }
 
-/// The operations of a run in order, a line each.
+/// What somebody panicked with.
+pub(super) fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => (*panic.downcast_ref::<&str>().unwrap_or(&"without words")).to_owned(),
+    }
+}
+
+/// The operations of a run in order, a line each; of many the first and the last.
 pub(super) fn words(moments: &[Moment]) -> String {
     let line = |(place, moment): (usize, &Moment)| format!("{:>3}. {}\n", place + 1, moment.op().words);
-    moments.iter().enumerate().map(line).collect()
+    let lines = |from: usize, until: usize| moments.iter().enumerate().take(until).skip(from).map(line);
+    let count = moments.len();
+    if count <= 2 * SHOWN {
+        return lines(0, count).collect();
+    }
+    let left_out = format!("     … {} more …\n", count - 2 * SHOWN);
+    lines(0, SHOWN).chain([left_out]).chain(lines(count - SHOWN, count)).collect()
 }

@@ -6,10 +6,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{error::Elapsed, timeout};
+use tokio::time::{Instant, error::Elapsed, timeout_at};
 
 /// How long nothing may come to the gate, in virtual time.
-const IDLE: Duration = Duration::from_hours(365 * 24);
+pub(super) const IDLE: Duration = Duration::from_hours(365 * 24);
 
 /// Wakes whoever waits for a runtime to be quiet.
 #[derive(Debug, Default)]
@@ -40,12 +40,13 @@ impl Quiet {
         self.wait(false).await;
     }
 
-    /// Lets virtual time advance to the next timer, and waits until nothing can go on again.
+    /// Lets virtual time advance to the next timer, or on the way to one that is far, and waits until nothing can go on
+    /// again.
     ///
     /// # Errors
-    /// When a year has passed.
-    pub(super) async fn after_time(&self) -> Result<(), Elapsed> {
-        timeout(IDLE, self.wait(true)).await
+    /// When it is `until`.
+    pub(super) async fn after_time(&self, until: Instant) -> Result<(), Elapsed> {
+        timeout_at(until, self.wait(true)).await
     }
 
     async fn wait(&self, advance: bool) {

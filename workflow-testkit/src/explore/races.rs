@@ -60,14 +60,11 @@ impl<'a> Past<'a> {
         set.extend(&self.before[moment]);
     }
 
-    /// What had to happen for the operation to come to the gate: the operation before it came, and all before if time
-    /// has passed, since time passes when the gate is empty.
+    /// What had to happen for the operation to come to the gate: the operation before it came.
     fn enabling(&self, op: &Op) -> Set {
         let mut enabling = Set::default();
         let seen = self.first_seen.get(&op.id).copied().unwrap_or(0);
-        if self.moments[seen].after_time {
-            (0..seen).for_each(|earlier| enabling.insert(earlier));
-        } else if seen > 0 {
+        if seen > 0 {
             self.add(&mut enabling, seen - 1);
         }
         enabling

@@ -16,12 +16,22 @@ pub struct Explored {
     pub(super) left_out: u64,
     /// How many were drawn at random, and the seed.
     pub(super) drawn: Option<(u64, u64)>,
+    /// About how many orders there are, equivalent ones counted.
+    pub(super) estimate: Option<f64>,
     pub(super) outcomes: Vec<(Outcome, Order)>,
 }
 
 impl Explored {
     pub(super) fn new(reduced: bool) -> Self {
-        Self { tried: 0, exhaustive: false, reduced, left_out: 0, drawn: None, outcomes: Vec::new() }
+        Self {
+            tried: 0,
+            exhaustive: false,
+            reduced,
+            left_out: 0,
+            drawn: None,
+            estimate: None,
+            outcomes: Vec::new(),
+        }
     }
 
     /// How many different orders were tried.
@@ -32,6 +42,12 @@ impl Explored {
     /// Whether these stand for all orders there are.
     pub fn is_exhaustive(&self) -> bool {
         self.exhaustive
+    }
+
+    /// An estimate of how many orders there are, those counted that cannot be told apart: from how many choices there were
+    /// on the way of each order that was drawn at random, so that it varies with the seed. None if none was drawn.
+    pub fn estimated_orders(&self) -> Option<f64> {
+        self.estimate
     }
 
     /// How often, at a point of some order, another operation could have gone next and was not tried, because that
@@ -59,15 +75,36 @@ impl fmt::Display for Explored {
         let (drawn, seed) = self.drawn.unwrap_or_default();
         match (self.exhaustive, tried - drawn) {
             (true, all) => write!(f, "tried {all} of {all} {what}")?,
-            (false, systematic) => write!(f, "tried {systematic} of at least {systematic} {what}")?,
+            (false, systematic) => write!(f, "tried {systematic} {what}")?,
         }
         if drawn > 0 {
             write!(f, ", and {drawn} at random with the seed {seed}")?;
+        }
+        if let Some(estimate) = self.estimate {
+            let equivalent = if self.reduced { ", equivalent ones counted" } else { "" };
+            write!(f, "; there are about {} in all, by an estimate{equivalent}", Rounded(estimate))?;
         }
         if *left_out > 0 {
             write!(f, "; {left_out} other ways lead only to orders equivalent to these")?;
         }
         Ok(())
+    }
+}
+
+/// A number of which the first digit counts, once it is large.
+struct Rounded(f64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number) = *self;
+        if number < 1_000.0 {
+            return write!(f, "{number:.0}");
+        }
+        let text = format!("{number:.0e}");
+        match text.split_once('e') {
+            Some((digit, power)) => write!(f, "{digit}·10^{power}"),
+            None => f.write_str(&text),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! (races).
 
 use super::footprint::Interest;
-use super::gate::{Op, OpId};
+use super::gate::{Actor, Op, OpId};
 use super::order::Choose;
 use super::play::Moment;
 use super::races::reversals;
@@ -49,13 +49,25 @@ pub(super) struct Search<'a> {
     at: usize,
     /// How many alternatives were left out.
     pub(super) left_out: u64,
+    /// What cannot happen from a point of the way on, though it was there to choose: no timer runs out of which anything
+    /// would come.
+    never: Vec<(usize, OpId)>,
     /// The operations that were there again in a run that went the same way, and those that had been.
     pub(super) differs: Option<(Vec<Op>, Vec<Op>)>,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(interest: &'a Interest, reduction: Reduction) -> Self {
-        Self { interest, reduction, way: Vec::new(), given: 0, at: 0, left_out: 0, differs: None }
+        Self {
+            interest,
+            reduction,
+            way: Vec::new(),
+            given: 0,
+            at: 0,
+            left_out: 0,
+            never: Vec::new(),
+            differs: None,
+        }
     }
 
     pub(super) fn reduction(&self) -> Reduction {
@@ -83,14 +95,18 @@ impl<'a> Search<'a> {
         while let Some(node) = self.way.last_mut() {
             let tried = node.ops[node.chosen].clone();
             node.sleep.push(tried);
-            let next = node.ops.iter().position(|op| node.wanted.contains(&op.id) && !node.sleeps(op));
+            let can = |op: &&Op| self.never.iter().all(|(_, never)| *never != op.id);
+            let wanted = |op: &Op| node.wanted.contains(&op.id) && !node.sleeps(op) && can(&op);
+            let next = node.ops.iter().position(wanted);
+            let possible = node.ops.iter().filter(can).count();
             if let Some(next) = next {
                 node.chosen = next;
                 node.tried += 1;
                 self.given = self.way.len();
+                self.never.retain(|(from, _)| *from < self.given);
                 return true;
             }
-            self.left_out += (node.ops.len() - node.tried) as u64;
+            self.left_out += possible.saturating_sub(node.tried) as u64;
             self.way.pop();
         }
         false
@@ -112,9 +128,10 @@ impl<'a> Search<'a> {
 
     fn explore(&mut self, ops: &[Op]) -> Option<usize> {
         let sleep = self.sleeping(ops);
-        let awake = |op: &Op| sleep.iter().all(|sleeping| sleeping.id != op.id);
+        let can = |op: &Op| self.never.iter().all(|(_, never)| *never != op.id);
+        let awake = |op: &Op| can(op) && sleep.iter().all(|sleeping| sleeping.id != op.id);
         let Some(chosen) = ops.iter().position(awake) else {
-            self.left_out += ops.len() as u64;
+            self.left_out += ops.iter().filter(|op| can(op)).count() as u64;
             return None;
         };
         let wanted = match self.reduction {
@@ -131,10 +148,28 @@ impl Choose for Search<'_> {
         let at = self.at;
         self.at += 1;
         let Some(node) = self.way.get(at) else { return self.explore(ops) };
-        if !node.ops.iter().map(|op| op.id).eq(ops.iter().map(|op| op.id)) {
+        if node.ops.len() != ops.len() || !node.ops.iter().zip(ops).all(|(one, other)| alike(one, other)) {
             self.differs = Some((node.ops.clone(), ops.to_vec()));
             return None;
         }
         Some(node.chosen)
     }
+
+    /// The run is given up, and what was found holds as far back as the operation was there.
+    fn retract(&mut self) -> bool {
+        let Some((at, node)) = self.at.checked_sub(1).and_then(|at| Some((at, self.way.get_mut(at)?))) else {
+            return false;
+        };
+        node.tried = node.tried.saturating_sub(1);
+        let id = node.ops[node.chosen].id;
+        let there = |node: &Node| node.ops.iter().any(|op| op.id == id);
+        let from = self.way[..at].iter().position(there).unwrap_or(at);
+        self.never.push((from, id));
+        false
+    }
+}
+
+/// Whether it is the same operation, as far as it is the workflow's matter. How often somebody was polled is not.
+fn alike(one: &Op, other: &Op) -> bool {
+    one.id == other.id || matches!((one.id.actor, other.id.actor), (Actor::Time(_), Actor::Time(_)))
 }

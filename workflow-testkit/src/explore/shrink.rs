@@ -3,11 +3,16 @@
 use super::order::Order;
 
 /// How many runs may be spent on it.
-const MOST_RUNS: u32 = 500;
+const MOST_RUNS: usize = 500;
+
+/// A run of more operations than so many counts as several.
+const OPERATIONS: usize = 256;
 
 /// A failing order, and what the assertion said of it.
 pub(super) struct Failing {
     pub(super) order: Order,
+    /// How many operations it has.
+    pub(super) operations: usize,
     pub(super) message: String,
 }
 
@@ -18,10 +23,11 @@ pub(super) fn shrink(found: Failing, mut fails: impl FnMut(&[usize]) -> Option<F
     'smaller: loop {
         let choices = best.order.choices().to_vec();
         for candidate in candidates(&choices) {
-            if runs == MOST_RUNS {
+            if runs >= MOST_RUNS {
                 return best;
             }
-            runs += 1;
+            // Those that do not fail are about as long.
+            runs += 1 + best.operations / OPERATIONS;
             if let Some(failing) = fails(&candidate)
                 && failing.order < best.order
             {

@@ -55,6 +55,10 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
                 self.outcomes.clear();
                 continue;
             }
+            if played.broken.is_some() {
+                self.visit(played)?;
+                return ControlFlow::Continue(false);
+            }
             let more = search.advance(&played.moments, &played.left);
             self.explored.left_out = search.left_out;
             self.visit(played)?;
@@ -68,9 +72,15 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
 
     pub(super) fn at_random(&mut self, seed: u64, orders: u64) -> ControlFlow<()> {
         let systematic = self.explored.tried;
+        let mut ways = 0.0;
         for place in 0..orders {
-            let played = self.play(&mut Random::new(seed.wrapping_add(place)));
+            let mut random = Random::new(seed, place);
+            let played = self.play(&mut random);
             let visited = self.visit(played);
+            ways += random.ways();
+            #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+            let mean = ways / (place + 1) as f64;
+            self.explored.estimate = Some(mean);
             self.explored.drawn = Some((self.explored.tried - systematic, seed));
             visited?;
         }
@@ -79,13 +89,13 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
 
     pub(super) fn replay(&mut self, order: &Order) -> ControlFlow<()> {
         let played = self.play(&mut Replay::strict(order));
-        let fits = played.run.is_some() && played.order() == *order;
+        let fits = (played.run.is_some() || played.broken.is_some()) && played.order() == *order;
         assert!(fits, "the order {order} does not fit: the run went\n{}", words(&played.moments));
         self.visit(played)
     }
 
     fn visit(&mut self, played: Played<W>) -> ControlFlow<()> {
-        if played.run.is_none() {
+        if played.run.is_none() && played.broken.is_none() {
             return ControlFlow::Continue(());
         }
         let order = played.order();
@@ -99,7 +109,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
     }
 
     fn note(&mut self, played: Played<W>, order: Order) {
-        let Played { run: Some(run), arrived, .. } = played else { return };
+        let Played { run: Some(run), broken: None, arrived, .. } = played else { return };
         let outcome = Outcome::of(run.report(), &arrived, &self.interest);
         if self.outcomes.insert(outcome.clone()) {
             self.explored.outcomes.push((outcome, order));

@@ -185,6 +185,101 @@ fn which_fan_out_of_a_step_is_gathered_first_is_tried() {
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }
 
+/// The third execution of the run says which of two it is.
+struct Third;
+
+#[workflow]
+impl Third {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step]
+    async fn record(&self, note: &Note, info: RunInfo) -> Option<Bought> {
+        (info.execution().0 == 3).then_some(Bought(note.0))
+    }
+}
+
+#[test]
+fn which_number_an_execution_has_is_tried() {
+    let outputs = outputs(|| Scenario::new(Third).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
+}
+
+/// The number of an execution, by way of an injectable that only this test knows.
+struct Number(u64);
+
+impl workflow_core::StepInput for Number {
+    const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Number");
+    type Item<'a> = Self;
+
+    fn fill(slot: workflow_core::Slot<'_>) -> Result<Self, StepError> {
+        Ok(Self(slot.run_info().execution().0))
+    }
+}
+
+struct Opaque;
+
+#[workflow]
+impl Opaque {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step]
+    async fn record(&self, note: &Note, number: Number) -> Option<Bought> {
+        (number.0 == 3).then_some(Bought(note.0))
+    }
+}
+
+#[test]
+fn what_an_injectable_of_ones_own_may_look_at_is_tried() {
+    let outputs = outputs(|| Scenario::new(Opaque).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
+}
+
+/// What is left in the log without anybody taking it is an outcome too.
+struct Untaken;
+
+#[workflow]
+impl Untaken {
+    #[step]
+    async fn count(&self, _: &Go, context: RunContext) -> Result<Note, StepError> {
+        Ok(Note(context.increment("count", 1).await?.unsigned_abs()))
+    }
+
+    #[step]
+    async fn jump(&self, _: &Go, context: RunContext) -> Result<Stock, StepError> {
+        Ok(Stock(context.update("count", |there: Option<u64>| there.unwrap_or(0) * 10 + 5).await?))
+    }
+
+    #[step]
+    async fn read(&self, _: &Note, _: &Stock) {}
+
+    #[step]
+    async fn never(&self, note: &Note) -> Option<Bought> {
+        (note.0 > 100).then_some(Bought(0))
+    }
+}
+
+#[test]
+fn what_was_emitted_tells_outcomes_apart() {
+    let explored = explore(|| Scenario::new(Untaken).start(Go)).survey();
+    assert_eq!(explored.outcomes().len(), 2, "{explored}");
+}
+
 /// Keys of one name in the contexts of the run and of its thread.
 struct TwoContexts;
 

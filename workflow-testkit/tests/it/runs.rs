@@ -66,11 +66,13 @@ impl Sleepy {
 }
 
 #[test]
-fn what_sleeps_completes_after_what_does_not() {
+fn what_sleeps_completes_before_or_after_what_does_not() {
     let explored = explore(|| Scenario::new(Sleepy).start(Go)).assert(|run| {
         run.assert_output(&Bought(1));
     });
-    assert_eq!(tried(&explored), 1);
+    // After an hour the slow one completes, before or after the slower one has slept or completed: 3 orders, and in each
+    // of them the quick one has 5 places.
+    assert_eq!(tried(&explored), 15, "{explored}");
 }
 
 struct Stuck;
@@ -87,6 +89,158 @@ impl Stuck {
 fn a_run_that_never_ends_is_given_up() {
     let refusal = panic_of(|| explore(|| Scenario::new(Stuck).start(Go)).survey());
     assert!(refusal.starts_with("the run does not end: a step or a precondition waits"), "{refusal}");
+}
+
+/// Waits for ever if the second comes first.
+struct StuckAtTimes;
+
+#[workflow]
+impl StuckAtTimes {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step]
+    async fn look(&self, notes: &FixedList<Note, 2>) -> Bought {
+        let [first, _] = notes.to_array();
+        if first.0 == 2 {
+            std::future::pending::<()>().await;
+        }
+        Bought(1)
+    }
+}
+
+#[test]
+fn an_order_in_which_a_run_hangs_is_a_failure_like_any_other() {
+    let scenario = || Scenario::new(StuckAtTimes).start(Go);
+    let failure = panic_of(|| explore(scenario).survey());
+    assert!(failure.starts_with("the run does not end: a step or a precondition waits"), "{failure}");
+    assert!(failure.contains("\n\nin this order:\n  1. second(#1) completes with Note\n"), "{failure}");
+    assert!(failure.contains("\nthe run did this:\n#1 Go from outside\n"), "{failure}");
+    let order = failure.split("replay with .replay(\"").nth(1).and_then(|order| order.strip_suffix("\")"));
+    let again = panic_of(|| explore(scenario).replay(order.unwrap()).assert(|_| true));
+    assert_eq!(again.split("found").next(), failure.split("found").next());
+}
+
+/// Goes round for ever.
+struct Rounds;
+
+#[workflow]
+impl Rounds {
+    #[step]
+    async fn begin(&self, _: &Go) -> Bid {
+        Bid(0)
+    }
+
+    #[step]
+    async fn go_round(&self, bid: &Bid) -> Stock {
+        Stock(bid.0)
+    }
+
+    #[step]
+    async fn turn(&self, stock: &Stock) -> Option<Bid> {
+        Some(Bid(stock.0 + 1))
+    }
+
+    #[step]
+    async fn never(&self, stock: &Stock) -> Option<Bought> {
+        (stock.0 == u64::MAX).then_some(Bought(0))
+    }
+}
+
+#[test]
+fn a_loop_without_an_end_is_a_failure_like_any_other() {
+    let failure = panic_of(|| explore(|| Scenario::new(Rounds).start(Go)).survey());
+    assert!(
+        failure.starts_with("the run does not end: it has more than 4096 operations\n\nin this order:\n")
+    );
+    assert!(
+        failure.contains("… 3996 more …") && failure.ends_with("replay with .replay(\"0\")"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_reply_that_panics_is_a_failure_like_any_other() {
+    let scenario = || {
+        let scenario = Scenario::new(Approval).send(Cancelled);
+        scenario.reply(|_: &Approve| panic!("nobody is there")).start(Go)
+    };
+    let failure = panic_of(|| explore(scenario).survey());
+    assert!(failure.starts_with("a reply panics: nobody is there\n\nin this order:\n"), "{failure}");
+    assert!(failure.contains("the reply to #2 Approve arrives\n\nthe run did this:\n"), "{failure}");
+}
+
+/// Gives up after an hour.
+struct Patient;
+
+#[workflow]
+impl Patient {
+    #[step]
+    async fn give_up(&self, _: &Go) -> Bought {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Bought(0)
+    }
+
+    #[step]
+    async fn close(&self, _: &Cancelled) -> Bought {
+        Bought(1)
+    }
+}
+
+#[test]
+fn a_timer_may_run_out_before_what_is_sent() {
+    let scenario = || Scenario::new(Patient).send_after(Duration::from_hours(2), Cancelled).start(Go);
+    let plain = futures::executor::block_on(async { scenario().await });
+    plain.assert_output(&Bought(0));
+    let explored = explore(scenario).survey();
+    let outputs: Vec<_> = explored.outcomes().filter_map(Outcome::output).collect();
+    assert!(explored.is_exhaustive(), "{explored}");
+    assert!(outputs.contains(&"Bought 0") && outputs.contains(&"Bought 1"), "{outputs:?}");
+}
+
+/// Beats for ever, and nothing comes of it.
+struct Heart;
+
+#[workflow]
+impl Heart {
+    #[step]
+    async fn beat(&self, _: &Go) -> Bid {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    #[step]
+    async fn hang(&self, _: &Go) -> Stock {
+        std::future::pending().await
+    }
+
+    #[step]
+    async fn note(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn end(&self, note: &Note) -> Bought {
+        Bought(note.0)
+    }
+
+    #[step]
+    async fn read(&self, _: &Bid, _: &Stock) {}
+}
+
+#[test]
+fn time_of_which_nothing_comes_adds_no_order() {
+    let explored = explore(|| Scenario::new(Heart).start(Go)).survey();
+    assert_eq!((tried(&explored), explored.outcomes().len()), (1, 1), "{explored}");
+    assert_eq!(explored.left_out(), 0);
 }
 
 #[derive(Debug, Serialize, Deserialize, Event)]
@@ -164,4 +318,30 @@ impl Panicking {
     async fn panic(&self, go: &Go) -> Bought {
         panic!("{go:?} is not possible")
     }
+}
+
+#[derive(Debug, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Offered(u64);
+
+struct Offers;
+
+#[workflow]
+impl Offers {
+    #[step]
+    async fn choose(&self, _: &Go, offers: &FixedList<Offered, 2>) -> Bought {
+        Bought(offers.iter().fold(0, |sum, offer| sum * 10 + offer.0))
+    }
+}
+
+#[test]
+fn what_is_sent_one_after_the_other_arrives_so() {
+    let sent = || Scenario::new(Offers).send(Offered(1)).send(Offered(2)).start(Go);
+    let explored = explore(sent).assert(|run| run.assert_output(&Bought(12)));
+    assert_eq!(tried(&explored), 1);
+    let timed = || {
+        let scenario = Scenario::new(Offers).send(Offered(1));
+        scenario.send_after(Duration::from_hours(1), Offered(2)).start(Go)
+    };
+    assert_eq!(explore(timed).survey().outcomes().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Shapes without branches: each is explored with 25 seeds.
+//! Shapes without branches: most are explored with 25 seeds.
 
 use workflow_core::StepError;
 use workflow_core::prelude::*;
@@ -244,8 +244,90 @@ impl Asking {
 fn arrivals_are_explored_as_by_trying_everything() {
     compare_all(SEEDS, |seed| {
         let scenario = Scenario::new(Asking(seed)).reply(|ask: &Ask| ask.0 + 40).send(Hint(1));
-        if seed % 2 == 0 { scenario.send(Hint(2)) } else { scenario }
+        match seed % 3 {
+            0 => scenario.send(Hint(2)),
+            1 => scenario.send_after(std::time::Duration::from_secs(1), Hint(2)),
+            _ => scenario,
+        }
     });
+}
+
+/// Some sleep, each for a time of its own, and something arrives meanwhile.
+struct Sleeping(u64);
+
+impl Sleeping {
+    async fn sleep(&self, who: &str, most: u64) {
+        let hours = roll(self.0, who, 0, most);
+        if hours > 0 {
+            tokio::time::sleep(std::time::Duration::from_hours(hours)).await;
+        }
+    }
+}
+
+#[workflow]
+impl Sleeping {
+    #[step]
+    async fn one(&self, _: &Go) -> Option<A> {
+        self.sleep("one sleeps", 3).await;
+        maybe(self.0, "one", 0, A(1))
+    }
+
+    #[step]
+    async fn two(&self, _: &Go) -> A {
+        self.sleep("two sleeps", 3).await;
+        A(2)
+    }
+
+    #[step]
+    async fn three(&self, _: &Go) -> B {
+        if roll(self.0, "three sleeps", 0, 3) == 0 {
+            tokio::time::sleep(std::time::Duration::from_hours(100)).await;
+        }
+        B(3)
+    }
+
+    #[step]
+    async fn apart(&self, b: &B) -> Option<Done> {
+        (roll(self.0, "apart", b.0, 3) == 0).then_some(Done(b.0))
+    }
+
+    #[step]
+    async fn hear(&self, hint: &Hint) -> Option<Done> {
+        (roll(self.0, "hear", 0, 3) == 0).then_some(Done(100 + hint.0))
+    }
+
+    #[step]
+    async fn first(&self, firsts: &FixedList<A, 2>) -> Option<Done> {
+        let [one, other] = firsts.to_array();
+        (roll(self.0, "first", one.0, 2) == 0).then_some(Done(one.0 * 100 + other.0 * 10))
+    }
+}
+
+fn sleeping(seed: u64) -> workflow_testkit::ScenarioOf<Sleeping> {
+    let scenario = Scenario::new(Sleeping(seed));
+    let hours = roll(seed, "hint", 0, 5);
+    if hours == 0 { scenario } else { scenario.send_after(std::time::Duration::from_hours(hours), Hint(1)) }
+}
+
+#[test]
+fn sleeps_are_explored_as_by_trying_everything() {
+    compare_all(10, sleeping);
+}
+
+#[test]
+fn the_order_that_a_scenario_has_by_itself_is_among_those_explored() {
+    for seed in 0..SEEDS {
+        let run = futures::executor::block_on(async { sleeping(seed).start(Go).await });
+        let status = run.status();
+        let completed = (status == workflow_core::RunStatus::Completed).then(|| run.outcome().ok()).flatten();
+        let output = completed.map(|done| format!("Done {}", done.0));
+        let explored = workflow_testkit::explore(|| sleeping(seed).start(Go)).orders(50_000).survey();
+        let mut outcomes = explored.outcomes();
+        assert!(
+            outcomes.any(|outcome| outcome.status() == status && outcome.output() == output.as_deref()),
+            "seed {seed}: {status} with {output:?} is not among what {explored} found"
+        );
+    }
 }
 
 struct Asked(u64);
