@@ -17,7 +17,9 @@ use futures::future::BoxFuture;
 /// A clock has two duties. They belong together: when a sleep ends, the time it was for has come.
 ///
 /// **Threads.** Both are called from any thread, also from several at once, and also from threads without a
-/// runtime: a step may show something from wherever it works.
+/// runtime: a step may show something from wherever it works. A sleep may be polled on another thread than the
+/// one that made it, but only on a runtime; so one that needs the runtime's timers takes them when it is first
+/// polled, not when it is made. Time that passes on any thread wakes it.
 ///
 /// **Speed.** With a clock set, `now` is called several times for each step. Neither call may block.
 ///

@@ -6,6 +6,7 @@ pub mod drops;
 pub mod readings;
 pub mod sleeps;
 mod subject;
+pub mod threads;
 
 pub use subject::Subject;
 
@@ -23,8 +24,9 @@ pub use subject::Subject;
 /// - A clock that follows tokio's virtual time pauses it where it is made:
 ///   `|| { tokio::time::pause(); VirtualClock::new() }`.
 /// - A clock is made in reach of a tokio runtime with one thread and its timers. Its sleeps are polled there;
-///   its time is read from other threads as well.
-/// - A test fails when it takes longer than ten seconds, and says what it waited for.
+///   its time is read, and its sleeps are made, on other threads as well.
+/// - A test fails when it takes longer than ten seconds, and says what it waited for. Another patience is set at
+///   the end: `clock_conformance!(open, patience = Duration::from_mins(1))`.
 ///
 /// What it does not test: how soon a sleep ends once its time has come, and what a clock does when the machine
 /// is suspended or its clock is set.
@@ -81,11 +83,13 @@ pub use subject::Subject;
 /// ```
 #[macro_export]
 macro_rules! clock_conformance {
-    ($open:expr $(,)?) => {
-        $crate::__clock_conformance! { $crate::conformance::clock::Subject::new($open) }
+    ($open:expr $(, patience = $patience:expr)? $(,)?) => {
+        $crate::__clock_conformance! { $crate::conformance::clock::Subject::new($open)$(.patience($patience))? }
     };
-    ($open:expr, $advance:expr $(,)?) => {
-        $crate::__clock_conformance! { $crate::conformance::clock::Subject::driven($open, $advance) }
+    ($open:expr, $advance:expr $(, patience = $patience:expr)? $(,)?) => {
+        $crate::__clock_conformance! {
+            $crate::conformance::clock::Subject::driven($open, $advance)$(.patience($patience))?
+        }
     };
 }
 
@@ -110,6 +114,11 @@ macro_rules! __clock_conformance {
                 a_time_thousands_of_years_away_is_waited_for_like_any_other
                 a_long_sleep_does_not_hold_up_a_short_one
                 a_thousand_sleeps_end_each_at_its_time
+            }
+            threads {
+                a_sleep_is_made_on_any_thread_also_without_a_runtime
+                sleeps_are_made_on_several_threads_at_once
+                time_that_passes_on_another_thread_wakes_a_sleep
             }
             drops {
                 a_dropped_sleep_leaves_others_until_the_same_time_alone

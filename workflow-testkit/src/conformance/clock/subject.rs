@@ -44,7 +44,7 @@ impl<C: Clock> Subject<C> {
         Self { open: Box::new(open), advance: Some(Arc::new(advance)), patience: PATIENCE }
     }
 
-    /// Sets how long a check may take: for a clock that is expected to fail it.
+    /// Sets how long a check may take.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -178,6 +178,11 @@ impl<C: Clock> Watch<C> {
                 None => tokio::time::sleep(left.min(STEP)).await,
             }
         }
+    }
+
+    /// Whether time passes when it is made to.
+    pub(super) fn is_driven(&self) -> bool {
+        self.advance.is_some()
     }
 
     /// The same for a thread without a runtime. Virtual time stands still.

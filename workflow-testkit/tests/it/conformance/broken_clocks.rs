@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use workflow_testkit::conformance::clock::{Subject, drops, readings, sleeps};
+use workflow_testkit::conformance::clock::{Subject, drops, readings, sleeps, threads};
 
 use super::broken_stores::failure;
 use super::hands::Fault::{self, *};
@@ -130,6 +130,29 @@ fn a_sleep_that_is_dropped_with_the_others_turn_is_caught() {
 fn a_sleep_that_lasts_longer_when_it_is_begun_anew_is_caught() {
     let check = drops::a_sleep_that_is_begun_anew_over_and_over_keeps_its_time;
     assert_awaited(DroppingCountsAnew, check, "also when others were begun and dropped before");
+}
+
+#[test]
+fn a_clock_that_needs_a_runtime_to_make_a_sleep_is_caught() {
+    let why = "a clock does not panic, but `sleep_until` did: there is no reactor running";
+    let check = threads::a_sleep_is_made_on_any_thread_also_without_a_runtime;
+    assert_caught(NeedsARuntimeToMakeASleep, check, why);
+}
+
+#[test]
+fn a_clock_that_loses_sleeps_of_several_threads_is_caught() {
+    let check = threads::sleeps_are_made_on_several_threads_at_once;
+    assert_awaited(
+        LosesSleepsMadeAtOnce,
+        check,
+        "made on several threads at once each ends when its time has come",
+    );
+}
+
+#[test]
+fn a_clock_whose_time_wakes_nobody_on_other_threads_is_caught() {
+    let check = threads::time_that_passes_on_another_thread_wakes_a_sleep;
+    assert_awaited(WakesOnItsOwnThreadOnly, check, "also when time passes on another thread");
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub(crate) enum Fault {
     DroppingEndsAll,
     WakesOnlyOne,
     DroppingCountsAnew,
+    NeedsARuntimeToMakeASleep,
+    LosesSleepsMadeAtOnce,
+    WakesOnItsOwnThreadOnly,
 }
 
 use Fault::*;
@@ -53,6 +56,8 @@ struct State {
     /// What faults have done.
     ended: bool,
     late: Duration,
+    /// The thread that made a sleep last.
+    maker: Option<ThreadId>,
 }
 
 impl Hands {
@@ -65,6 +70,7 @@ impl Hands {
             waiting: Vec::new(),
             ended: false,
             late: Duration::ZERO,
+            maker: None,
         };
         Self { fault, state: Arc::new(Mutex::new(state)) }
     }
@@ -76,6 +82,7 @@ impl Hands {
         }
         let woken = match self.fault {
             NeverWakes => 0,
+            WakesOnItsOwnThreadOnly if state.maker != Some(std::thread::current().id()) => 0,
             WakesOnlyOne => state.waiting.len().min(1),
             _ => state.waiting.len(),
         };
@@ -104,12 +111,18 @@ impl Clock for Hands {
             block_for(left);
         }
         assert!(self.fault != PanicsFarAway || left < FAR, "a time as far away as that");
+        if self.fault == NeedsARuntimeToMakeASleep {
+            let _ = tokio::runtime::Handle::current();
+        }
+        let maker = Some(std::thread::current().id());
+        let is_shared = state.maker.replace(maker.unwrap()).is_some_and(|last| Some(last) != maker);
         state.next += 1;
         let mut sleep = Sleep {
             fault: self.fault,
             number: state.next,
             at,
             left,
+            is_lost: self.fault == LosesSleepsMadeAtOnce && is_shared,
             is_polled: false,
             state: Arc::clone(&self.state),
         };
@@ -134,6 +147,7 @@ struct Sleep {
     at: SystemTime,
     /// What was left when it was made.
     left: Duration,
+    is_lost: bool,
     is_polled: bool,
     state: Arc<Mutex<State>>,
 }
@@ -159,7 +173,7 @@ impl Sleep {
     }
 
     fn has_ended(&self, state: &MutexGuard<'_, State>, is_first: bool) -> bool {
-        let has_come = state.now >= self.at;
+        let has_come = state.now >= self.at && !self.is_lost;
         match self.fault {
             EndsTooEarly => state.now + STEP / 2 >= self.at,
             NeverEnds => self.left.is_zero(),
