@@ -58,6 +58,10 @@ pub struct Batch {
 /// **Ids.** Any text of up to 1 KiB is the id of a run, the empty one too, and ids that differ in a single
 /// byte are those of two runs.
 ///
+/// **Sizes.** A store takes batches of at least 1,000 records, and events of at least 1 MiB as JSON; what it cannot
+/// take beyond that it refuses as a whole, with [`StoreError::Unserialisable`]. What a run commits at once is one
+/// batch, so that a step which returns 10,000 events asks for more.
+///
 /// **Order.** The calls for one run have a single order, whichever process they come from, and each sees all
 /// that came before it. A call that has returned comes before every call that begins later. Runs are
 /// independent of each other: one that fails or is slow holds up no other.

@@ -4,6 +4,7 @@
 
 pub mod append;
 pub mod cancel;
+pub mod handles;
 pub mod ids;
 mod journal;
 pub mod listing;
@@ -13,6 +14,10 @@ pub mod reading;
 pub mod records;
 pub mod removal;
 mod samples;
+mod subject;
+mod watched;
+
+pub use subject::Subject;
 
 /// The tests that an [`EventStore`](workflow_core::EventStore) must pass: one for each sentence of its
 /// contract that can be tested.
@@ -27,12 +32,17 @@ mod samples;
 /// - A store is opened and dropped outside of any task, in reach of a tokio runtime with several threads, its
 ///   timers and its I/O. What has to be awaited can be:
 ///   `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
-/// - A test fails when it takes longer than a minute: the longest makes some 200 appends.
+/// - A test fails when a call takes longer than a minute; the longest makes some 300 calls, one after the other.
+///   Another patience is set at the end: `event_store_conformance!(open, patience = Duration::from_secs(5))`.
+/// - Where a second handle on the same backend can be had, `event_store_conformance!(open, reopen = again)` tests two
+///   of them side by side, as two processes have them: a lock within the store does not keep those apart. `again`
+///   has the type of `open`, and is evaluated while the first handle is there; `patience` stands behind it.
 ///
 /// What it does not test: what a store does while its backend is out of reach
 /// ([`Unavailable`](workflow_core::StoreError::Unavailable)) or damaged
 /// ([`Corrupt`](workflow_core::StoreError::Corrupt)), what survives a crash, that a slow run holds up no
-/// other, and that the promises hold between several processes.
+/// other, and, unless a
+/// store can be reopened, that the promises hold between several handles on one backend.
 ///
 /// ```
 /// # use workflow_core::MemoryStore;
@@ -41,8 +51,29 @@ mod samples;
 /// ```
 #[macro_export]
 macro_rules! event_store_conformance {
-    ($open:expr $(,)?) => {
-        $crate::__conformance_suite! { event_store: $open;
+    ($open:expr $(, patience = $patience:expr)? $(,)?) => {
+        $crate::__event_store_conformance! {
+            $crate::conformance::event_store::Subject::new($open)$(.patience($patience))?;
+        }
+    };
+    ($open:expr, reopen = $reopen:expr $(, patience = $patience:expr)? $(,)?) => {
+        $crate::__event_store_conformance! {
+            $crate::conformance::event_store::Subject::new($open).reopen($reopen)$(.patience($patience))?;
+            handles {
+                of_appends_by_two_handles_at_one_position_exactly_one_succeeds
+                what_one_handle_did_the_other_sees
+            }
+        }
+    };
+}
+
+/// The tests of an event store, and those for which it has to be of some kind.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __event_store_conformance {
+    ($subject:expr; $($more:tt)*) => {
+        $crate::__conformance_suite! { event_store: $subject;
+            $($more)*
             append {
                 a_journal_begins_at_position_0_and_only_there
                 a_journal_goes_on_where_it_ends_and_nowhere_else
@@ -94,6 +125,7 @@ macro_rules! event_store_conformance {
             races {
                 of_concurrent_appends_at_one_position_exactly_one_succeeds
                 concurrent_writers_of_several_runs_do_not_disturb_each_other
+                a_remove_leaves_nothing_of_an_append_at_the_same_time
                 nobody_reads_half_of_a_batch
                 nobody_lists_a_batch_without_its_summary
                 a_call_that_returned_comes_before_calls_that_begin_later

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
-use workflow_core::{ContextStore, EventStore};
+use workflow_core::ContextStore;
 
 /// How long a single call may take where the contract says that nothing holds it up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a check may take.
-const LIMIT: Duration = Duration::from_mins(1);
+/// How long a check may take, or, where calls are counted, a call.
+pub(super) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Opens a context store and runs a check of it to its end. The store is opened and dropped by the calling
 /// thread, in reach of the runtime but outside of any task, so that it may block there.
@@ -30,13 +30,26 @@ where
     run_within(LIMIT, || Arc::new(open()) as Arc<dyn ContextStore>, check);
 }
 
-/// The same of an event store.
-pub(super) fn run_journals<S, C>(open: impl FnOnce() -> S, check: impl FnOnce(Arc<dyn EventStore>) -> C)
-where
-    S: EventStore,
-    C: Future<Output = ()> + Send + 'static,
-{
-    run_within(LIMIT, || Arc::new(open()) as Arc<dyn EventStore>, check);
+/// How far a check has come.
+pub(super) trait Progress {
+    /// A number that is another one whenever something has happened.
+    fn moments(&self) -> u64;
+
+    /// What happened last, in words.
+    fn last(&self) -> String;
+}
+
+/// What is known of a check whose calls nobody counts: it has so much time for all of them.
+struct Unknown;
+
+impl Progress for Unknown {
+    fn moments(&self) -> u64 {
+        0
+    }
+
+    fn last(&self) -> String {
+        "the check did not end".to_owned()
+    }
 }
 
 fn run_within<S, C>(limit: Duration, open: impl FnOnce() -> Arc<S>, check: impl FnOnce(Arc<S>) -> C)
@@ -44,17 +57,36 @@ where
     S: ?Sized,
     C: Future<Output = ()> + Send + 'static,
 {
+    run_while(limit, &Unknown, open, check);
+}
+
+/// Opens what is tested and runs a check of it to its end, while it makes progress: at least once in so much time.
+pub(super) fn run_while<T: Clone, C: Future<Output = ()> + Send + 'static>(
+    patience: Duration,
+    progress: &impl Progress,
+    open: impl FnOnce() -> T,
+    check: impl FnOnce(T) -> C,
+) {
     let runtime = runtime();
     let entered = runtime.enter();
-    let store = open();
-    let check = runtime.spawn(check(Arc::clone(&store)));
-    let outcome = runtime.block_on(async { timeout(limit, check).await });
-    drop(store);
+    let opened = open();
+    let mut check = runtime.spawn(check(opened.clone()));
+    let outcome = runtime.block_on(async {
+        loop {
+            let moments = progress.moments();
+            match timeout(patience, &mut check).await {
+                Err(_) if progress.moments() != moments => {}
+                outcome => return outcome,
+            }
+        }
+    });
+    drop(opened);
     drop(entered);
     // A call that hangs keeps its thread, and must not keep the test.
     runtime.shutdown_background();
-    let ended =
-        outcome.unwrap_or_else(|_| panic!("a call never returned: the check did not end within {limit:?}"));
+    let ended = outcome.unwrap_or_else(|_| {
+        panic!("a call never returned: {}, and nothing happened for {patience:?}", progress.last())
+    });
     ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
 }
 
@@ -115,6 +147,9 @@ fn blocking<R>(work: impl FnOnce() -> R) -> R {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::sync::oneshot;
     use workflow_core::MemoryContexts;
 
     use super::*;
@@ -123,6 +158,32 @@ mod tests {
     #[should_panic(expected = "a call never returned")]
     fn a_check_that_hangs_fails() {
         run_within(Duration::from_millis(10), Arc::<MemoryContexts>::default, |_| std::future::pending());
+    }
+
+    /// Something happens nine times, and with the last the check ends.
+    struct Nine(AtomicU64, std::sync::Mutex<Option<oneshot::Sender<()>>>);
+
+    impl Progress for Nine {
+        fn moments(&self) -> u64 {
+            let moments = self.0.fetch_add(1, Ordering::Relaxed).min(9);
+            if moments == 9 {
+                self.1.lock().unwrap().take();
+            }
+            moments
+        }
+
+        fn last(&self) -> String {
+            "nothing".to_owned()
+        }
+    }
+
+    #[test]
+    fn a_check_goes_on_while_anything_happens_in_it() {
+        let (sender, ended) = oneshot::channel::<()>();
+        let nine = Nine(AtomicU64::new(0), Some(sender).into());
+        let check = |()| async move { drop(ended.await) };
+        run_while(Duration::from_millis(10), &nine, || (), check);
+        assert!(nine.0.into_inner() >= 9);
     }
 
     #[test]

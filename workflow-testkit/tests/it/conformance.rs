@@ -41,9 +41,20 @@ mod journals_in_memory {
 }
 
 mod journals_as_json {
+    use std::time::Duration;
+
     use super::json_journals::JsonJournals;
 
-    workflow_testkit::event_store_conformance!(|| JsonJournals::open("a file, say"));
+    thread_local! {
+        /// One for each test, which has a thread of its own.
+        static FILE: JsonJournals = JsonJournals::open("a file, say");
+    }
+
+    workflow_testkit::event_store_conformance!(
+        || FILE.with(Clone::clone),
+        reopen = || FILE.with(Clone::clone),
+        patience = Duration::from_mins(2)
+    );
 }
 
 mod tracing_observer {
@@ -97,7 +108,7 @@ mod virtual_clock {
 mod virtual_clock_on_real_time {
     use workflow_testkit::VirtualClock;
 
-    workflow_testkit::clock_conformance!(VirtualClock::new);
+    workflow_testkit::clock_conformance!(VirtualClock::new, patience = std::time::Duration::from_mins(1));
 }
 
 /// A clock that is driven by hand, and everything a call site may have in scope that the suite must not mind.
@@ -109,5 +120,9 @@ mod clock_by_hand {
     #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
     struct Option;
 
-    workflow_testkit::clock_conformance!(|| Hands::new(Fault::Nothing), Hands::advance);
+    workflow_testkit::clock_conformance!(
+        || Hands::new(Fault::Nothing),
+        Hands::advance,
+        patience = std::time::Duration::from_mins(1)
+    );
 }

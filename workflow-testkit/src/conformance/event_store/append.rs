@@ -3,10 +3,10 @@
 use workflow_core::EventStore;
 
 use super::journal::{Journal, assert_conflict};
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
-pub fn a_journal_begins_at_position_0_and_only_there<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_journal_begins_at_position_0_and_only_there<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "position 0 begins a journal, and no other does";
         for at in [1, 2, 1_000, u64::MAX] {
@@ -18,8 +18,8 @@ pub fn a_journal_begins_at_position_0_and_only_there<S: EventStore>(open: impl F
     });
 }
 
-pub fn a_journal_goes_on_where_it_ends_and_nowhere_else<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_journal_goes_on_where_it_ends_and_nowhere_else<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "`append` takes a batch at the end of the journal, and nowhere else";
         let mut end = 0;
@@ -34,8 +34,8 @@ pub fn a_journal_goes_on_where_it_ends_and_nowhere_else<S: EventStore>(open: imp
     });
 }
 
-pub fn an_append_that_is_repeated_is_a_conflict<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn an_append_that_is_repeated_is_a_conflict<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "an append that is repeated is a conflict";
         journal.put(0..2).await;
@@ -46,8 +46,8 @@ pub fn an_append_that_is_repeated_is_a_conflict<S: EventStore>(open: impl FnOnce
     });
 }
 
-pub fn a_conflict_changes_nothing<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_conflict_changes_nothing<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "a conflict changes nothing, neither the journal nor the summary";
         journal.put(0..4).await;

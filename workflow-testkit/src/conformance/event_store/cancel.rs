@@ -5,13 +5,14 @@ use workflow_core::{EventStore, Position, StoreError};
 
 use super::journal::Journal;
 use super::samples::number;
-use crate::conformance::stage::{abandon, run_journals};
+use super::subject::Subject;
+use crate::conformance::stage::abandon;
 
 /// The most polls before a call is dropped.
 const MOST_POLLS: u32 = 12;
 
-pub fn an_append_that_is_dropped_is_done_or_not_done<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn an_append_that_is_dropped_is_done_or_not_done<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         for (polls, begin) in (0..=MOST_POLLS).flat_map(|polls| [(polls, 0), (polls, 2)]) {
             let journal = Journal::new(&store);
             if begin > 0 {
@@ -41,8 +42,8 @@ async fn go_on(journal: &Journal, end: u64) {
     journal.assert_ends_at(found + 1, demand).await;
 }
 
-pub fn a_remove_that_is_dropped_is_done_or_not_done<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_remove_that_is_dropped_is_done_or_not_done<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         for polls in 0..=MOST_POLLS {
             let journal = Journal::new(&store);
             journal.put(0..3).await;
@@ -67,8 +68,8 @@ async fn begin_again(journal: &Journal) {
     }
 }
 
-pub fn a_read_or_a_listing_that_is_dropped_is_in_nobodys_way<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_read_or_a_listing_that_is_dropped_is_in_nobodys_way<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         for (polls, end) in (0..=MOST_POLLS).zip(1..) {
             journal.put(end - 1..end).await;

@@ -3,7 +3,7 @@
 use workflow_core::EventStore;
 
 use super::journal::{Journal, assert_conflict};
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
 /// Ends of ids that a store could take for each other, or for something else.
 pub(super) const ALIKE: [&str; 31] = [
@@ -40,8 +40,8 @@ pub(super) const ALIKE: [&str; 31] = [
     "\u{10ffff}",
 ];
 
-pub fn runs_are_independent<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn runs_are_independent<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journals: Vec<Journal> = (0..3).map(|_| Journal::new(&store)).collect();
         let demand = "runs are independent of each other";
         for (journal, records) in journals.iter().zip(1..) {
@@ -57,15 +57,15 @@ pub fn runs_are_independent<S: EventStore>(open: impl FnOnce() -> S) {
     });
 }
 
-pub fn any_text_is_an_id<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn any_text_is_an_id<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         keep_apart(&ALIKE.map(|end| journal.beside(end)), "an id is any text").await;
     });
 }
 
-pub fn ids_of_1_kib_are_told_apart_to_their_last_byte<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn ids_of_1_kib_are_told_apart_to_their_last_byte<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let room = 1_024 - journal.run.as_str().len();
         let stem = "r".repeat(room - 1);
@@ -74,8 +74,8 @@ pub fn ids_of_1_kib_are_told_apart_to_their_last_byte<S: EventStore>(open: impl 
     });
 }
 
-pub fn the_empty_text_is_an_id<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn the_empty_text_is_an_id<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let demand = "an id is any text, the empty one too";
         let nameless = Journal::new(&store).of_run("");
         // The only run that an earlier test of the same backend can have left.

@@ -30,6 +30,11 @@ impl Journal {
         Self { store: Arc::clone(store), workflow: format!("Workflow of {run}").into(), run }
     }
 
+    /// The same run by another handle.
+    pub(super) fn by(&self, store: &Arc<dyn EventStore>) -> Self {
+        Self { store: Arc::clone(store), ..self.clone() }
+    }
+
     /// Another run of the same workflow.
     pub(super) fn of_run(&self, run: impl Into<RunId>) -> Self {
         Self { run: run.into(), ..self.clone() }

@@ -5,10 +5,10 @@ use workflow_core::{EventStore, RunId, RunQuery, StoredRun};
 use super::ids::ALIKE;
 use super::journal::Journal;
 use super::samples::{STATUSES, notes};
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
-pub fn a_run_is_listed_as_its_latest_batch_left_it<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_run_is_listed_as_its_latest_batch_left_it<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         for status in STATUSES {
             let journal = Journal::new(&store);
             journal.put(0..3).await;
@@ -22,8 +22,8 @@ pub fn a_run_is_listed_as_its_latest_batch_left_it<S: EventStore>(open: impl FnO
     });
 }
 
-pub fn runs_are_listed_in_the_order_of_the_bytes_of_their_ids<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn runs_are_listed_in_the_order_of_the_bytes_of_their_ids<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let mut begun = Vec::new();
         // Neither the order in which they are begun, nor that in which they are written to.
@@ -40,8 +40,8 @@ pub fn runs_are_listed_in_the_order_of_the_bytes_of_their_ids<S: EventStore>(ope
     });
 }
 
-pub fn runs_that_have_ended_are_not_open<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn runs_that_have_ended_are_not_open<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         for (number, status) in STATUSES.into_iter().enumerate() {
             let run = journal.beside(number);
@@ -62,8 +62,8 @@ pub fn runs_that_have_ended_are_not_open<S: EventStore>(open: impl FnOnce() -> S
     });
 }
 
-pub fn runs_are_listed_by_the_whole_name_of_their_workflow<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn runs_are_listed_by_the_whole_name_of_their_workflow<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let stem = Journal::new(&store);
         for (number, end) in ALIKE.iter().enumerate() {
             stem.beside(number).of_workflow(format!("{}{end}", stem.workflow)).put(0..1).await;
@@ -76,8 +76,8 @@ pub fn runs_are_listed_by_the_whole_name_of_their_workflow<S: EventStore>(open: 
     });
 }
 
-pub fn a_listing_changes_nothing<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_listing_changes_nothing<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..2).await;
         for query in [RunQuery::new(), journal.query(), journal.query().open().at_most(1)] {

@@ -7,7 +7,7 @@ use workflow_core::{EventStore, RunId, RunQuery, RunStatus};
 use super::journal::Journal;
 use super::listing::ids;
 use super::samples::notes;
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
 /// How many runs there are to list.
 const RUNS: usize = 10;
@@ -25,8 +25,8 @@ async fn begin(store: &Arc<dyn EventStore>) -> (Journal, Vec<RunId>) {
     (journal, runs)
 }
 
-pub fn a_page_begins_behind_the_id_that_it_comes_after<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_page_begins_behind_the_id_that_it_comes_after<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let (journal, runs) = begin(&store).await;
         let demand = "a page begins with the first run behind the one that it comes after, without that one";
         for (number, run) in runs.iter().enumerate() {
@@ -41,8 +41,8 @@ pub fn a_page_begins_behind_the_id_that_it_comes_after<S: EventStore>(open: impl
     });
 }
 
-pub fn a_page_is_shorter_than_asked_only_if_it_is_the_last<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_page_is_shorter_than_asked_only_if_it_is_the_last<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let (journal, runs) = begin(&store).await;
         for at_most in [0, 1, 3, RUNS - 1, RUNS, RUNS + 1, usize::MAX] {
             for after in [3, 0] {
@@ -56,8 +56,8 @@ pub fn a_page_is_shorter_than_asked_only_if_it_is_the_last<S: EventStore>(open: 
     });
 }
 
-pub fn pages_put_together_list_each_run_once<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn pages_put_together_list_each_run_once<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let (journal, runs) = begin(&store).await;
         for at_a_time in [1, 2, 3, 5, 9, 10, 11] {
             let demand = format!("pages of {at_a_time} list each run once");
@@ -86,8 +86,8 @@ async fn ours(journal: &Journal, mut query: RunQuery) -> Vec<RunId> {
     }
 }
 
-pub fn a_page_counts_only_the_runs_that_the_query_asks_for<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_page_counts_only_the_runs_that_the_query_asks_for<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let (journal, runs) = begin(&store).await;
         // Of another workflow, and between the others.
         for run in &runs {

@@ -9,7 +9,7 @@ use workflow_core::{EventStore, StoreError};
 
 use super::journal::{Journal, assert_conflict};
 use super::samples::number;
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
 /// How many callers there are at a time, and how often each of them calls.
 const CALLERS: u64 = 8;
@@ -18,8 +18,8 @@ const CALLS: u64 = 25;
 /// How many records are in a batch.
 const BATCH: u64 = 4;
 
-pub fn of_concurrent_appends_at_one_position_exactly_one_succeeds<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn of_concurrent_appends_at_one_position_exactly_one_succeeds<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         for round in 0..CALLS {
             let (begin, end) = (round * BATCH, (round + 1) * BATCH);
@@ -40,8 +40,8 @@ pub fn of_concurrent_appends_at_one_position_exactly_one_succeeds<S: EventStore>
     });
 }
 
-pub fn concurrent_writers_of_several_runs_do_not_disturb_each_other<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn concurrent_writers_of_several_runs_do_not_disturb_each_other<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let mut writers = JoinSet::new();
         for caller in 0..CALLERS {
@@ -55,6 +55,28 @@ pub fn concurrent_writers_of_several_runs_do_not_disturb_each_other<S: EventStor
     });
 }
 
+pub fn a_remove_leaves_nothing_of_an_append_at_the_same_time<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let demand = "whichever comes first, a remove leaves nothing of an append at the same time";
+        for round in 0..CALLS {
+            let journal = Journal::new(&store);
+            journal.put(0..BATCH).await;
+            let mut appends = JoinSet::new();
+            let appended = journal.clone();
+            appends.spawn(async move { appended.try_put(BATCH, BATCH..2 * BATCH).await });
+            // In some rounds the append has begun by now, in others it has not.
+            for _ in 0..round % 5 {
+                yield_now().await;
+            }
+            assert!(journal.remove().await, "{demand}: there was a run to remove");
+            for refused in appends.join_all().await.iter().filter(|returned| returned.is_err()) {
+                assert_conflict(refused, BATCH, 0, demand);
+            }
+            journal.assert_ends_at(0, demand).await;
+        }
+    });
+}
+
 /// Writes a whole journal, batch by batch.
 async fn write(journal: Journal) {
     for begin in (0..CALLS).map(|round| round * BATCH) {
@@ -63,8 +85,8 @@ async fn write(journal: Journal) {
     }
 }
 
-pub fn nobody_reads_half_of_a_batch<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn nobody_reads_half_of_a_batch<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         meanwhile(Journal::new(&store), |journal| async move {
             let read: Vec<u64> = journal.all(1_000).await.iter().map(number).collect();
             let end = read.len() as u64;
@@ -83,8 +105,8 @@ pub fn nobody_reads_half_of_a_batch<S: EventStore>(open: impl FnOnce() -> S) {
     });
 }
 
-pub fn nobody_lists_a_batch_without_its_summary<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn nobody_lists_a_batch_without_its_summary<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         meanwhile(Journal::new(&store), |journal| async move {
             let Some(listed) = journal.listed().await else { return };
             let end = listed.end.0;
@@ -121,8 +143,8 @@ async fn meanwhile<L: Future<Output = ()> + Send + 'static>(
     written.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
 }
 
-pub fn a_call_that_returned_comes_before_calls_that_begin_later<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_call_that_returned_comes_before_calls_that_begin_later<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         for end in 1..=CALLS {
             journal.put(end - 1..end).await;

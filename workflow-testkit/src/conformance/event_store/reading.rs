@@ -4,10 +4,10 @@ use workflow_core::EventStore;
 
 use super::journal::Journal;
 use super::samples::number;
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
-pub fn a_batch_is_read_back_whole_and_in_its_order<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_batch_is_read_back_whole_and_in_its_order<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "a batch is in the journal as a whole and in its order, behind all that came before it";
         for (begin, end) in [(0, 1), (1, 6), (6, 16)] {
@@ -18,8 +18,8 @@ pub fn a_batch_is_read_back_whole_and_in_its_order<S: EventStore>(open: impl FnO
     });
 }
 
-pub fn a_read_begins_at_its_position<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_read_begins_at_its_position<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..3).await;
         journal.put(3..7).await;
@@ -30,8 +30,8 @@ pub fn a_read_begins_at_its_position<S: EventStore>(open: impl FnOnce() -> S) {
     });
 }
 
-pub fn a_read_returns_at_most_so_many_records_and_at_least_one<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_read_returns_at_most_so_many_records_and_at_least_one<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..3).await;
         journal.put(3..7).await;
@@ -48,8 +48,8 @@ pub fn a_read_returns_at_most_so_many_records_and_at_least_one<S: EventStore>(op
     });
 }
 
-pub fn reads_put_together_are_the_whole_journal<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn reads_put_together_are_the_whole_journal<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         for batch in 0..5 {
             journal.put(batch * 5..batch * 5 + 5).await;
@@ -62,8 +62,8 @@ pub fn reads_put_together_are_the_whole_journal<S: EventStore>(open: impl FnOnce
     });
 }
 
-pub fn from_behind_the_end_there_is_nothing_to_read<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn from_behind_the_end_there_is_nothing_to_read<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..3).await;
         for from in [3, 4, 1_000, u64::MAX] {
@@ -76,8 +76,8 @@ pub fn from_behind_the_end_there_is_nothing_to_read<S: EventStore>(open: impl Fn
     });
 }
 
-pub fn a_run_that_is_not_there_has_no_records<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_run_that_is_not_there_has_no_records<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.beside("2").put(0..3).await;
         for from in [0, 1, u64::MAX] {
@@ -91,8 +91,8 @@ pub fn a_run_that_is_not_there_has_no_records<S: EventStore>(open: impl FnOnce()
     });
 }
 
-pub fn a_read_changes_nothing<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_read_changes_nothing<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..4).await;
         for from in [0, 2, 4, 0] {

@@ -5,16 +5,16 @@ use workflow_core::{Batch, EventStore, Position, Record, RunStatus, StoreError};
 
 use super::journal::Journal;
 use super::samples::{every_kind, formless, forms, holding, note, number, text};
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
-pub fn every_kind_of_record_is_read_back_as_it_was<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn every_kind_of_record_is_read_back_as_it_was<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         keeps(&Journal::new(&store), every_kind(), "a record of every kind is read back as it was").await;
     });
 }
 
-pub fn events_are_read_back_in_every_form_of_json<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn events_are_read_back_in_every_form_of_json<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "an event is read back as it was, whatever its JSON";
         keeps(&journal, forms().into_iter().map(holding).collect(), demand).await;
@@ -41,9 +41,9 @@ async fn keeps(journal: &Journal, records: Vec<Record>, demand: &str) {
 }
 
 pub fn an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing<S: EventStore>(
-    open: impl FnOnce() -> S,
+    subject: Subject<S>,
 ) {
-    run_journals(open, |store| async move {
+    subject.check(|store| async move {
         // As a run's beginning, and later on; each time between records that have a form.
         for begin in [0, 2] {
             let journal = Journal::new(&store);
@@ -79,8 +79,8 @@ async fn assert_refused_or_kept(journal: &Journal, begin: u64, returned: Result<
     }
 }
 
-pub fn a_batch_of_1000_records_is_kept_whole<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_batch_of_1000_records_is_kept_whole<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..1).await;
         journal.put(1..1_001).await;
@@ -91,8 +91,8 @@ pub fn a_batch_of_1000_records_is_kept_whole<S: EventStore>(open: impl FnOnce() 
     });
 }
 
-pub fn an_event_of_1_mib_is_kept_whole<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn an_event_of_1_mib_is_kept_whole<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let long = "0123456789abcdef".repeat(1 << 16);
         let records = vec![note(0), holding(long.clone().into()), note(2)];

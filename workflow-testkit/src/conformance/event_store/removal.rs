@@ -3,10 +3,10 @@
 use workflow_core::EventStore;
 
 use super::journal::{Journal, assert_conflict};
-use crate::conformance::stage::run_journals;
+use super::subject::Subject;
 
-pub fn a_run_that_was_removed_is_gone<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn a_run_that_was_removed_is_gone<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..3).await;
         journal.put(3..5).await;
@@ -15,8 +15,8 @@ pub fn a_run_that_was_removed_is_gone<S: EventStore>(open: impl FnOnce() -> S) {
     });
 }
 
-pub fn remove_says_whether_there_was_a_run<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn remove_says_whether_there_was_a_run<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         assert!(!journal.remove().await, "`remove` returns `false` where there was no run");
         journal.put(0..1).await;
@@ -26,8 +26,8 @@ pub fn remove_says_whether_there_was_a_run<S: EventStore>(open: impl FnOnce() ->
     });
 }
 
-pub fn remove_leaves_other_runs_alone<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn remove_leaves_other_runs_alone<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         journal.put(0..1).await;
         let name = journal.run.as_str();
@@ -46,8 +46,8 @@ pub fn remove_leaves_other_runs_alone<S: EventStore>(open: impl FnOnce() -> S) {
     });
 }
 
-pub fn the_id_of_a_run_that_was_removed_is_free<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn the_id_of_a_run_that_was_removed_is_free<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "the id of a run that was removed is free: its journal begins at position 0 again";
         for end in [5, 2, 3] {
@@ -59,8 +59,8 @@ pub fn the_id_of_a_run_that_was_removed_is_free<S: EventStore>(open: impl FnOnce
     });
 }
 
-pub fn who_still_writes_to_a_run_that_was_removed_gets_a_conflict<S: EventStore>(open: impl FnOnce() -> S) {
-    run_journals(open, |store| async move {
+pub fn who_still_writes_to_a_run_that_was_removed_gets_a_conflict<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
         let journal = Journal::new(&store);
         let demand = "who still writes to a run that was removed gets a conflict";
         journal.put(0..3).await;

@@ -1,7 +1,13 @@
 //! Each fault that an event store can have fails the check of the promise that it breaks.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow_core::{
+    Batch, EventStore, MemoryStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun,
+};
 use workflow_testkit::conformance::event_store::{
-    append, cancel, ids, listing, pages, races, reading, records, removal,
+    Subject, append, cancel, handles, ids, listing, pages, races, reading, records, removal,
 };
 
 use super::broken_stores::failure;
@@ -13,7 +19,7 @@ macro_rules! caught {
         $(
             #[test]
             fn $name() {
-                let text = failure(|| $topic::$check(|| FaultyJournals::new(Fault::$fault)));
+                let text = failure(|| $topic::$check(Subject::new(|| FaultyJournals::new(Fault::$fault))));
                 assert!(text.contains($demand), "{text}");
             }
         )*
@@ -136,6 +142,8 @@ caught! {
 
     a_store_that_checks_before_it_writes_is_caught: ChecksBeforeItWrites
         by races::of_concurrent_appends_at_one_position_exactly_one_succeeds, "exactly one succeeds";
+    a_store_that_removes_between_a_check_and_its_write_is_caught: ChecksBeforeItWrites
+        by races::a_remove_leaves_nothing_of_an_append_at_the_same_time, "a remove leaves nothing";
     a_store_that_shows_parts_of_batches_is_caught: AppendsInTwoParts
         by races::nobody_reads_half_of_a_batch, "nobody sees a part of a batch";
     a_store_that_sums_up_too_late_is_caught: SumsUpTooLate
@@ -149,4 +157,86 @@ caught! {
         by cancel::an_append_that_is_dropped_is_done_or_not_done, "the journal and the summary alike";
     a_store_that_removes_in_two_parts_is_caught: RemovesInTwoParts
         by cancel::a_remove_that_is_dropped_is_done_or_not_done, "done or not done";
+}
+
+/// Keeps its own calls apart, but not those of another handle.
+#[derive(Clone)]
+struct LocksByHandle(FaultyJournals, Arc<tokio::sync::Mutex<()>>);
+
+impl LocksByHandle {
+    fn handle(journals: &FaultyJournals) -> Self {
+        Self(journals.clone(), Arc::default())
+    }
+}
+
+impl EventStore for LocksByHandle {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let (own, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            let _locked = own.1.lock().await;
+            own.0.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.0.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+}
+
+fn locks_by_handle() -> Subject<LocksByHandle> {
+    let backend = FaultyJournals::new(Fault::ChecksBeforeItWrites);
+    let (one, other) = (LocksByHandle::handle(&backend), LocksByHandle::handle(&backend));
+    Subject::new(|| one).reopen(|| other)
+}
+
+#[test]
+fn a_store_that_locks_by_handle_is_caught_by_two_handles_only() {
+    races::of_concurrent_appends_at_one_position_exactly_one_succeeds(locks_by_handle());
+    let check = handles::of_appends_by_two_handles_at_one_position_exactly_one_succeeds;
+    let text = failure(|| check(locks_by_handle()));
+    assert!(text.contains("of appends by two handles at one position exactly one succeeds"), "{text}");
+}
+
+#[test]
+fn a_handle_that_sees_nothing_of_the_other_is_caught() {
+    let subject = Subject::new(MemoryStore::default).reopen(MemoryStore::default);
+    let text = failure(|| handles::what_one_handle_did_the_other_sees(subject));
+    assert!(text.contains("what one handle did the other sees when it has returned"), "{text}");
+}
+
+/// Never returns from a call.
+struct Hangs;
+
+impl EventStore for Hangs {
+    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+        StoreFuture::new(std::future::pending())
+    }
+
+    fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+        StoreFuture::ready(Ok(Vec::new()))
+    }
+
+    fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        StoreFuture::ready(Ok(Vec::new()))
+    }
+
+    fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+        StoreFuture::ready(Ok(false))
+    }
+}
+
+#[test]
+fn a_call_that_never_returns_is_named() {
+    let subject = Subject::new(|| Hangs).patience(Duration::from_millis(200));
+    let text = failure(|| ids::the_empty_text_is_an_id(subject));
+    let named = "a call never returned: 5 calls were made, the last was `append` of 2 records to ";
+    assert!(text.starts_with(named) && text.ends_with("nothing happened for 200ms"), "{text}");
 }

@@ -1,0 +1,102 @@
+//! A store whose calls are counted, so that a check that stands still can say at which call.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use workflow_core::{Batch, EventStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun};
+
+use crate::conformance::stage::Progress;
+
+/// The calls of a check.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    begun: u64,
+    /// Beginnings and ends.
+    moments: u64,
+    last: String,
+}
+
+impl Calls {
+    fn begin(self: &Arc<Self>, call: String) -> Call {
+        let mut counted = self.counted();
+        counted.begun += 1;
+        counted.moments += 1;
+        counted.last = call;
+        Call(Arc::clone(self))
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress for Calls {
+    fn moments(&self) -> u64 {
+        self.counted().moments
+    }
+
+    fn last(&self) -> String {
+        let counted = self.counted();
+        match counted.begun {
+            0 => "no call was made".to_owned(),
+            calls => format!("{calls} calls were made, the last was {}", counted.last),
+        }
+    }
+}
+
+/// A call on its way; it has ended when this is dropped.
+struct Call(Arc<Calls>);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.counted().moments += 1;
+    }
+}
+
+/// A store whose calls are counted.
+pub(super) struct Watched<S> {
+    store: S,
+    calls: Arc<Calls>,
+}
+
+impl<S: EventStore> Watched<S> {
+    pub(super) fn new(store: S, calls: &Arc<Calls>) -> Self {
+        Self { store, calls: Arc::clone(calls) }
+    }
+
+    /// Makes a call at once, as its caller does.
+    fn call<T: Send + Unpin + 'static>(
+        &self,
+        call: String,
+        make: impl FnOnce(&S) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
+        let call = self.calls.begin(call);
+        let answer = make(&self.store);
+        StoreFuture::new(async move {
+            let _call = call;
+            answer.await
+        })
+    }
+}
+
+impl<S: EventStore> EventStore for Watched<S> {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let call = format!("`append` of {} records to {run:?} at {expected}", batch.records.len());
+        self.call(call, |store| store.append(run, expected, batch))
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        let call = format!("`read` of {run:?} from {from}, at most {at_most}");
+        self.call(call, |store| store.read(run, from, at_most))
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.call("`runs`".to_owned(), |store| store.runs(query))
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.call(format!("`remove` of {run:?}"), |store| store.remove(run))
+    }
+}
