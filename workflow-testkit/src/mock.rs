@@ -164,11 +164,11 @@ impl Call {
         input.expect("a call has a slot for each of its parameters until it is answered")
     }
 
-    /// Ends the call with what the step returns, a part of that, or a `Result` of either. Nothing happens if its
-    /// execution was dropped meanwhile.
+    /// Ends the call with what the step could return, as a [stand-in](crate::ScenarioOf::replace) does, or a `Result` of
+    /// that. Nothing happens if its execution was dropped meanwhile.
     ///
     /// # Panics
-    /// If the step does not return such.
+    /// If the step could not return it.
     #[track_caller]
     pub fn answer<T: StepOutput>(mut self, output: T) {
         if let Err(misfit) = fits_output(self.step, &T::SPEC) {

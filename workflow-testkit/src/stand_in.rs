@@ -6,6 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use workflow_core::{Emitted, Slot, StepCall, StepError, StepInput, StepOutput};
 
+mod shape;
 mod signature;
 
 pub(crate) use signature::{Misfit, Signature, fits_output, place, step};

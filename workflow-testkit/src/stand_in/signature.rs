@@ -4,6 +4,8 @@ use std::fmt;
 
 use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec, TableSpec};
 
+use super::shape::{Returns, Shape, fits};
+
 /// What a stand-in takes and returns.
 #[doc(hidden)]
 #[derive(Debug)]
@@ -17,29 +19,13 @@ pub struct Signature {
 pub(crate) enum Misfit {
     NoSuchStep { table: &'static TableSpec, step: String },
     TakesOther { step: &'static StepSpec, input: Box<InputSpec> },
-    ReturnsOther { step: &'static StepSpec, event: Leaf },
+    ReturnsOther { step: &'static StepSpec, output: OutputSpec },
 }
 
 impl Misfit {
     pub(crate) fn takes_other(step: &'static StepSpec, input: &InputSpec) -> Self {
         Self::TakesOther { step, input: Box::new(*input) }
     }
-}
-
-/// One thing that an output may emit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf {
-    event: EventType,
-    way: Way,
-}
-
-/// How an event is emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Now,
-    FanOut,
-    Later,
-    ForATime,
 }
 
 /// The step of this name.
@@ -62,12 +48,7 @@ impl Signature {
 
 /// Whether the step may return it.
 pub(crate) fn fits_output(step: &'static StepSpec, output: &OutputSpec) -> Result<(), Misfit> {
-    let declared = declared(step);
-    let fits = |leaf: &Leaf| declared.iter().any(|other| other.covers(leaf));
-    match leaves(output).into_iter().find(|leaf| !fits(leaf)) {
-        Some(event) => Err(Misfit::ReturnsOther { step, event }),
-        None => Ok(()),
-    }
+    if fits(step, output) { Ok(()) } else { Err(Misfit::ReturnsOther { step, output: *output }) }
 }
 
 /// The first parameter of the step that takes the same and is not among those that are `taken`.
@@ -85,35 +66,6 @@ fn is_same(one: &InputSpec, other: &InputSpec) -> bool {
         && config(one) == config(other)
         && takes(one, other)
         && takes(other, one)
-}
-
-/// What the step may emit, through emitters too.
-fn declared(step: &StepSpec) -> Vec<Leaf> {
-    let emitters = step.inputs().iter().filter(|input| input.kind() == InputKind::Emitter);
-    let emitted = emitters.flat_map(InputSpec::events).map(|event| Leaf { event: *event, way: Way::Now });
-    leaves(&step.output()).into_iter().chain(emitted).collect()
-}
-
-fn leaves(output: &OutputSpec) -> Vec<Leaf> {
-    let leaf = |event: &EventType| Leaf { event: *event, way: Way::Now };
-    match output {
-        OutputSpec::Nothing => Vec::new(),
-        OutputSpec::Event(event) => vec![leaf(event)],
-        OutputSpec::Optional(inner) | OutputSpec::Many(inner) => leaves(inner),
-        OutputSpec::All(all) => all.iter().flat_map(leaves).collect(),
-        OutputSpec::OneOf(events) => events.iter().map(leaf).collect(),
-        OutputSpec::Timed(event) => vec![Leaf { event: *event, way: Way::Later }],
-        OutputSpec::Expiring { request, .. } => vec![Leaf { event: *request, way: Way::ForATime }],
-        OutputSpec::FanOut(event) => vec![Leaf { event: *event, way: Way::FanOut }],
-    }
-}
-
-impl Leaf {
-    /// Whether what a step declares covers what a stand-in returns: a request that may expire need not.
-    fn covers(&self, other: &Self) -> bool {
-        let fits = self.way == other.way || (self.way, other.way) == (Way::ForATime, Way::Now);
-        self.event.type_id() == other.event.type_id() && fits
-    }
 }
 
 impl fmt::Display for Misfit {
@@ -134,9 +86,14 @@ impl fmt::Display for Misfit {
                 let takes = listed(step.inputs().iter().map(input_text));
                 write!(f, "`{}` does not take `{}`: it takes {takes}", step.name(), input_text(input))
             }
-            Self::ReturnsOther { step, event } => {
-                let returns = listed(declared(step).iter().map(leaf_text));
-                write!(f, "`{}` does not return `{}`: it returns {returns}", step.name(), leaf_text(event))
+            Self::ReturnsOther { step, output } => {
+                write!(
+                    f,
+                    "`{}` does not return `{}`: it returns {}",
+                    step.name(),
+                    Shape(output),
+                    Returns(step)
+                )
             }
         }
     }
@@ -157,16 +114,6 @@ fn input_text(input: &InputSpec) -> String {
             .map_or_else(|| input.label().to_owned(), |config| format!("Config<{}>", config.type_name())),
     };
     if input.is_optional() { format!("Option<{text}>") } else { text }
-}
-
-fn leaf_text(leaf: &Leaf) -> String {
-    let event = leaf.event.name();
-    match leaf.way {
-        Way::Now => event.to_owned(),
-        Way::FanOut => format!("FanOut<{event}>"),
-        Way::Later => format!("Timer<{event}>"),
-        Way::ForATime => format!("Expiring<{event}>"),
-    }
 }
 
 fn listed(texts: impl Iterator<Item = impl fmt::Display>) -> String {

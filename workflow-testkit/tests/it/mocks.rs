@@ -116,6 +116,16 @@ async fn what_the_step_does_not_take_or_return_is_said_at_the_call() {
     run.await.unwrap().assert_executions("answer", 0);
 }
 
+#[tokio::test]
+async fn an_answer_that_the_step_could_not_give_is_said_at_the_call() {
+    let (mock, mut handle) = Mock::pair();
+    let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
+    let call = handle.next_call().await.unwrap();
+    let returns = panic_of(|| call.answer(()));
+    assert_eq!(returns, "the answer does not fit: `look_up` does not return `()`: it returns `Fact`");
+    run.await.unwrap().assert_executions("answer", 0);
+}
+
 /// Drops the call of `slow` by ending.
 struct Racing;
 

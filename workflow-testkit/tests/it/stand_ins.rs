@@ -86,8 +86,8 @@ impl Wide {
     }
 
     #[step(reruns)]
-    async fn answer(&self, told: &Told, question: Option<&List<Question>>) -> Answer {
-        Answer(format!("{told:?} {}", question.map_or(0, List::len)))
+    async fn answer(&self, told: &Told, question: Option<&List<Question>>) -> Option<Answer> {
+        Some(Answer(format!("{told:?} {}", question.map_or(0, List::len))))
     }
 }
 
@@ -148,10 +148,114 @@ fn a_stand_in_that_does_not_fit_is_refused_before_the_run() {
         the stand-in does not fit: `look_up` does not take `Fact`: it takes `Question`, `Display`
         the stand-in does not fit: `answer` does not take `List<Question>`: it takes `Fact or Outline`, `Option<List<Question>>`
         the stand-in does not fit: `split` does not return `Source`: it returns `FanOut<Source>`
-        the stand-in does not fit: `read` does not return `Source`: it returns `Fact`
+        the stand-in does not fit: `read` does not return `Source`: it returns `()`, and emits `Fact`
         the stand-in does not fit: `split` does not take `Config<u32>`: it takes `Question`, `Config<it::stand_ins::Depth>`
         the stand-in does not fit: `read` does not take `Source` as often
     "]].assert_eq(&(refusals.join("\n") + "\n"));
+}
+
+#[derive(Debug, EventSet)]
+enum Either {
+    Source(Source),
+    Outline(Outline),
+}
+
+/// Returns every shape there is.
+struct Shapes;
+
+#[workflow]
+impl Shapes {
+    #[step]
+    async fn one(&self, _: &Question) -> Fact {
+        Fact(String::new())
+    }
+
+    #[step]
+    async fn maybe(&self, _: &Question) -> Result<Option<Fact>, StepError> {
+        Ok(None)
+    }
+
+    #[step]
+    async fn many(&self, _: &Question) -> Vec<Source> {
+        Vec::new()
+    }
+
+    #[step]
+    async fn either(&self, _: &Question) -> Either {
+        Either::Source(Source(1))
+    }
+
+    #[step]
+    async fn pair(&self, _: &Question) -> (Source, Option<Outline>) {
+        (Source(1), None)
+    }
+
+    #[step]
+    async fn emits(&self, _: &Question, facts: &Emitter<Fact>) -> Result<Source, StepError> {
+        facts.emit(Fact(String::new()))?;
+        Ok(Source(1))
+    }
+
+    #[step(reruns)]
+    async fn answer(&self, _: &Fact, _: Option<&Outline>, _: Option<&Source>) -> Answer {
+        Answer(String::new())
+    }
+}
+
+fn fact() -> Fact {
+    Fact("x".into())
+}
+
+#[test]
+fn a_stand_in_may_leave_out_what_its_step_might_return() {
+    let shapes = || Scenario::new(Shapes);
+    drop(shapes().replace("one", |_: &Question| Ok::<_, StepError>(fact())));
+    drop(shapes().replace("maybe", |_: &Question| fact()));
+    drop(shapes().replace("maybe", |_: &Question| ()));
+    drop(shapes().replace("many", |_: &Question| Source(1)));
+    drop(shapes().replace("many", |_: &Question| Some(Source(1))));
+    drop(shapes().replace("many", |_: &Question| (Source(1), vec![Source(2)])));
+    drop(shapes().replace("either", |_: &Question| Outline { points: 1 }));
+    drop(shapes().replace("pair", |_: &Question| Source(1)));
+    drop(shapes().replace("pair", |_: &Question| (Source(1), Outline { points: 1 })));
+    drop(shapes().replace("emits", |_: &Question| Source(1)));
+    drop(shapes().replace("emits", |_: &Question| (vec![fact()], Source(1))));
+}
+
+#[test]
+fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
+    let shapes = || Scenario::new(Shapes);
+    let refusals = [
+        panic_of(|| {
+            drop(shapes().replace("one", |_: &Question| {
+                fact();
+            }))
+        }),
+        panic_of(|| drop(shapes().replace("one", |_: &Question| vec![fact(), fact(), fact()]))),
+        panic_of(|| drop(shapes().replace("one", |_: &Question| Some(fact())))),
+        panic_of(|| drop(shapes().replace("maybe", |_: &Question| (fact(), fact())))),
+        panic_of(|| drop(shapes().replace("maybe", |_: &Question| vec![fact()]))),
+        panic_of(|| drop(shapes().replace("many", |_: &Question| FanOut::new(vec![Source(1)])))),
+        panic_of(|| drop(shapes().replace("either", |_: &Question| (Source(1), Outline { points: 1 })))),
+        panic_of(|| drop(shapes().replace("either", |_: &Question| ()))),
+        panic_of(|| drop(shapes().replace("pair", |_: &Question| Outline { points: 1 }))),
+        panic_of(|| drop(shapes().replace("pair", |_: &Question| (Outline { points: 1 }, Source(1))))),
+        panic_of(|| drop(shapes().replace("emits", |_: &Question| fact()))),
+    ];
+    expect_test::expect![[r#"
+        the stand-in does not fit: `one` does not return `()`: it returns `Fact`
+        the stand-in does not fit: `one` does not return `Vec<Fact>`: it returns `Fact`
+        the stand-in does not fit: `one` does not return `Option<Fact>`: it returns `Fact`
+        the stand-in does not fit: `maybe` does not return `(Fact, Fact)`: it returns `Option<Fact>`
+        the stand-in does not fit: `maybe` does not return `Vec<Fact>`: it returns `Option<Fact>`
+        the stand-in does not fit: `many` does not return `FanOut<Source>`: it returns `Vec<Source>`
+        the stand-in does not fit: `either` does not return `(Source, Outline)`: it returns `Source or Outline`
+        the stand-in does not fit: `either` does not return `()`: it returns `Source or Outline`
+        the stand-in does not fit: `pair` does not return `Outline`: it returns `(Source, Option<Outline>)`
+        the stand-in does not fit: `pair` does not return `(Outline, Source)`: it returns `(Source, Option<Outline>)`
+        the stand-in does not fit: `emits` does not return `Fact`: it returns `Source`, and emits `Fact`
+    "#]]
+    .assert_eq(&(refusals.join("\n") + "\n"));
 }
 
 #[tokio::test]

@@ -1,0 +1,141 @@
+//! What a step may return, and whether something that stands in for it returns no more than that.
+
+use std::fmt;
+
+use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec};
+
+/// Whether the step could have returned everything that is returned in its place: a stand-in may leave possibilities
+/// out, and adds none. What the step emits while it runs may be returned instead.
+pub(super) fn fits(step: &StepSpec, output: &OutputSpec) -> bool {
+    let emitted: Vec<EventType> = emitted(step).collect();
+    let parts = match output {
+        OutputSpec::All(parts) => parts.iter().collect(),
+        one => vec![one],
+    };
+    is_sequence(&parts, &emitted, &declared(&step.output()))
+}
+
+/// What the step emits while it runs.
+fn emitted(step: &StepSpec) -> impl Iterator<Item = EventType> {
+    let emitters = step.inputs().iter().filter(|input| input.kind() == InputKind::Emitter);
+    emitters.flat_map(InputSpec::events).copied()
+}
+
+/// What stands one behind the other in a batch.
+fn declared(output: &OutputSpec) -> Vec<&OutputSpec> {
+    match output {
+        OutputSpec::All(parts) => parts.iter().collect(),
+        OutputSpec::Nothing => Vec::new(),
+        one => vec![one],
+    }
+}
+
+/// Whether these parts are those that are declared, in their order, where what may be nothing may be left out, and what
+/// was emitted stands anywhere.
+fn is_sequence(parts: &[&OutputSpec], emitted: &[EventType], declared: &[&OutputSpec]) -> bool {
+    let Some((part, parts_behind)) = parts.split_first() else {
+        return declared.iter().all(|declared| may_be_nothing(declared));
+    };
+    let is_empty = matches!(part, OutputSpec::Nothing);
+    if (is_empty || is_made_of(part, emitted)) && is_sequence(parts_behind, emitted, declared) {
+        return true;
+    }
+    let Some((first, behind)) = declared.split_first() else { return false };
+    let is_first = is_within(part, first);
+    let has_more = matches!(first, OutputSpec::Many(_));
+    is_first && is_sequence(parts_behind, emitted, behind)
+        || is_first && has_more && is_sequence(parts_behind, emitted, declared)
+        || may_be_nothing(first) && is_sequence(parts, emitted, behind)
+}
+
+/// Whether one is the other with fewer possibilities.
+fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
+    match (one, other) {
+        (OutputSpec::Nothing, _) => may_be_nothing(other),
+        (OutputSpec::Optional(one), OutputSpec::Optional(_) | OutputSpec::Many(_)) => is_within(one, other),
+        (OutputSpec::Optional(one), _) => may_be_nothing(other) && is_within(one, other),
+        (OutputSpec::Many(one), OutputSpec::Many(_)) => is_within(one, other),
+        (OutputSpec::All(parts), OutputSpec::Many(_)) => parts.iter().all(|part| is_within(part, other)),
+        (_, OutputSpec::Optional(inner) | OutputSpec::Many(inner)) => is_within(one, inner),
+        (OutputSpec::All(parts), _) => is_sequence(&parts.iter().collect::<Vec<_>>(), &[], &declared(other)),
+        (_, OutputSpec::All(_)) => is_sequence(&[one], &[], &declared(other)),
+        (OutputSpec::FanOut(one), OutputSpec::FanOut(other))
+        | (OutputSpec::Timed(one), OutputSpec::Timed(other))
+        | (OutputSpec::Expiring { request: one, .. }, OutputSpec::Expiring { request: other, .. }) => {
+            is_same(one, other)
+        }
+        (OutputSpec::FanOut(_) | OutputSpec::Timed(_) | OutputSpec::Expiring { .. } | OutputSpec::Many(_), _)
+        | (_, OutputSpec::FanOut(_) | OutputSpec::Timed(_)) => false,
+        // A request that may expire need not.
+        (_, OutputSpec::Expiring { request, .. }) => one_of(one).iter().all(|one| is_same(one, request)),
+        _ => one_of(one).iter().all(|one| one_of(other).iter().any(|other| is_same(one, other))),
+    }
+}
+
+fn may_be_nothing(output: &OutputSpec) -> bool {
+    match output {
+        OutputSpec::Nothing | OutputSpec::Optional(_) | OutputSpec::Many(_) => true,
+        OutputSpec::All(parts) => parts.iter().all(may_be_nothing),
+        _ => false,
+    }
+}
+
+/// Whether every event in it is one of these, however often.
+fn is_made_of(output: &OutputSpec, events: &[EventType]) -> bool {
+    let is_there = |one: &EventType| events.iter().any(|other| is_same(one, other));
+    match output {
+        OutputSpec::Nothing => true,
+        OutputSpec::Optional(inner) | OutputSpec::Many(inner) => is_made_of(inner, events),
+        OutputSpec::All(parts) => parts.iter().all(|part| is_made_of(part, events)),
+        OutputSpec::FanOut(_) | OutputSpec::Timed(_) | OutputSpec::Expiring { .. } => false,
+        one => one_of(one).iter().all(is_there),
+    }
+}
+
+/// The events of which it is exactly one.
+fn one_of(output: &OutputSpec) -> &[EventType] {
+    match output {
+        OutputSpec::Event(event) => std::slice::from_ref(event),
+        OutputSpec::OneOf(events) => events,
+        _ => &[],
+    }
+}
+
+fn is_same(one: &EventType, other: &EventType) -> bool {
+    one.type_id() == other.type_id()
+}
+
+/// A return type as it is written; without a `Result` around it, which makes no difference.
+pub(super) struct Shape<'a>(pub(super) &'a OutputSpec);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            OutputSpec::Nothing => f.write_str("()"),
+            OutputSpec::Optional(inner) => write!(f, "Option<{}>", Shape(inner)),
+            OutputSpec::Many(inner) => write!(f, "Vec<{}>", Shape(inner)),
+            OutputSpec::FanOut(event) => write!(f, "FanOut<{}>", event.name()),
+            OutputSpec::Timed(event) => write!(f, "Timer<{}>", event.name()),
+            OutputSpec::Expiring { request, .. } => write!(f, "Expiring<{}>", request.name()),
+            OutputSpec::All(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| Shape(part).to_string()).collect();
+                write!(f, "({})", parts.join(", "))
+            }
+            one => {
+                let names: Vec<&str> = one_of(one).iter().map(EventType::name).collect();
+                f.write_str(&names.join(" or "))
+            }
+        }
+    }
+}
+
+/// What a step returns, and what it emits while it runs.
+pub(super) struct Returns(pub(super) &'static StepSpec);
+
+impl fmt::Display for Returns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", Shape(&self.0.output()))?;
+        let emitted: Vec<String> = emitted(self.0).map(|event| format!("`{}`", event.name())).collect();
+        if emitted.is_empty() { Ok(()) } else { write!(f, ", and emits {}", emitted.join(", ")) }
+    }
+}
