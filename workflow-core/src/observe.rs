@@ -175,6 +175,13 @@ pub trait Observer: Send + Sync + 'static {
     fn wants_spans(&self) -> bool {
         false
     }
+
+    /// Whether it is called where things happen, before they go on, instead of from a thread of its own; only the
+    /// testkit's recording says so, which must neither miss anything nor depend on threads.
+    #[doc(hidden)]
+    fn is_told_at_once(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for dyn Observer {

@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, RunId, StepCall, StepError};
 
+use crate::recording::Recording;
+
 /// How often one call of a step is polled before its scenario is given up: it may go on for ever.
 const POLLS: u32 = 100_000;
 
@@ -17,6 +19,7 @@ const POLLS: u32 = 100_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal {
     entries: Arc<Mutex<Entries>>,
+    recording: Recording,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +44,11 @@ pub(crate) struct Called {
 }
 
 impl Journal {
+    /// What else was seen of the run.
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
     /// Every call so far, in the order in which they ended; those that have not come last.
     pub(crate) fn calls(&self) -> Vec<Called> {
         let mut calls = self.lock().calls.clone();

@@ -46,7 +46,8 @@
 //! - Steps are [replaced](ScenarioOf::replace) by functions, [failed](ScenarioOf::fail_first), or
 //!   [answered by hand](ScenarioOf::mock); a stand-in that does not fit its step is refused where it is written.
 //! - [Configuration](ScenarioOf::config), [options](ScenarioOf::options) and contexts
-//!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) are set before the run.
+//!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) are set before the run, and so is what else
+//!   its [engine](ScenarioOf::engine) has.
 //! - The [`TestRun`] that comes of it has the assertions, the transcript for golden tests, the report and the
 //!   explanation.
 //! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one in which
@@ -65,6 +66,7 @@ mod explore;
 mod journal;
 mod mock;
 pub mod model;
+mod recording;
 mod scenario;
 mod script;
 mod stage;

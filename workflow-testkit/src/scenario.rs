@@ -148,6 +148,47 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
+    /// Changes the engine that the run has: its store of journals, its observers, its middleware, its limits.
+    ///
+    /// Clock and contexts are the scenario's own, whatever is set here. A store or a middleware that waits for another
+    /// thread or the network is idle to the clock, as a step is: see [`Start`]. Where orders are
+    /// [explored](crate::explore()), each run has an engine of its own that is changed in the same way, but for the
+    /// limit on executions at a time, which is set aside; and what is kept outside of it is shared by all runs.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::{EventStore, MemoryStore, Position};
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Question(String);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(String);
+    /// # struct Research;
+    /// # #[workflow]
+    /// # impl Research {
+    /// #     #[step]
+    /// #     async fn answer(&self, question: &Question) -> Answer {
+    /// #         Answer(question.0.clone())
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow_core::StoreError> {
+    /// let store = Arc::new(MemoryStore::default());
+    /// let scenario = Scenario::new(Research).engine(|engine| engine.store(store.clone()));
+    /// scenario.start(Question("why".into())).await.assert_output(&Answer("why".into()));
+    /// assert!(!store.read(&"scenario".into(), Position(0), 100).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn engine(mut self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
+        self.engine = change(self.engine);
+        self
+    }
+
     /// Sets id, thread, metadata and configuration of the run. Default: the run and its thread are both called
     /// `scenario`, so that what steps make of their names is the same each time.
     pub fn options(mut self, options: RunOptions) -> Self {
@@ -245,8 +286,9 @@ impl<W: Workflow> ScenarioOf<W> {
     /// Puts a function in the place of a step.
     ///
     /// It takes any of the step's parameters in any order, each as a step may take it (`&E`, `E` and `Arc<E>` are the
-    /// same to it), and returns what the step returns, a part of that, or a `Result` of either. It may return a future
-    /// that borrows nothing instead. The step's precondition is still asked. Of two for one step the later counts.
+    /// same to it), and returns what the step could return: it may leave possibilities out, as with `Fact` for a step
+    /// that returns `Option<Fact>` or `Vec<Fact>`, and adds none. A `Result` of it will do, and so will a future that
+    /// borrows nothing; what the step emits by an `Emitter` may be returned instead. The step's precondition is still asked. Of two for one step the later counts.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -282,7 +324,7 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     ///
     /// # Panics
-    /// If the workflow has no such step, or the step does not take or return what the function does.
+    /// If the workflow has no such step, or the step does not take what the function does, or could not return it.
     #[track_caller]
     pub fn replace<T>(mut self, step: &str, stand_in: impl StandIn<T>) -> Self {
         let step = Self::step(step);

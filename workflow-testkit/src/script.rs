@@ -236,7 +236,7 @@ impl<W: Workflow> Performance<W> {
     }
 
     /// When the run's next timer is due.
-    async fn next_timer(&self) -> Option<Instant> {
+    async fn next_timer(&mut self) -> Option<Instant> {
         // An error says that the run has ended.
         let timers = self.run.timers().await.ok()?;
         let due = timers.first()?.due.duration_since(VirtualClock::beginning()).unwrap_or_default();

@@ -4,20 +4,33 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
-use workflow_core::{Explanation, OpenRequest, RunHandle, RunReport, RunStatus, Workflow};
+use workflow_core::{Explanation, OpenRequest, RunHandle, RunReport, RunStatus, SendError, Workflow};
 
-use crate::script::{GivenUp, Performance, Script};
+use crate::recording::Recording;
+use crate::script::{Act, GivenUp, Performance, Script};
 use crate::start::Failure;
 
 /// The test's end of a scenario's thread. Dropping it ends the thread, and a run that has not ended with it.
-pub(crate) struct Stage {
-    asks: mpsc::UnboundedSender<oneshot::Sender<Settled>>,
+pub(crate) struct Stage<W> {
+    asks: mpsc::Sender<Ask<W>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the test wants of the scenario's thread. Until it wants something, nothing goes on there.
+enum Ask<W> {
+    /// Go on until the run is settled.
+    Settle(oneshot::Sender<Settled>),
+    /// Do this to the run, and no more.
+    Act(Act<W>, oneshot::Sender<Result<(), SendError>>),
+    /// Go on between asks from now on, but not with the clock: the test has a handle on the run, and waits for what it
+    /// does with it.
+    GoOn,
 }
 
 /// How a run stands after everything was done that can be.
@@ -32,15 +45,21 @@ pub(crate) struct Settled {
     pub(crate) report: Option<Arc<RunReport>>,
     /// For a run that waits, what may be replied to.
     pub(crate) open: Vec<OpenRequest>,
+    /// How much of it was observed.
+    pub(crate) observed: usize,
     pub(crate) given_up: Option<GivenUp>,
 }
 
 impl Settled {
     /// How the run stands now that nothing in it goes on.
-    pub(crate) async fn of<W: Workflow>(run: &RunHandle<W>, elapsed: Duration) -> Self {
-        let status = run.status();
-        let mut settled =
-            Self { status, elapsed, explanation: None, report: None, open: Vec::new(), given_up: None };
+    pub(crate) async fn of<W: Workflow>(
+        run: &RunHandle<W>,
+        recording: &Recording,
+        elapsed: Duration,
+    ) -> Self {
+        let (status, observed) = (run.status(), recording.len());
+        let (explanation, report, open) = (None, None, Vec::new());
+        let mut settled = Self { status, elapsed, explanation, report, open, observed, given_up: None };
         if !status.is_ended() {
             settled.explanation = run.explain().await.ok();
             settled.report = run.report_so_far().await.ok();
@@ -50,22 +69,21 @@ impl Settled {
     }
 }
 
-impl Stage {
+impl<W: Workflow> Stage<W> {
     /// Starts a run on a thread of its own.
     ///
     /// # Errors
     /// What the start says, or that there is no thread or no runtime to be had.
-    pub(crate) async fn open<W: Workflow>(
+    pub(crate) async fn open(
         script: Script<W>,
+        recording: Recording,
         started: impl Future<Output = Result<RunHandle<W>, Failure>> + Send + 'static,
     ) -> Result<(Self, RunHandle<W>), Failure> {
-        let (asks, asked) = mpsc::unbounded_channel();
+        let (asks, asked) = mpsc::channel();
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name(format!("scenario of {}", W::TABLE.name()));
-        let play = move || match on_virtual_time(async move { play(script, started, tell, asked).await }) {
-            Ok(()) => (),
-            Err(failure) => panic!("{failure}"),
-        };
+        let play = play(script, recording, started, tell, asked);
+        let play = move || on_virtual_time(play).unwrap_or_else(|failure| panic!("{failure}"));
         let thread =
             thread.spawn(play).map_err(|error| Failure(format!("no thread for a scenario: {error}")))?;
         let mut stage = Self { asks, thread: Some(thread) };
@@ -77,11 +95,30 @@ impl Stage {
 
     /// Waits until the run has ended, or waits and the script has nothing for it.
     pub(crate) async fn settle(&mut self) -> Settled {
-        let (ask, answer) = oneshot::channel();
+        let (settle, answer) = oneshot::channel();
+        self.ask(Ask::Settle(settle), answer).await
+    }
+
+    /// Does something to the run where it runs, and comes back when the run has taken it.
+    ///
+    /// # Errors
+    /// What the run says to it.
+    pub(crate) async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {
+        let (done, answer) = oneshot::channel();
+        self.ask(Ask::Act(act, done), answer).await
+    }
+
+    /// Lets the run answer who has a handle on it.
+    pub(crate) fn go_on(&self) {
+        // An error says that the run has ended.
+        let _ = self.asks.send(Ask::GoOn);
+    }
+
+    async fn ask<T>(&mut self, ask: Ask<W>, answer: oneshot::Receiver<T>) -> T {
         // An error says that the thread is gone, as the answer does.
         let _ = self.asks.send(ask);
         match answer.await {
-            Ok(settled) => settled,
+            Ok(answer) => answer,
             Err(_) => self.panicked(),
         }
     }
@@ -95,7 +132,7 @@ impl Stage {
     }
 }
 
-impl fmt::Debug for Stage {
+impl<W> fmt::Debug for Stage<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Stage")
     }
@@ -113,45 +150,94 @@ fn on_virtual_time(scenario: impl Future<Output = ()>) -> Result<(), Failure> {
 
 async fn play<W: Workflow>(
     script: Script<W>,
+    recording: Recording,
     started: impl Future<Output = Result<RunHandle<W>, Failure>>,
     tell: oneshot::Sender<Result<RunHandle<W>, Failure>>,
-    mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Settled>>,
+    asked: mpsc::Receiver<Ask<W>>,
 ) {
     let since = Instant::now();
     let run = match started.await {
         Ok(run) => run,
         Err(failure) => return drop(tell.send(Err(failure))),
     };
-    let mut performance = Performance::of(script, run.clone(), since);
+    let performance = Performance::of(script, run.clone(), since);
     if tell.send(Ok(run.clone())).is_err() {
         return;
     }
-    // Nobody has to ask for the first time: while this waited for another thread, the clock would not stand still.
-    let mut first = Some(settled(&run, &mut performance, since).await);
-    while let Some(ask) = asked.recv().await {
-        let settled =
-            if let Some(first) = first.take() { first } else { settled(&run, &mut performance, since).await };
-        let has_ended = settled.status.is_ended();
-        // An error says that nobody wants to know any more.
-        if ask.send(settled).is_err() || has_ended {
-            return;
+    Playing { run, performance, recording, since }.play(Asked { asks: Some(asked), goes_on: false }).await;
+}
+
+/// A run on the scenario's thread, and what is left of the script.
+struct Playing<W> {
+    run: RunHandle<W>,
+    performance: Performance<W>,
+    recording: Recording,
+    since: Instant,
+}
+
+impl<W: Workflow> Playing<W> {
+    /// Does what is asked, until the run has ended or nobody can ask any more.
+    async fn play(&mut self, mut asked: Asked<W>) {
+        // Nobody has to ask for the first time.
+        let mut first = Some(self.settled().await);
+        while let Some(ask) = asked.next().await {
+            let settle = match ask {
+                Ask::GoOn => continue,
+                Ask::Act(act, done) => {
+                    // An error says that nobody wants to know any more.
+                    let _ = done.send(act(&self.run).await);
+                    continue;
+                }
+                Ask::Settle(settle) => settle,
+            };
+            let settled = if let Some(first) = first.take() { first } else { self.settled().await };
+            let has_ended = settled.status.is_ended();
+            if settle.send(settled).is_err() || has_ended {
+                return;
+            }
         }
+    }
+
+    /// Goes on until the run is settled; one that was given up is ended, so that it can be reported on.
+    async fn settled(&mut self) -> Settled {
+        let given_up = self.performance.settle().await.err();
+        let mut settled = Settled::of(&self.run, &self.recording, self.since.elapsed()).await;
+        if given_up.is_some() {
+            // An error says that it has ended.
+            let _ = self.run.cancel("the scenario was given up").await;
+            (settled.status, settled.observed) = (self.run.status(), self.recording.len());
+        }
+        settled.given_up = given_up;
+        settled
     }
 }
 
-/// Goes on until the run is settled; one that was given up is ended, so that it can be reported on.
-async fn settled<W: Workflow>(
-    run: &RunHandle<W>,
-    performance: &mut Performance<W>,
-    since: Instant,
-) -> Settled {
-    let result = performance.settle().await;
-    let mut settled = Settled::of(run, since.elapsed()).await;
-    settled.given_up = result.err();
-    if settled.given_up.is_some() {
-        // An error says that it has ended.
-        let _ = run.cancel("the scenario was given up").await;
-        settled.status = run.status();
+/// What the test asks for, one after the other.
+struct Asked<W> {
+    /// None while the next one is waited for.
+    asks: Option<mpsc::Receiver<Ask<W>>>,
+    /// Whether the run goes on while nothing is asked.
+    goes_on: bool,
+}
+
+impl<W: Workflow> Asked<W> {
+    /// The next one. When it comes depends on the test's thread, and nothing of the run may depend on that: until
+    /// then its thread stands still, or, where a handle needs the run, at least its clock, as it does whenever a
+    /// runtime has a blocking thread at work.
+    async fn next(&mut self) -> Option<Ask<W>> {
+        let asks = self.asks.take()?;
+        let (asks, ask) = if self.goes_on {
+            let next = tokio::task::spawn_blocking(move || {
+                let ask = asks.recv().ok();
+                (asks, ask)
+            });
+            next.await.ok()?
+        } else {
+            let ask = asks.recv().ok();
+            (asks, ask)
+        };
+        self.asks = Some(asks);
+        self.goes_on |= matches!(ask, Some(Ask::GoOn));
+        ask
     }
-    settled
 }

@@ -88,7 +88,9 @@ impl<W: Workflow> Start<W> {
         let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
         let journal = Journal::default();
-        let engine = engine.middleware(Recorder::new(run.clone(), journal.clone()));
+        let engine = engine
+            .middleware(Recorder::new(run.clone(), journal.clone()))
+            .observer(journal.recording().observer(run.clone()));
         let options = options.id(run.as_str()).thread(thread.as_str());
         let cast = cast.of(run.clone());
         let seeds = [(ContextScope::Run(run), run_context), (ContextScope::Thread(thread), thread_context)];
@@ -104,7 +106,7 @@ impl<W: Workflow> Start<W> {
     /// Runs it. The future needs no runtime: whatever polls it will do.
     async fn run(self) -> Result<TestRun<W>, Failure> {
         let Prepared { started, script, journal } = self.prepare(Hooks::default());
-        let (stage, handle) = Stage::open(script, started).await?;
+        let (stage, handle) = Stage::open(script, journal.recording().clone(), started).await?;
         TestRun::settle(stage, handle, journal).await
     }
 }

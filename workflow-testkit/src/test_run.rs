@@ -1,5 +1,5 @@
 //! A run that a scenario has started: where it stands, what it did, and what it ended with. What can be asserted of
-//! it is in `assert`.
+//! it is in `assert`, and how a test goes on with one that waits in `by_hand`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Debug};
@@ -18,17 +18,18 @@ use crate::start::Failure;
 use crate::transcript::{self, Seen};
 
 mod assert;
+mod by_hand;
 
 /// A run of a scenario: it has ended, or waits for something that is in no script.
 ///
 /// What it did is read from [`transcript`](Self::transcript) and asserted on; every assertion that fails prints the
-/// transcript and the explanation of the run. A run that waits is gone on with by its [`handle`](Self::handle), and
-/// ends with this value.
+/// transcript and the explanation of the run. A run that waits is gone on with by hand, by [`send`](Self::send),
+/// [`reply`](Self::reply) and [`cancel`](Self::cancel), and ends with this value.
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,
     /// Where it goes on; none if it was driven elsewhere.
-    stage: Option<Stage>,
+    stage: Option<Stage<W>>,
     journal: Journal,
     settled: Settled,
     displayed: Vec<DisplayItem>,
@@ -48,7 +49,7 @@ impl<W: Workflow> Debug for Ended<W> {
 
 impl<W: Workflow> TestRun<W> {
     pub(crate) async fn settle(
-        mut stage: Stage,
+        mut stage: Stage<W>,
         handle: RunHandle<W>,
         journal: Journal,
     ) -> Result<Self, Failure> {
@@ -63,7 +64,7 @@ impl<W: Workflow> TestRun<W> {
         elapsed: Duration,
     ) -> Result<Self, Failure> {
         handle.settled().await;
-        let settled = Settled::of(&handle, elapsed).await;
+        let settled = Settled::of(&handle, journal.recording(), elapsed).await;
         Self::seen(None, handle, journal, settled).await
     }
 
@@ -73,12 +74,12 @@ impl<W: Workflow> TestRun<W> {
         journal: Journal,
         elapsed: Duration,
     ) -> Result<Self, Failure> {
-        let settled = Settled::of(&handle, elapsed).await;
+        let settled = Settled::of(&handle, journal.recording(), elapsed).await;
         Self::seen(None, handle, journal, settled).await
     }
 
     async fn seen(
-        stage: Option<Stage>,
+        stage: Option<Stage<W>>,
         handle: RunHandle<W>,
         journal: Journal,
         settled: Settled,
@@ -119,8 +120,17 @@ impl<W: Workflow> TestRun<W> {
         }
     }
 
-    /// The handle on the run, to send, reply or cancel.
+    /// The handle on the run: for what else a run can be asked.
+    ///
+    /// Who has it need not call [`settled`](Self::settled) for the run to answer. From then on the run goes on by itself
+    /// while it is not being settled, on its own thread, but its clock stands still: a step that sleeps does not wake up
+    /// before `settled` is called. What two threads do at the same time comes in either order. So a test that is to be
+    /// the same each time goes on with the run by [`send`](Self::send), [`reply`](Self::reply) and
+    /// [`cancel`](Self::cancel).
     pub fn handle(&self) -> &RunHandle<W> {
+        if let Some(stage) = &self.stage {
+            stage.go_on();
+        }
         &self.handle
     }
 
@@ -222,10 +232,12 @@ impl<W: Workflow> TestRun<W> {
 
     /// What the run did, as text that is the same each time: without times and generated names. Made for golden tests.
     ///
-    /// It holds, in order, every event of the log with where it comes from and its value, every execution with what it
-    /// took, what came of it and what it showed, and then how the run ended: with which event or error, or, of a run
-    /// that waits, what it waits for. Values are compact JSON with sorted keys, of which the first 200 characters are
-    /// there; a value without fields is left out. What a value is made of has to be the same each time as well.
+    /// It holds, in the order in which it happened, every event of the log with where it comes from and its value,
+    /// every execution with what it took, what came of it and what it showed, what preconditions answered, and when the
+    /// run waited; and then how the run ended: with which event or error, or, of a run that waits, what it waits for. An
+    /// execution has one line, unless something else happened between its start and its end: then it has a line for
+    /// each. Values are compact JSON with sorted keys, of which the first 200 characters are there, with a digest of the
+    /// whole; a value without fields is left out. What a value is made of has to be the same each time as well.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -279,11 +291,11 @@ impl<W: Workflow> TestRun<W> {
     }
 
     fn transcript_by(&self, report: &RunReport) -> String {
-        let Settled { status, explanation, open, .. } = &self.settled;
+        let Settled { status, explanation, open, observed, .. } = &self.settled;
         transcript::of(&Seen {
             report,
             status: *status,
-            displayed: &self.displayed,
+            observed: &self.journal.recording().first(*observed),
             error: self.ended.as_ref().and_then(|ended| ended.outcome.as_ref().err()),
             explanation: explanation.as_deref(),
             open,

@@ -1,26 +1,26 @@
-//! A run as text that is the same each time: for golden tests. This file owns the order of its lines and how it ends;
-//! what a line says of an event is in `event`, of an execution in `execution`, and of what it
-//! showed in `shown`.
+//! A run as text that is the same each time: for golden tests. This file owns how it ends; the order of its lines is in
+//! `order`, what a line says of an event in `event`, of an execution in `execution`, and of what it showed in `shown`.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
 use workflow_core::{
-    Arrival, DisplayItem, Explanation, InputKind, OpenRequest, Quality, RunError, RunReport, RunStatus, Seq,
+    Arrival, Explanation, InputKind, Observed, OpenRequest, Quality, RunError, RunReport, RunStatus, Seq,
 };
 
 mod event;
 mod execution;
+mod order;
 mod shown;
 
-use event::Events;
-use execution::{Executions, indented};
+use execution::indented;
 
 /// What is seen of a run that has ended, or waited when its report was made.
 pub(crate) struct Seen<'a> {
     pub(crate) report: &'a RunReport,
     pub(crate) status: RunStatus,
-    pub(crate) displayed: &'a [DisplayItem],
+    /// What was observed of it, in order.
+    pub(crate) observed: &'a [Observed],
     pub(crate) error: Option<&'a RunError>,
     /// Of a run that waits, what it waits for.
     pub(crate) explanation: Option<&'a Explanation>,
@@ -28,7 +28,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) open: &'a [OpenRequest],
 }
 
-/// Each event of the log, followed by the executions that it triggered with what they showed, and the end.
+/// What happened, in order, and the end.
 pub(crate) fn of(seen: &Seen<'_>) -> String {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
@@ -37,26 +37,10 @@ pub(crate) fn of(seen: &Seen<'_>) -> String {
 }
 
 fn write(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
-    let Seen { report, displayed, .. } = *seen;
-    let (mut events, mut executions) = (Events::of(report, displayed), Executions::of(report, displayed));
-    for logged in &report.log {
-        events.write(text, logged)?;
-        executions.write_until(text, logged.seq)?;
-    }
-    missed(text, displayed)?;
-    surplus(text, report)?;
+    order::write(text, seen.report, seen.observed)?;
+    surplus(text, seen.report)?;
     ended(text, seen)?;
     left_open(text, seen)
-}
-
-/// What a run shows is kept up to a number of items.
-fn missed(text: &mut String, displayed: &[DisplayItem]) -> fmt::Result {
-    for item in displayed {
-        if let DisplayItem::Missed { count } = item {
-            writeln!(text, "the first {count} of what was shown are not here: there is too much of it")?;
-        }
-    }
-    Ok(())
 }
 
 fn surplus(text: &mut String, report: &RunReport) -> fmt::Result {

@@ -15,22 +15,24 @@ const QUEUE: usize = 4_096;
 /// The observers of an engine. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observers {
+    at_once: Arc<[Arc<dyn Observer>]>,
     queues: Arc<[Queue]>,
     spans: bool,
 }
 
 impl Observers {
-    /// Starts a thread per observer, but for those who only want spans. The threads end when the last clone is
-    /// dropped.
+    /// Starts a thread per observer, but for those that are told at once and those that only want spans. The threads
+    /// end when the last clone is dropped.
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
         let spans = observers.iter().any(|observer| observer.wants_spans());
         let looking = observers.into_iter().filter(|observer| !observer.wants_spans());
-        Self { queues: looking.map(Queue::start).collect(), spans }
+        let (at_once, queued): (Vec<_>, Vec<_>) = looking.partition(|observer| observer.is_told_at_once());
+        Self { at_once: at_once.into(), queues: queued.into_iter().map(Queue::start).collect(), spans }
     }
 
     /// Whether nobody looks, so that nothing has to be told.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+        self.queues.is_empty() && self.at_once.is_empty()
     }
 
     pub(crate) fn wants_spans(&self) -> bool {
@@ -39,6 +41,9 @@ impl Observers {
 
     /// Tells every observer. Never waits.
     pub(crate) fn tell(&self, observation: &Observation) {
+        for observer in self.at_once.iter() {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(observation)));
+        }
         for queue in self.queues.iter() {
             queue.push(observation.clone());
         }

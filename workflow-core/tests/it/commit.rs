@@ -74,8 +74,10 @@ async fn a_failure_that_may_continue_is_recorded_and_its_siblings_go_on() {
         run.transcript(),
         "\
 #1 Begin from outside: 1
-x1 fragile by #1: failed (transient): attempt 1
-x2 sibling by #1: succeeded
+x1 fragile by #1 starts
+x2 sibling by #1 starts
+x1 fragile: failed (transient): attempt 1
+x2 sibling: succeeded
 #2 Part of x2: 1
 x3 end by #2: succeeded
 #3 Done of x3: 101
@@ -171,9 +173,12 @@ async fn a_panic_is_a_failure_like_any_other_wherever_it_happens() {
         run.transcript(),
         "\
 #1 Begin from outside: 1
-x1 here by #1: failed (permanent): it panicked: before the first await
-x2 elsewhere by #1: failed (permanent): it panicked: in a task of its own
-x3 end by #1: succeeded
+x1 here by #1 starts
+x2 elsewhere by #1 starts
+x3 end by #1 starts
+x1 here: failed (permanent): it panicked: before the first await
+x2 elsewhere: failed (permanent): it panicked: in a task of its own
+x3 end: succeeded
 #2 Done of x3: 1
 completed with #2, degraded
 "
@@ -208,8 +213,9 @@ async fn a_failure_that_ends_the_run_drops_what_still_runs() {
         run.transcript(),
         "\
 #1 Begin from outside: 1
-x1 sleep by #1: dropped
+x1 sleep by #1 starts
 x2 fail by #1: failed (permanent): 1 asleep
+x1 sleep: dropped
 failed by x2
 "
     );
@@ -268,11 +274,14 @@ async fn a_batch_enters_the_log_at_once_and_is_still_evaluated_event_by_event() 
 #1 Begin from outside: 1
 x1 batch by #1: succeeded
 #2 Item of x1: 1
-x2 look by #2: succeeded
 #3 Part of x1: 1
-x3 look by #3 with #2: succeeded
+x2 look by #2 starts
+x3 look by #3 with #2 starts
+x2 look: succeeded
 #4 Saw of x2: \"false\"
+x3 look: succeeded
 #5 Saw of x3: \"true\"
+waits
 #6 Close from outside
 x4 never by #6: succeeded
 #7 Done of x4: 0

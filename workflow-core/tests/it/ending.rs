@@ -46,9 +46,11 @@ async fn what_a_sibling_wants_to_commit_after_the_stop_is_refused_and_reported()
     let run = Scenario::new(Race).start(Begin(1)).await;
     let expected = "\
 #1 Begin from outside: 1
-x1 first by #1: succeeded
-x2 second by #1: refused with Item, Done
+x1 first by #1 starts
+x2 second by #1 starts
+x1 first: succeeded
 #2 Done of x1: 1
+x2 second: refused with Item, Done
 completed with #2
 ";
     assert_eq!(run.transcript(), expected);

@@ -160,12 +160,12 @@ mod tests {
         run_within(Duration::from_millis(10), Arc::<MemoryContexts>::default, |_| std::future::pending());
     }
 
-    /// Something happens nine times, and with the last the check ends.
+    /// Something happens again and again, and after the ninth time the check ends.
     struct Nine(AtomicU64, std::sync::Mutex<Option<oneshot::Sender<()>>>);
 
     impl Progress for Nine {
         fn moments(&self) -> u64 {
-            let moments = self.0.fetch_add(1, Ordering::Relaxed).min(9);
+            let moments = self.0.fetch_add(1, Ordering::Relaxed);
             if moments == 9 {
                 self.1.lock().unwrap().take();
             }

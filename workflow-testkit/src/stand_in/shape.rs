@@ -52,9 +52,8 @@ fn is_sequence(parts: &[&OutputSpec], emitted: &[EventType], declared: &[&Output
 fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
     match (one, other) {
         (OutputSpec::Nothing, _) => may_be_nothing(other),
-        (OutputSpec::Optional(one), OutputSpec::Optional(_) | OutputSpec::Many(_)) => is_within(one, other),
-        (OutputSpec::Optional(one), _) => may_be_nothing(other) && is_within(one, other),
         (OutputSpec::Many(one), OutputSpec::Many(_)) => is_within(one, other),
+        (OutputSpec::Optional(one), _) => may_be_nothing(other) && is_within(one, other),
         (OutputSpec::All(parts), OutputSpec::Many(_)) => parts.iter().all(|part| is_within(part, other)),
         (_, OutputSpec::Optional(inner) | OutputSpec::Many(inner)) => is_within(one, inner),
         (OutputSpec::All(parts), _) => is_sequence(&parts.iter().collect::<Vec<_>>(), &[], &declared(other)),
@@ -64,7 +63,10 @@ fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
         | (OutputSpec::Expiring { request: one, .. }, OutputSpec::Expiring { request: other, .. }) => {
             is_same(one, other)
         }
-        (OutputSpec::FanOut(_) | OutputSpec::Timed(_) | OutputSpec::Expiring { .. } | OutputSpec::Many(_), _)
+        (
+            OutputSpec::FanOut(_) | OutputSpec::Timed(_) | OutputSpec::Expiring { .. } | OutputSpec::Many(_),
+            _,
+        )
         | (_, OutputSpec::FanOut(_) | OutputSpec::Timed(_)) => false,
         // A request that may expire need not.
         (_, OutputSpec::Expiring { request, .. }) => one_of(one).iter().all(|one| is_same(one, request)),

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
-use workflow_core::{AnyEvent, BranchReport, DisplayItem, LoggedEvent, RunReport, ScopeId, Seq};
+use workflow_core::{AnyEvent, BranchReport, DisplayItem, LoggedEvent, Observed, RunReport, ScopeId, Seq};
 
 /// How many characters of a value are written.
 const CHARACTERS: usize = 200;
 
 /// Writes the events of a log, each in its turn.
 pub(super) struct Events<'a> {
+    log: HashMap<Seq, &'a LoggedEvent>,
     /// By the position of its item.
     branches: HashMap<Seq, &'a BranchReport>,
     /// What came from outside and is for people too, the next one last.
@@ -17,16 +18,20 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn of(report: &'a RunReport, displayed: &'a [DisplayItem]) -> Self {
-        let received = displayed.iter().rev().filter_map(|item| match item {
-            DisplayItem::Received { event } => Some(event),
+    pub(super) fn of(report: &'a RunReport, observed: &'a [Observed]) -> Self {
+        let received = observed.iter().rev().filter_map(|what| match what {
+            Observed::Displayed(DisplayItem::Received { event }) => Some(event),
             _ => None,
         });
-        let branches = report.branches.iter().map(|branch| (branch.item, branch));
-        Self { branches: branches.collect(), received: received.collect() }
+        Self {
+            log: report.log.iter().map(|logged| (logged.seq, logged)).collect(),
+            branches: report.branches.iter().map(|branch| (branch.item, branch)).collect(),
+            received: received.collect(),
+        }
     }
 
-    pub(super) fn write(&mut self, text: &mut String, logged: &LoggedEvent) -> fmt::Result {
+    pub(super) fn write(&mut self, text: &mut String, seq: Seq) -> fmt::Result {
+        let Some(&logged) = self.log.get(&seq) else { return Ok(()) };
         write!(text, "{} {}", logged.seq, logged.event)?;
         match (logged.execution, logged.reply_to.or(logged.expired)) {
             (Some(execution), _) => match logged.timer {
@@ -81,10 +86,14 @@ pub(super) fn value(text: &mut String, event: &AnyEvent) -> fmt::Result {
     }
 }
 
-/// A long text says how much of it is missing.
+/// A long text says how much of it is missing, and has a digest, so that it is another one if that changes.
 pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(CHARACTERS) {
-        Some((at, _)) => format!("{}… and {} more characters", &text[..at], text[at..].chars().count()),
-        None => text.to_owned(),
-    }
+    let Some((at, _)) = text.char_indices().nth(CHARACTERS) else { return text.to_owned() };
+    let (kept, missing) = text.split_at(at);
+    format!("{kept}… and {} more characters, digest {:08x}", missing.chars().count(), digest(text))
+}
+
+/// FNV-1a: the same on every machine and with every version of the standard library.
+fn digest(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

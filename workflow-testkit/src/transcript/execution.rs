@@ -1,97 +1,134 @@
-//! The lines of an execution: what it took and what came of it. What it showed is in `shown`.
+//! The lines of an execution: what it took, and what came of it. What it showed is in `shown`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
-use std::iter::Peekable;
-use std::vec::IntoIter;
 
 use workflow_core::{
-    BoundInput, ChildReport, DisplayItem, ExecutionId, ExecutionOutcome, ExecutionTrace, RunReport, Seq,
-    Violation,
+    BoundInput, DisplayItem, ExecutionId, ExecutionTrace, Observed, RunReport, ScopeId, Seq,
 };
 
 use super::event::in_scope;
-use super::shown;
 
-/// Writes executions in the order of what triggered them.
+/// Writes the beginnings and the ends of executions.
 pub(super) struct Executions<'a> {
-    left: Peekable<IntoIter<&'a ExecutionTrace>>,
-    shown: HashMap<ExecutionId, Vec<&'a DisplayItem>>,
-    children: &'a [ChildReport],
-    /// What was refused after the end.
-    refused: HashMap<ExecutionId, &'a [String]>,
+    traces: HashMap<ExecutionId, &'a ExecutionTrace>,
+    ends: HashMap<ExecutionId, &'a Observed>,
+    at_once: HashSet<ExecutionId>,
 }
 
 impl<'a> Executions<'a> {
-    pub(super) fn of(report: &'a RunReport, displayed: &'a [DisplayItem]) -> Self {
-        let mut left: Vec<&ExecutionTrace> = report.trace.iter().collect();
-        left.sort_by_key(|trace| (trace.trigger, trace.execution));
-        let mut shown: HashMap<ExecutionId, Vec<&DisplayItem>> = HashMap::new();
-        for item in displayed {
-            let by = match item {
-                DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } => *execution,
-                DisplayItem::Child { path, .. } => path[0].execution,
-                _ => continue,
-            };
-            shown.entry(by).or_default().push(item);
+    pub(super) fn of(report: &'a RunReport, observed: &'a [Observed]) -> Self {
+        let traces = report.trace.iter().map(|trace| (trace.execution, trace)).collect();
+        let ends = observed.iter().filter_map(|what| Some((ended(what)?, what))).collect();
+        Self { traces, ends, at_once: at_once(observed) }
+    }
+
+    /// Whether nothing happened between its beginning and its end but what it showed and its children did: one line
+    /// says both.
+    pub(super) fn is_at_once(&self, execution: ExecutionId) -> bool {
+        self.at_once.contains(&execution)
+    }
+
+    /// Writes that an execution began, or what came of it.
+    pub(super) fn write(&self, text: &mut String, what: &Observed) -> fmt::Result {
+        let Observed::ExecutionStarted { execution, step, scope, trigger } = what else {
+            return self.end(text, what);
+        };
+        write!(text, "{execution} {step} by {trigger}")?;
+        self.inputs(text, *execution, *trigger)?;
+        in_scope(text, *scope)?;
+        match self.ends.get(execution) {
+            Some(end) if self.is_at_once(*execution) => outcome(text, end),
+            Some(_) => text.write_str(" starts\n"),
+            None => text.write_str(": running\n"),
         }
-        let refused = report.violations.iter().filter_map(|violation| match violation {
-            Violation::CommitAfterEnd { execution, events, .. } => Some((*execution, &events[..])),
+    }
+
+    fn end(&self, text: &mut String, what: &Observed) -> fmt::Result {
+        let (Observed::ExecutionSucceeded { execution, step, .. }
+        | Observed::ExecutionFailed { execution, step, .. }
+        | Observed::ExecutionDropped { execution, step }
+        | Observed::CommitRefused { execution, step, .. }) = what
+        else {
+            return Ok(());
+        };
+        write!(text, "{execution} {step}")?;
+        in_scope(text, self.traces.get(execution).map_or(ScopeId::ROOT, |trace| trace.scope))?;
+        outcome(text, what)
+    }
+
+    /// What it was bound to besides its trigger.
+    fn inputs(&self, text: &mut String, execution: ExecutionId, trigger: Seq) -> fmt::Result {
+        let inputs = self.traces.get(&execution).into_iter().flat_map(|trace| &trace.inputs);
+        let inputs = inputs.filter_map(|input| match input {
+            BoundInput::One(seq) if *seq != trigger => Some(seq.to_string()),
+            BoundInput::List(count) => Some(format!("a list of {count}")),
             _ => None,
         });
-        let (left, children) = (left.into_iter().peekable(), &report.children[..]);
-        Self { left, shown, children, refused: refused.collect() }
-    }
-
-    /// Those that were triggered by the event at this position.
-    pub(super) fn write_until(&mut self, text: &mut String, trigger: Seq) -> fmt::Result {
-        while let Some(trace) = self.left.next_if(|trace| trace.trigger <= trigger) {
-            self.write(text, trace)?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, text: &mut String, trace: &ExecutionTrace) -> fmt::Result {
-        write!(text, "{} {} by {}", trace.execution, trace.step, trace.trigger)?;
-        with_inputs(text, trace)?;
-        in_scope(text, trace.scope)?;
-        self.outcome(text, trace)?;
-        for ChildReport { child, status, .. } in self.children_of(trace) {
-            let verb = if child.awaited { "ran" } else { "started" };
-            writeln!(text, "   {verb} {} of {}: {status}", child.run, child.workflow)?;
-        }
-        self.shown.get(&trace.execution).map_or(Ok(()), |items| shown::write(text, items))
-    }
-
-    fn children_of(&self, trace: &ExecutionTrace) -> impl Iterator<Item = &ChildReport> {
-        self.children.iter().filter(|report| report.child.execution == trace.execution)
-    }
-
-    fn outcome(&self, text: &mut String, trace: &ExecutionTrace) -> fmt::Result {
-        match &trace.outcome {
-            ExecutionOutcome::Succeeded => writeln!(text, ": succeeded"),
-            ExecutionOutcome::Failed { class, error } => {
-                writeln!(text, ": failed ({class}): {}", indented(error))
-            }
-            ExecutionOutcome::Refused => match self.refused.get(&trace.execution) {
-                Some(events) => writeln!(text, ": refused with {}", events.join(", ")),
-                None => writeln!(text, ": refused"),
-            },
-            ExecutionOutcome::Dropped => writeln!(text, ": dropped"),
-            _ => writeln!(text, ": running"),
-        }
+        let inputs: Vec<String> = inputs.collect();
+        if inputs.is_empty() { Ok(()) } else { write!(text, " with {}", inputs.join(", ")) }
     }
 }
 
-/// What it was bound to besides its trigger.
-fn with_inputs(text: &mut String, trace: &ExecutionTrace) -> fmt::Result {
-    let inputs = trace.inputs.iter().filter_map(|input| match input {
-        BoundInput::One(seq) if *seq != trace.trigger => Some(seq.to_string()),
-        BoundInput::List(count) => Some(format!("a list of {count}")),
+/// The execution that began.
+pub(super) fn begun(what: &Observed) -> Option<ExecutionId> {
+    match what {
+        Observed::ExecutionStarted { execution, .. } => Some(*execution),
         _ => None,
-    });
-    let inputs: Vec<String> = inputs.collect();
-    if inputs.is_empty() { Ok(()) } else { write!(text, " with {}", inputs.join(", ")) }
+    }
+}
+
+/// The execution that ended.
+pub(super) fn ended(what: &Observed) -> Option<ExecutionId> {
+    match what {
+        Observed::ExecutionSucceeded { execution, .. }
+        | Observed::ExecutionFailed { execution, .. }
+        | Observed::ExecutionDropped { execution, .. }
+        | Observed::CommitRefused { execution, .. } => Some(*execution),
+        _ => None,
+    }
+}
+
+/// The execution that showed something, or that started a child of which there is something to tell.
+pub(super) fn showing(what: &Observed) -> Option<ExecutionId> {
+    match what {
+        Observed::ChildStarted { child } | Observed::ChildEnded { child, .. } => Some(child.execution),
+        Observed::Displayed(item) => match item {
+            DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } => {
+                Some(*execution)
+            }
+            DisplayItem::Child { path, .. } => path.first().map(|child| child.execution),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The executions between whose beginning and end nothing else happened.
+fn at_once(observed: &[Observed]) -> HashSet<ExecutionId> {
+    let (mut alone, mut found) = (None, HashSet::new());
+    for what in observed {
+        if let Some(execution) = ended(what).filter(|execution| alone == Some(*execution)) {
+            found.insert(execution);
+        }
+        let still = alone.filter(|execution| showing(what) == Some(*execution));
+        alone = begun(what).or(still);
+    }
+    found
+}
+
+fn outcome(text: &mut String, end: &Observed) -> fmt::Result {
+    match end {
+        Observed::ExecutionSucceeded { .. } => writeln!(text, ": succeeded"),
+        Observed::ExecutionFailed { class, error, .. } => {
+            writeln!(text, ": failed ({class}): {}", indented(error))
+        }
+        Observed::CommitRefused { events, .. } if !events.is_empty() => {
+            writeln!(text, ": refused with {}", events.join(", "))
+        }
+        Observed::CommitRefused { .. } => writeln!(text, ": refused"),
+        _ => writeln!(text, ": dropped"),
+    }
 }
 
 /// A text whose further lines stand below its first.

@@ -1,58 +1,82 @@
-//! What an execution showed: a line per item, and one for all pieces of a text that came one after the other. What runs
-//! below it showed has the name of the run.
+//! What an execution showed, and which runs it started: a line per item, and one for all pieces of a text that came one
+//! after the other. What runs below it showed has the name of the run.
 
 use std::fmt::{self, Write as _};
 
-use workflow_core::{Chunk, DisplayItem, Thought};
+use workflow_core::{Chunk, DisplayItem, ExecutionId, Observed, Thought};
 
 use super::event::{cut, value};
 
-pub(super) fn write(text: &mut String, items: &[&DisplayItem]) -> fmt::Result {
-    let items: Vec<_> = items.iter().map(|item| by_whom(item)).collect();
-    for stretch in items.chunk_by(is_one_text) {
-        let (run, item) = stretch[0];
-        let space = if run.is_empty() { "" } else { " " };
-        write!(text, "   {run}{space}")?;
-        match (verb(item), item) {
-            (Some(verb), _) => {
-                let pieces: Vec<String> = stretch.iter().filter_map(|(_, item)| piece(item)).collect();
-                write!(text, "{verb} {}", cut(&pieces.join(" ")))?;
-            }
-            (None, DisplayItem::Shown { event, .. }) => {
-                write!(text, "showed {}", event.name())?;
-                value(text, event)?;
-            }
-            (None, DisplayItem::Received { event }) => {
-                write!(text, "was sent {}", event.name())?;
-                value(text, event)?;
-            }
-            _ => text.push_str("took back what it showed"),
-        }
-        text.push('\n');
+/// Writes the rest of a line that begins with who showed it.
+pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
+    match &stretch[0] {
+        Observed::ChildStarted { child } => writeln!(text, " started {} of {}", child.run, child.workflow),
+        Observed::ChildEnded { child, status } => writeln!(text, " {} {status}", child.run),
+        Observed::Displayed(item) => displayed(text, item, stretch),
+        _ => Ok(()),
     }
+}
+
+/// Whether both are pieces of one text.
+pub(super) fn is_one_text(one: &Observed, next: &Observed) -> bool {
+    let text = |what| Some((by_whom(what)?, verb(what)?));
+    text(one).is_some_and(|one| text(next) == Some(one))
+}
+
+fn displayed(text: &mut String, item: &DisplayItem, stretch: &[Observed]) -> fmt::Result {
+    if let DisplayItem::Child { path, .. } = item
+        && let Some(child) = path.last()
+    {
+        write!(text, " {}", child.run)?;
+    }
+    match (verb(&stretch[0]), innermost(item)) {
+        (Some(verb), _) => {
+            let pieces: Vec<String> = stretch.iter().filter_map(piece).collect();
+            write!(text, " {verb} {}", cut(&pieces.join(" ")))?;
+        }
+        (None, DisplayItem::Shown { event, .. }) => {
+            write!(text, " showed {}", event.name())?;
+            value(text, event)?;
+        }
+        (None, DisplayItem::Received { event }) => {
+            write!(text, " was sent {}", event.name())?;
+            value(text, event)?;
+        }
+        _ => text.push_str(" took back what it showed"),
+    }
+    text.push('\n');
     Ok(())
 }
 
-/// The run that showed it, without a name for the one whose transcript this is.
-fn by_whom(item: &DisplayItem) -> (&str, &DisplayItem) {
+/// What was displayed, without the way that it came.
+fn innermost(item: &DisplayItem) -> &DisplayItem {
     match item {
-        DisplayItem::Child { path, item } => (path.last().map_or("", |child| child.run.as_str()), item),
-        item => ("", item),
+        DisplayItem::Child { item, .. } => item,
+        item => item,
     }
 }
 
-fn is_one_text(one: &(&str, &DisplayItem), next: &(&str, &DisplayItem)) -> bool {
-    one.0 == next.0 && verb(one.1).is_some_and(|said| Some(said) == verb(next.1))
+/// The executions that it came through, from the run's own to the one that showed it.
+fn by_whom(what: &Observed) -> Option<Vec<ExecutionId>> {
+    let Observed::Displayed(item) = what else { return None };
+    let DisplayItem::Shown { execution, .. } = innermost(item) else { return None };
+    let way = match item {
+        DisplayItem::Child { path, .. } => &path[..],
+        _ => &[],
+    };
+    Some(way.iter().map(|child| child.execution).chain([*execution]).collect())
 }
 
-/// What was done with a piece of text; none if the item is not one.
-fn verb(item: &DisplayItem) -> Option<&'static str> {
+/// What was done with a piece of text; none if it is not one.
+fn verb(what: &Observed) -> Option<&'static str> {
+    let Observed::Displayed(item) = what else { return None };
     let said = item.event::<Chunk>().map(|_| "said");
     said.or_else(|| item.event::<Thought>().map(|_| "thought"))
 }
 
 /// In quotes, so that it can be seen where it was cut.
-fn piece(item: &DisplayItem) -> Option<String> {
+fn piece(what: &Observed) -> Option<String> {
+    let Observed::Displayed(item) = what else { return None };
     let chunk = item.event::<Chunk>().map(|chunk| &chunk.text);
     let text = chunk.or_else(|| item.event::<Thought>().map(|thought| &thought.text))?;
     Some(format!("{text:?}"))

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod assertions;
+mod by_hand;
 mod conformance;
 mod contexts;
 mod drawn;
 mod explored_scenarios;
+mod guide;
 mod independence;
 mod mocks;
 mod model;
@@ -15,6 +17,7 @@ mod runs;
 mod script;
 mod stand_ins;
 mod support;
+mod timelines;
 mod times_of_a_run;
 mod transcripts;
 mod traps;

@@ -190,15 +190,20 @@ fn a_failure_is_reported_with_its_smallest_order_and_replays() {
 
         the run did this:
         #1 Go from outside
-        x1 first by #1: succeeded
-        x2 second by #1: succeeded
-        x3 third by #1: succeeded
-        x4 fourth by #1: succeeded
-        x5 fifth by #1: succeeded
+        x1 first by #1 starts
+        x2 second by #1 starts
+        x3 third by #1 starts
+        x4 fourth by #1 starts
+        x5 fifth by #1 starts
+        x3 third: succeeded
         #2 Bid of x3: 3
+        x1 first: succeeded
         #3 Bid of x1: 1
+        x2 second: succeeded
         #4 Bid of x2: 2
+        x4 fourth: succeeded
         #5 Bid of x4: 4
+        x5 fifth: succeeded
         #6 Bid of x5: 5
         x6 choose by #6 with a list of 5: succeeded
         #7 Bought of x6: 31245

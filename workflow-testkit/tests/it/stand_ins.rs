@@ -111,7 +111,7 @@ async fn the_first_calls_of_a_step_fail_and_then_comes_the_step() {
     let run = scenario.start(question()).await;
     let Err(RunError::StepFailed { class, .. }) = run.outcome() else { panic!("{}", run.transcript()) };
     assert_eq!(class.to_string(), "transient");
-    assert!(run.transcript().contains("x1 look_up by #1: failed (transient): busy\n"));
+    assert!(run.transcript().contains("x1 look_up: failed (transient): busy\n"));
     let scenario = Scenario::new(Research).fail_first("look_up", 0, || StepError::transient("busy"));
     scenario.start(question()).await.assert_executions("answer", 1);
 }
@@ -229,7 +229,7 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         panic_of(|| {
             drop(shapes().replace("one", |_: &Question| {
                 fact();
-            }))
+            }));
         }),
         panic_of(|| drop(shapes().replace("one", |_: &Question| vec![fact(), fact(), fact()]))),
         panic_of(|| drop(shapes().replace("one", |_: &Question| Some(fact())))),
@@ -242,7 +242,7 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         panic_of(|| drop(shapes().replace("pair", |_: &Question| (Outline { points: 1 }, Source(1))))),
         panic_of(|| drop(shapes().replace("emits", |_: &Question| fact()))),
     ];
-    expect_test::expect![[r#"
+    expect_test::expect![[r"
         the stand-in does not fit: `one` does not return `()`: it returns `Fact`
         the stand-in does not fit: `one` does not return `Vec<Fact>`: it returns `Fact`
         the stand-in does not fit: `one` does not return `Option<Fact>`: it returns `Fact`
@@ -254,7 +254,7 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         the stand-in does not fit: `pair` does not return `Outline`: it returns `(Source, Option<Outline>)`
         the stand-in does not fit: `pair` does not return `(Outline, Source)`: it returns `(Source, Option<Outline>)`
         the stand-in does not fit: `emits` does not return `Fact`: it returns `Source`, and emits `Fact`
-    "#]]
+    "]]
     .assert_eq(&(refusals.join("\n") + "\n"));
 }
 

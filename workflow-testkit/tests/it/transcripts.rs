@@ -17,11 +17,13 @@ async fn a_transcript_holds_events_executions_and_what_was_shown() {
     let run = Scenario::new(Research).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
-        x1 look_up by #1: succeeded
+        x1 look_up by #1 starts
            showed Looking: 1
-           showed Looking: 2
-        x2 outline by #1: succeeded
+        x2 outline by #1 starts
+        x1 showed Looking: 2
+        x1 look_up: succeeded
         #2 Fact of x1: "why"
+        x2 outline: succeeded
         #3 Outline of x2: {"points":3}
         x3 answer by #3 with #2: succeeded
         #4 Answer of x3: "why, 3 points"
@@ -55,10 +57,12 @@ async fn a_transcript_says_what_was_taken_back_and_that_a_run_was_degraded() {
     let run = Scenario::new(Failing { answers: true }).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
-        x1 look_up by #1: failed (tool): nothing found
+        x1 look_up by #1 starts
            showed Looking: 1
            took back what it showed
-        x2 answer by #1: succeeded
+        x2 answer by #1 starts
+        x1 look_up: failed (tool): nothing found
+        x2 answer: succeeded
         #2 Answer of x2: "why"
         completed with #2, degraded
     "##]]
@@ -70,10 +74,12 @@ async fn a_transcript_of_a_stalled_run_holds_its_stall_report() {
     let run = Scenario::new(Failing { answers: false }).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
-        x1 look_up by #1: failed (tool): nothing found
+        x1 look_up by #1 starts
            showed Looking: 1
            took back what it showed
-        x2 answer by #1: succeeded
+        x2 answer by #1 starts
+        x1 look_up: failed (tool): nothing found
+        x2 answer: succeeded
         stalled
         the run of `Failing` stalled: nothing runs and nothing can arrive
         - no `Answer` ended the run
@@ -137,6 +143,7 @@ async fn a_transcript_of_a_run_that_waits_says_what_for() {
         x1 ask by #1: succeeded
         #2 Claim of x1: 1
         #3 Claim of x1: 2
+        waits
         #4 Note from outside: "late"
         waiting
            for the reply to #2 Claim
@@ -145,19 +152,23 @@ async fn a_transcript_of_a_run_that_waits_says_what_for() {
     "##]]
     .assert_eq(&run.transcript());
     run.assert_quality(Quality::Clean);
-    let claim = run.handle().requests().await.unwrap()[1].id::<Claim>().unwrap();
-    run.handle().send(Note("early".into())).await.unwrap();
-    run.handle().send(Note("x".repeat(300))).await.unwrap();
-    run.handle().reply(claim, true).await.unwrap();
+    let claim = run.requests()[1].id::<Claim>().unwrap();
+    run.send(Note("early".into())).await.unwrap();
+    run.send(Note("x".repeat(300))).await.unwrap();
+    run.reply(claim, true).await.unwrap();
     run.settled().await;
     expect![[r##"
         #1 Opened from outside, shown: {"claims":2}
         x1 ask by #1: succeeded
         #2 Claim of x1: 1
         #3 Claim of x1: 2
+        waits
         #4 Note from outside: "late"
+        waits
         #5 Note from outside: "early"
-        #6 Note from outside: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… and 102 more characters
+        waits
+        #6 Note from outside: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… and 102 more characters, digest ab0e8ad5
+        waits
         #7 Claim.reply to #3 from outside: true
         x2 settle by #7: succeeded
         #8 Granted of x2: 2
@@ -220,23 +231,30 @@ async fn a_transcript_says_what_lies_in_which_branch() {
         #1 Question from outside: "why"
         x1 open by #1: succeeded
         #2 Chapter of x1 opens scope 1: 1
-        x2 leaf by #2 in scope 1: succeeded
         #3 Chapter of x1 opens scope 2: 2
-        x3 leaf by #3 in scope 2: succeeded
+        x2 leaf by #2 in scope 1 starts
+        x3 leaf by #3 in scope 2 starts
+        x2 leaf in scope 1: succeeded
         #4 Page of x2 opens scope 3 in scope 1: 11
-        x4 read by #4 in scope 3: succeeded
+        x4 read by #4 in scope 3 starts
+        x3 leaf in scope 2: succeeded
         #5 Page of x3 opens scope 4 in scope 2: 21
-        x5 read by #5 in scope 4: succeeded
         #6 Page of x3 opens scope 5 in scope 2: 22
-        x6 read by #6 in scope 5: failed (permanent): torn,
-           and wet
+        x5 read by #5 in scope 4 starts
+        x6 read by #6 in scope 5 starts
+        x4 read in scope 3: succeeded
         #7 Read of x4 in scope 3: 11
         #8 leaf.Page.gathered in scope 1: [11]
-        x7 sum by #8 in scope 1: succeeded
+        x7 sum by #8 in scope 1 starts
+        x5 read in scope 4: succeeded
         #9 Read of x5 in scope 4: 21
+        x6 read in scope 5: failed (permanent): torn,
+           and wet
         #10 leaf.Page.gathered in scope 2: [21,22]
-        x8 sum by #10 in scope 2: succeeded
+        x8 sum by #10 in scope 2 starts
+        x7 sum in scope 1: succeeded
         #11 Summed of x7 in scope 1: 11
+        x8 sum in scope 2: succeeded
         #12 Summed of x8 in scope 2: 21
         #13 open.Chapter.gathered: [1,2]
         x9 answer by #13: succeeded
@@ -273,10 +291,13 @@ async fn a_transcript_says_what_was_refused_and_what_was_dropped() {
     let run = Scenario::new(Racing).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
-        x1 first by #1: succeeded
-        x2 second by #1: refused with Answer
-        x3 slow by #1: dropped
+        x1 first by #1 starts
+        x2 second by #1 starts
+        x3 slow by #1 starts
+        x1 first: succeeded
         #2 Answer of x1: "why"
+        x2 second: refused with Answer
+        x3 slow: dropped
         completed with #2
     "##]]
     .assert_eq(&run.transcript());
@@ -288,8 +309,10 @@ async fn a_transcript_says_which_execution_failed_a_run() {
     let run = Scenario::new(Research).replace("look_up", torn).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
-        x1 look_up by #1: failed (tool): torn
-        x2 outline by #1: dropped
+        x1 look_up by #1 starts
+        x2 outline by #1 starts
+        x1 look_up: failed (tool): torn
+        x2 outline: dropped
         failed by x1
     "##]]
     .assert_eq(&run.transcript());
@@ -298,12 +321,13 @@ async fn a_transcript_says_which_execution_failed_a_run() {
 #[tokio::test]
 async fn a_transcript_of_a_cancelled_run_says_what_was_never_replied_to() {
     let mut run = Scenario::new(Desk).start(Opened { claims: 1 }).await;
-    run.handle().cancel("enough").await.unwrap();
+    run.cancel("enough").await.unwrap();
     run.settled().await;
     expect![[r##"
         #1 Opened from outside, shown: {"claims":1}
         x1 ask by #1: succeeded
         #2 Claim of x1: 1
+        waits
         cancelled: enough
         without a reply: #2 Claim
     "##]]

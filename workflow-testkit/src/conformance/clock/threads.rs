@@ -46,8 +46,8 @@ fn at_once(make: impl Fn() -> Sleep + Sync) -> Vec<Sleep> {
         (0..SLEEPS).map(|_| make()).collect::<Vec<_>>()
     };
     std::thread::scope(|threads| {
-        let makers = [(); THREADS].map(|()| threads.spawn(makes));
-        makers.into_iter().flat_map(|maker| unwound(maker.join())).collect()
+        let threads = [(); THREADS].map(|()| threads.spawn(makes));
+        threads.into_iter().flat_map(|thread| unwound(thread.join())).collect()
     })
 }
 

@@ -114,8 +114,8 @@ impl Clock for Hands {
         if self.fault == NeedsARuntimeToMakeASleep {
             let _ = tokio::runtime::Handle::current();
         }
-        let maker = Some(std::thread::current().id());
-        let is_shared = state.maker.replace(maker.unwrap()).is_some_and(|last| Some(last) != maker);
+        let maker = std::thread::current().id();
+        let is_shared = state.maker.replace(maker).is_some_and(|last| last != maker);
         state.next += 1;
         let mut sleep = Sleep {
             fault: self.fault,
