@@ -40,7 +40,8 @@ async fn the_output_of_a_child_is_a_value() {
     let expected = "\
 #1 Begin from outside: 4
 x1 delegate by #1: succeeded
-   ran scenario/delegate-x1.1 of Doubling: completed
+   runs scenario/delegate-x1.1 of Doubling
+   scenario/delegate-x1.1 completed
 #2 Done of x1: 8
 completed with #2
 ";

@@ -160,6 +160,7 @@ async fn a_transcript_tells_what_has_expired() {
         #1 Begin from outside: 7
         x1 ask by #1: succeeded
         #2 Ask of x1: 7
+        waits
         #3 Ask.expired of #2 without a reply: 7
         x2 unanswered by #3: succeeded
         #4 Done of x2: 107

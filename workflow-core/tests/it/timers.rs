@@ -379,6 +379,7 @@ async fn a_transcript_tells_what_came_from_a_timer() {
     expect![[r"
         #1 Begin from outside: 1
         x1 set by #1: succeeded
+        waits
         #2 Tick by t1 of x1: 1
         x2 ring by #2: succeeded
         #3 Done of x2: 1

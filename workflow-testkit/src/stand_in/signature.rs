@@ -19,7 +19,7 @@ pub struct Signature {
 pub(crate) enum Misfit {
     NoSuchStep { table: &'static TableSpec, step: String },
     TakesOther { step: &'static StepSpec, input: Box<InputSpec> },
-    ReturnsOther { step: &'static StepSpec, output: OutputSpec },
+    ReturnsOther { step: &'static StepSpec, output: Box<OutputSpec> },
 }
 
 impl Misfit {
@@ -48,7 +48,7 @@ impl Signature {
 
 /// Whether the step may return it.
 pub(crate) fn fits_output(step: &'static StepSpec, output: &OutputSpec) -> Result<(), Misfit> {
-    if fits(step, output) { Ok(()) } else { Err(Misfit::ReturnsOther { step, output: *output }) }
+    if fits(step, output) { Ok(()) } else { Err(Misfit::ReturnsOther { step, output: Box::new(*output) }) }
 }
 
 /// The first parameter of the step that takes the same and is not among those that are `taken`.

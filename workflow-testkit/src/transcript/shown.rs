@@ -10,7 +10,10 @@ use super::event::{cut, value};
 /// Writes the rest of a line that begins with who showed it.
 pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
     match &stretch[0] {
-        Observed::ChildStarted { child } => writeln!(text, " started {} of {}", child.run, child.workflow),
+        Observed::ChildStarted { child } => {
+            let verb = if child.awaited { "runs" } else { "starts" };
+            writeln!(text, " {verb} {} of {}", child.run, child.workflow)
+        }
         Observed::ChildEnded { child, status } => writeln!(text, " {} {status}", child.run),
         Observed::Displayed(item) => displayed(text, item, stretch),
         _ => Ok(()),

@@ -146,3 +146,42 @@ fn a_mock_is_refused() {
     });
     assert_eq!(refusal, "`ask` is mocked: a test cannot answer by hand in every order; use `replace`");
 }
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Reminder;
+
+/// Bids while a timer runs: what sleeps, and what does not, may take longer than it.
+struct Hurried;
+
+#[workflow]
+impl Hurried {
+    #[step]
+    async fn set(&self, _: &Go) -> Timer<Reminder> {
+        Timer::after(Duration::from_hours(1), Reminder)
+    }
+
+    #[step]
+    async fn bid(&self, _: &Go) -> Bid {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        Bid(7)
+    }
+
+    #[step]
+    async fn give_up(&self, _: &Reminder) -> Bought {
+        Bought(0)
+    }
+
+    #[step]
+    async fn choose(&self, bid: &Bid) -> Bought {
+        Bought(bid.0)
+    }
+}
+
+#[test]
+fn a_timer_may_come_before_what_a_step_does_after_a_shorter_sleep() {
+    let explored = explore(|| Scenario::new(Hurried).start(Go)).survey();
+    assert!(explored.is_exhaustive());
+    assert_eq!(outputs(&explored), HashSet::from(["Bought 0", "Bought 7"]));
+    let instantly = explore(|| Scenario::new(Hurried).replace("bid", |_: &Go| Bid(7)).start(Go)).survey();
+    assert_eq!(outputs(&instantly), outputs(&explored));
+}

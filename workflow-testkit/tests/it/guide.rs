@@ -127,3 +127,14 @@ async fn the_refusal_in_the_guide_is_one() {
     let refusal = panic_of(|| drop(Scenario::new(ClosesEarly).replace("price", |_: &Ordered| ())));
     assert_in_guide(&refusal);
 }
+
+#[test]
+fn the_outcomes_in_the_guide_are_those_there_are() {
+    let explored = explore(|| Scenario::new(ClosesEarly).start(Ordered)).survey();
+    let outcomes = explored.outcomes().map(|outcome| {
+        let order = explored.order_of(outcome).expect("the order of an outcome it has");
+        format!("{outcome}, as with .replay(\"{order}\")")
+    });
+    let lines: Vec<String> = [explored.to_string()].into_iter().chain(outcomes).collect();
+    assert_in_guide(&lines.join("\n"));
+}

@@ -196,10 +196,34 @@ impl Shapes {
         Ok(Source(1))
     }
 
+    #[step]
+    async fn later(&self, _: &Question) -> Option<Timer<Fact>> {
+        None
+    }
+
+    #[step]
+    async fn asks(&self, _: &Question) -> Expiring<Consult> {
+        Consult.expires_in(Duration::from_hours(1))
+    }
+
+    #[step]
+    async fn unanswered(&self, _: &Expired<Consult>) {}
+
+    #[step]
+    async fn answered(&self, _: &Reply<Consult>) {}
+
     #[step(reruns)]
     async fn answer(&self, _: &Fact, _: Option<&Outline>, _: Option<&Source>) -> Answer {
         Answer(String::new())
     }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = bool)]
+struct Consult;
+
+fn soon<E>(event: E) -> Timer<E> {
+    Timer::after(Duration::from_secs(1), event)
 }
 
 fn fact() -> Fact {
@@ -220,6 +244,9 @@ fn a_stand_in_may_leave_out_what_its_step_might_return() {
     drop(shapes().replace("pair", |_: &Question| (Source(1), Outline { points: 1 })));
     drop(shapes().replace("emits", |_: &Question| Source(1)));
     drop(shapes().replace("emits", |_: &Question| (vec![fact()], Source(1))));
+    drop(shapes().replace("later", |_: &Question| soon(fact())));
+    drop(shapes().replace("asks", |_: &Question| Consult.expires_in(Duration::from_secs(1))));
+    drop(shapes().replace("asks", |_: &Question| Consult));
 }
 
 #[test]
@@ -241,6 +268,9 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         panic_of(|| drop(shapes().replace("pair", |_: &Question| Outline { points: 1 }))),
         panic_of(|| drop(shapes().replace("pair", |_: &Question| (Outline { points: 1 }, Source(1))))),
         panic_of(|| drop(shapes().replace("emits", |_: &Question| fact()))),
+        panic_of(|| drop(shapes().replace("later", |_: &Question| fact()))),
+        panic_of(|| drop(shapes().replace("one", |_: &Question| soon(fact())))),
+        panic_of(|| drop(shapes().replace("asks", |_: &Question| soon(fact())))),
     ];
     expect_test::expect![[r"
         the stand-in does not fit: `one` does not return `()`: it returns `Fact`
@@ -254,6 +284,9 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         the stand-in does not fit: `pair` does not return `Outline`: it returns `(Source, Option<Outline>)`
         the stand-in does not fit: `pair` does not return `(Outline, Source)`: it returns `(Source, Option<Outline>)`
         the stand-in does not fit: `emits` does not return `Fact`: it returns `Source`, and emits `Fact`
+        the stand-in does not fit: `later` does not return `Fact`: it returns `Option<Timer<Fact>>`
+        the stand-in does not fit: `one` does not return `Timer<Fact>`: it returns `Fact`
+        the stand-in does not fit: `asks` does not return `Timer<Fact>`: it returns `Expiring<Consult>`
     "]]
     .assert_eq(&(refusals.join("\n") + "\n"));
 }

@@ -161,7 +161,8 @@ async fn a_child_that_is_given_up_is_cancelled_while_its_parent_goes_on() {
     let expected = "\
 #1 Begin from outside: 3
 x1 hurry by #1: succeeded
-   ran scenario/hurry-x1.1 of Living: cancelled
+   runs scenario/hurry-x1.1 of Living
+   scenario/hurry-x1.1 cancelled
 #2 Done of x1: 3
 completed with #2
 ";

@@ -130,11 +130,12 @@ async fn what_children_showed_counts_as_displayed_unless_it_was_taken_back() {
     expect![[r"
         #1 Begin from outside: 1
         x1 watch by #1: succeeded
-           ran scenario/watch-x1.1 of Showing: failed
+           runs scenario/watch-x1.1 of Showing
            scenario/watch-x1.1 showed Progress: 1
            scenario/watch-x1.1/show-x1.1 showed Progress: 0
            scenario/watch-x1.1/show-x1.1 took back what it showed
            scenario/watch-x1.1 took back what it showed
+           scenario/watch-x1.1 failed
         #2 Done of x1: 0
         completed with #2, degraded
     "]]
