@@ -145,7 +145,8 @@ pub enum Observed {
 /// # Contract
 /// - **Order**: an observer sees the observations of one run in the order in which they happened; those of
 ///   several runs interleave.
-/// - **Threads**: each observer is called from one thread of its own, never from a run's task. It may block.
+/// - **Threads**: each observer is called from one thread of its own, never from a run's task. It may block. Only who
+///   asks to be [told at once](Self::is_told_at_once) is called by the runs themselves.
 /// - **Loss**: 4,096 observations wait for a slow observer; beyond that they are left out, and it is told
 ///   how many with [`Observed::Missed`].
 /// - **Panics** are caught; the observer is called again with the next observation.
@@ -176,9 +177,12 @@ pub trait Observer: Send + Sync + 'static {
         false
     }
 
-    /// Whether it is called where things happen, before they go on, instead of from a thread of its own; only the
-    /// testkit's recording says so, which must neither miss anything nor depend on threads.
-    #[doc(hidden)]
+    /// Whether it is called where things happen, before the run goes on, instead of from a thread of its own. `false`
+    /// by default; asked once, when the engine is built.
+    ///
+    /// Such an observer misses nothing, and has seen everything of a run when its outcome is there: for tests, and for
+    /// what must not be behind. It is called by several runs at the same time, each run waits for it, and so does
+    /// whatever else runs on that thread: it has to be quick and must not block.
     fn is_told_at_once(&self) -> bool {
         false
     }

@@ -130,6 +130,30 @@ async fn an_observer_sees_everything_of_a_run_in_the_order_in_which_it_happened(
     assert_eq!(lines[16..], ["run ended: completed"]);
 }
 
+/// Sees what happens before the run goes on.
+struct AtOnce(Scribe);
+
+impl Observer for AtOnce {
+    fn observe(&self, observation: &Observation) {
+        self.0.observe(observation);
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn an_observer_that_is_told_at_once_is_not_behind_and_harms_no_run() {
+    let scribe = Scribe::default();
+    let engine = Engine::builder().workflow(Busy).observer(AtOnce(scribe.clone())).build().unwrap();
+    busy(&engine, "r").await;
+    let lines = scribe.lines_of("r");
+    assert_eq!(lines[..16], STORY, "{lines:#?}");
+    assert_eq!(lines[16..], ["run ended: completed"]);
+}
+
 #[tokio::test]
 async fn observations_of_several_runs_keep_the_order_of_each() {
     let scribe = Scribe::default();
