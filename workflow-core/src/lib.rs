@@ -90,6 +90,7 @@ pub mod kind;
 mod middleware;
 mod observe;
 mod output;
+mod retry;
 mod run;
 pub mod scheduler;
 mod store;
@@ -131,6 +132,7 @@ pub use input::{
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
+pub use retry::{Retries, RetryPolicy};
 pub use run::{
     BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
     OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,

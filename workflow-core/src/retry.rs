@@ -1,0 +1,168 @@
+//! What becomes of an attempt that failed: whether it is followed by another, and after which time. Decisions are
+//! made here and are data; whoever waits, and begins the next attempt, is the run.
+//!
+//! No clock and no runtime: the same policy, failure and seed always give the same delay (S36).
+
+use std::time::Duration;
+
+use crate::error::ErrorClass;
+
+mod retries;
+
+pub use retries::Retries;
+
+/// Which failures are followed by another attempt, by their class, and when (S35).
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::{ErrorClass, Retries, RetryPolicy};
+///
+/// let policy = RetryPolicy::standard()
+///     .on(ErrorClass::Transient, Retries::exponential(5, Duration::from_millis(200)).jitter(0.5))
+///     .budget(Duration::from_mins(2));
+/// let delay = policy.retry_in(ErrorClass::Transient, 2, Duration::from_secs(1), 7);
+/// assert!((200..=400).contains(&delay.unwrap().as_millis()));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "a policy does nothing by itself"]
+pub struct RetryPolicy {
+    transient: Retries,
+    tool: Retries,
+    model: Retries,
+    context_limit: Retries,
+    permanent: Retries,
+    rejected: Retries,
+    budget: Option<Duration>,
+}
+
+impl RetryPolicy {
+    /// What fits most (S35):
+    ///
+    /// | class | retries |
+    /// |---|---|
+    /// | `transient` | 3, after 10 s, 30 s and 90 s |
+    /// | `tool` | 2, at once |
+    /// | `model` | 1, after 10 s |
+    /// | `context_limit`, `permanent`, `rejected` | none |
+    ///
+    /// An input that does not fit a model's context will not fit the next time either.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, RetryPolicy};
+    ///
+    /// let delay = |failed| RetryPolicy::standard().retry_in(ErrorClass::Transient, failed, Duration::ZERO, 0);
+    /// let seconds = [1, 2, 3, 4].map(|failed| delay(failed).map(|delay| delay.as_secs()));
+    /// assert_eq!(seconds, [Some(10), Some(30), Some(90), None]);
+    /// ```
+    pub const fn standard() -> Self {
+        const TRANSIENT: &[Duration] =
+            &[Duration::from_secs(10), Duration::from_secs(30), Duration::from_secs(90)];
+        Self {
+            transient: Retries::preset(TRANSIENT),
+            tool: Retries::fixed(2, Duration::ZERO),
+            model: Retries::fixed(1, Duration::from_secs(10)),
+            context_limit: Retries::none(),
+            permanent: Retries::none(),
+            rejected: Retries::none(),
+            budget: None,
+        }
+    }
+
+    /// Every failure is final.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, RetryPolicy};
+    ///
+    /// assert_eq!(RetryPolicy::none().retry_in(ErrorClass::Transient, 1, Duration::ZERO, 0), None);
+    /// ```
+    pub const fn none() -> Self {
+        Self {
+            transient: Retries::none(),
+            tool: Retries::none(),
+            model: Retries::none(),
+            context_limit: Retries::none(),
+            permanent: Retries::none(),
+            rejected: Retries::none(),
+            budget: None,
+        }
+    }
+
+    /// Sets the retries of one class; the others stay as they are.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, Retries, RetryPolicy};
+    ///
+    /// let policy = RetryPolicy::none().on(ErrorClass::Model, Retries::fixed(1, Duration::from_secs(5)));
+    /// let delay = |class| policy.retry_in(class, 1, Duration::ZERO, 0);
+    /// assert_eq!(delay(ErrorClass::Model), Some(Duration::from_secs(5)));
+    /// assert_eq!(delay(ErrorClass::Tool), None);
+    /// ```
+    pub fn on(mut self, class: ErrorClass, retries: Retries) -> Self {
+        *match class {
+            ErrorClass::Transient => &mut self.transient,
+            ErrorClass::Tool => &mut self.tool,
+            ErrorClass::Model => &mut self.model,
+            ErrorClass::ContextLimit => &mut self.context_limit,
+            ErrorClass::Permanent => &mut self.permanent,
+            ErrorClass::Rejected => &mut self.rejected,
+        } = retries;
+        self
+    }
+
+    /// No retry begins later than so long after the first attempt began, whatever the class. A delay that would end
+    /// later is not begun. What runs is not interrupted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, RetryPolicy};
+    ///
+    /// let policy = RetryPolicy::standard().budget(Duration::from_secs(60));
+    /// let delay = |after| policy.retry_in(ErrorClass::Transient, 2, Duration::from_secs(after), 0);
+    /// assert_eq!(delay(30), Some(Duration::from_secs(30)));
+    /// assert_eq!(delay(31), None);
+    /// ```
+    pub const fn budget(mut self, most: Duration) -> Self {
+        self.budget = Some(most);
+        self
+    }
+
+    /// When an execution is attempted again after a failure; `None` if it is not. A function of its arguments alone.
+    ///
+    /// `failed` counts the attempts of the execution that failed with this class, the last one among them, so that
+    /// each class has its own retries. `elapsed` is the time since the first attempt began, and `seed` is what jitter
+    /// is drawn from.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, RetryPolicy};
+    ///
+    /// let delay = |failed| RetryPolicy::standard().retry_in(ErrorClass::Tool, failed, Duration::ZERO, 0);
+    /// assert_eq!([1, 2, 3].map(delay), [Some(Duration::ZERO), Some(Duration::ZERO), None]);
+    /// ```
+    pub fn retry_in(&self, class: ErrorClass, failed: u32, elapsed: Duration, seed: u64) -> Option<Duration> {
+        let delay = self.of(class).delay(failed, seed)?;
+        let in_time = |most| elapsed.saturating_add(delay) <= most;
+        self.budget.is_none_or(in_time).then_some(delay)
+    }
+
+    const fn of(&self, class: ErrorClass) -> &Retries {
+        match class {
+            ErrorClass::Transient => &self.transient,
+            ErrorClass::Tool => &self.tool,
+            ErrorClass::Model => &self.model,
+            ErrorClass::ContextLimit => &self.context_limit,
+            ErrorClass::Permanent => &self.permanent,
+            ErrorClass::Rejected => &self.rejected,
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    /// [`standard`](Self::standard).
+    fn default() -> Self {
+        Self::standard()
+    }
+}
