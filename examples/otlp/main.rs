@@ -17,8 +17,8 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::layer::SubscriberExt as _;
-use workflow_core::TracingObserver;
 use workflow_core::prelude::*;
+use workflow_core::{RetryPolicy, TracingObserver};
 
 use collector::Collector;
 use post::Post;
@@ -51,8 +51,8 @@ impl Shop {
         Subtotal { cents: order.prices.iter().sum() }
     }
 
-    /// Fails, which nobody minds; its span says so all the same.
-    #[step(on_error = "continue")]
+    /// Fails, which nobody minds, so that it is not tried again; its span says so all the same.
+    #[step(on_error = "continue", retry = RetryPolicy::none())]
     async fn recommend(&self, _order: &Order) -> Result<(), StepError> {
         Err(StepError::transient("the recommender does not answer"))
     }

@@ -144,13 +144,21 @@ impl EngineClock {
         self.0.as_ref().map(|clock| clock.now())
     }
 
-    pub(crate) fn now(&self) -> SystemTime {
-        self.given().unwrap_or_else(SystemTime::now)
-    }
-
     /// Ends when the time has come.
     pub(crate) fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
         self.0.as_ref().map_or_else(|| SystemClock.sleep_until(at), |clock| clock.sleep_until(at))
+    }
+
+    /// Ends so long after now. A time that the clock cannot show never comes.
+    pub(crate) fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        match self.now().checked_add(time) {
+            Some(at) => self.sleep_until(at),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    pub(crate) fn now(&self) -> SystemTime {
+        self.given().unwrap_or_else(SystemTime::now)
     }
 }
 

@@ -164,13 +164,15 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// An execution failed and nothing takes its failure (S29).
-    #[error("step `{step}` failed ({execution}, {}): {source}", .class)]
+    #[error("step `{step}` failed{} ({execution}, {class}): {source}", after(*.attempts))]
     StepFailed {
         /// The step.
         step: Arc<str>,
         /// The execution.
         execution: ExecutionId,
-        /// What kind of failure it was.
+        /// How many attempts were made (S35).
+        attempts: u32,
+        /// What kind of failure the last one was.
         class: ErrorClass,
         /// What it failed with.
         source: SharedError,
@@ -261,10 +263,11 @@ impl fmt::Debug for RunError {
         match self {
             Self::Build(error) => f.debug_tuple("Build").field(error).finish(),
             Self::Start(error) => f.debug_tuple("Start").field(error).finish(),
-            Self::StepFailed { step, execution, class, source } => f
+            Self::StepFailed { step, execution, attempts, class, source } => f
                 .debug_struct("StepFailed")
                 .field("step", step)
                 .field("execution", execution)
+                .field("attempts", attempts)
                 .field("class", class)
                 .field("source", source)
                 .finish(),
@@ -330,6 +333,11 @@ impl Error for SharedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
     }
+}
+
+/// How many attempts a failure took, if it was more than one.
+pub(crate) fn after(attempts: u32) -> String {
+    if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
 }
 
 fn list(failures: &[BranchFailure]) -> String {

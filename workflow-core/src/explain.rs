@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::input::InputKind;
+use crate::retry::FailedAttempt;
 use crate::run::{ExecutionOutcome, PendingTimer, RunStatus};
 
 mod failures;
@@ -21,6 +22,8 @@ mod text;
 pub(crate) use runaway::Runaway;
 
 pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
+
+pub(crate) use text::{enumerated, times};
 
 /// Why each step of a run ran, or why it did not.
 ///
@@ -126,6 +129,9 @@ pub struct WhyRan {
     pub trigger: Cited,
     /// What each parameter was bound to.
     pub inputs: Vec<CitedInput>,
+    /// The attempts that failed and were followed by another (S35).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<FailedAttempt>,
     /// What came of it.
     pub outcome: ExecutionOutcome,
 }

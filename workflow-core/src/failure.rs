@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorClass, StepError};
+use crate::error::{ErrorClass, StepError, after};
 use crate::event::{ControlEvent, Event, FromEvent, NotStop, Roles};
 use crate::id::ExecutionId;
 use crate::input::{EventInput, InputSpec, Slot, StepInput, input_of};
 
-/// A step failed for good, and the run goes on: the library emits it, steps take it (S29).
+/// A step failed for good, its retries used up, and the run goes on: the library emits it, steps take it (S29).
 ///
 /// Take it like any event of your own: `&StepFailed`, `Option<&StepFailed>`, `List<StepFailed>`, as a member of an
 /// [`EventSet`](crate::EventSet). A failure of a step that such a step catches does not fail the run: it enters the
@@ -80,7 +80,7 @@ pub struct StepFailed {
     pub class: ErrorClass,
     /// The error's text.
     pub error: Arc<str>,
-    /// How often it was tried: once, as long as no step is tried again.
+    /// How many attempts were made (S35): 1 if it was not tried again.
     pub attempts: u32,
 }
 
@@ -92,7 +92,8 @@ impl StepFailed {
 
 impl fmt::Display for StepFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "step `{}` failed ({}, {}): {}", self.step, self.execution, self.class, self.error)
+        let Self { step, execution, class, error, attempts } = self;
+        write!(f, "step `{step}` failed{} ({execution}, {class}): {error}", after(*attempts))
     }
 }
 

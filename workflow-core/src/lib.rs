@@ -63,6 +63,7 @@
 //! - [`List`], [`FixedList`], [`FanOut`] and [`Gather`]: joining several events.
 //! - [`Engine`] and [`RunHandle`]: many runs, external events, display, cancellation, reports.
 //! - [`Children`]: workflows that run workflows.
+//! - [`StepError`], [`RetryPolicy`]: failures, and which of them are followed by another attempt.
 //! - [`Observer`], [`TracingObserver`]: seeing what runs do.
 //! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
 
@@ -132,7 +133,7 @@ pub use input::{
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
-pub use retry::{Retries, RetryPolicy};
+pub use retry::{FailedAttempt, Retries, RetryPolicy};
 pub use run::{
     BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
     OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,

@@ -73,6 +73,22 @@ pub enum Observed {
         /// The event that triggered it.
         trigger: Seq,
     },
+    /// An attempt failed and is followed by another (S35); what it showed is taken back (S25). A failure without another
+    /// attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
+    AttemptFailed {
+        /// Whose.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The error's text.
+        error: String,
+        /// How long after this the next attempt begins.
+        retry_in: Duration,
+    },
     /// An execution ended by itself: its events follow.
     ExecutionSucceeded {
         /// Which.
@@ -82,7 +98,7 @@ pub enum Observed {
         /// How long it took.
         took: Duration,
     },
-    /// An execution failed.
+    /// An execution failed for good.
     ExecutionFailed {
         /// Which.
         execution: ExecutionId,

@@ -7,11 +7,21 @@ use std::time::Duration;
 
 use crate::error::ErrorClass;
 
+mod attempts;
 mod retries;
+mod rules;
 
+pub use attempts::FailedAttempt;
 pub use retries::Retries;
 
+pub(crate) use attempts::retried;
+pub(crate) use rules::Rules;
+
 /// Which failures are followed by another attempt, by their class, and when (S35).
+///
+/// An engine has one for all steps ([`EngineBuilder::retry`](crate::EngineBuilder::retry)), and a step may have one of
+/// its own: `#[step(retry = RetryPolicy::none())]`. All attempts are one execution: they are given the same events, and
+/// nothing of those that failed enters the log (S20, S23).
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,7 +34,7 @@ pub use retries::Retries;
 /// assert!((200..=400).contains(&delay.unwrap().as_millis()));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-#[must_use = "a policy does nothing by itself"]
+#[must_use = "a policy does nothing until an engine or a step has it"]
 pub struct RetryPolicy {
     transient: Retries,
     tool: Retries,
@@ -36,7 +46,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// What fits most (S35):
+    /// The default of every engine (S35):
     ///
     /// | class | retries |
     /// |---|---|

@@ -24,6 +24,7 @@ mod perform;
 mod places;
 mod report;
 mod request;
+mod retry;
 mod shared;
 mod spans;
 mod timeline;

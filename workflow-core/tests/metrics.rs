@@ -53,6 +53,17 @@ impl Shop {
     }
 }
 
+/// Fails twice before it succeeds.
+struct Flaky;
+
+#[workflow]
+impl Flaky {
+    #[step]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        if info.attempt() < 3 { Err(StepError::tool("not yet")) } else { Ok(Done(begin.0)) }
+    }
+}
+
 /// What was measured so far: counters and gauges by name and labels, histograms by how often they were given.
 struct Measured(Snapshotter, BTreeMap<String, f64>);
 
@@ -99,8 +110,8 @@ fn measure<F: Future<Output = ()>>(test: impl FnOnce(Engine, Arc<Semaphore>, Mea
     let measured = Measured(recorder.snapshotter(), BTreeMap::new());
     metrics::with_local_recorder(&recorder, || {
         let gate = Arc::new(Semaphore::new(0));
-        let engine =
-            Engine::builder().workflow(Shop(Arc::clone(&gate))).max_concurrent_runs(1).build().unwrap();
+        let engine = Engine::builder().workflow(Shop(Arc::clone(&gate))).workflow(Flaky);
+        let engine = engine.max_concurrent_runs(1).build().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(test(engine, gate, measured));
     });
@@ -143,6 +154,17 @@ fn a_failure_is_an_outcome_of_its_execution_and_a_status_of_its_run() {
         measured.is("workflow_execution_duration_seconds{outcome=failed,step=pass,workflow=Shop}", 1.0);
         measured.is("workflow_runs_ended_total{status=failed,workflow=Shop}", 1.0);
         measured.is("workflow_run_duration_seconds{status=failed,workflow=Shop}", 1.0);
+    });
+}
+
+#[test]
+fn attempts_that_are_followed_by_another_are_retries_within_one_execution() {
+    measure(async |engine, _gate, mut measured| {
+        engine.start::<Flaky>(Begin(1)).await.unwrap().outcome().await.unwrap();
+        measured.is("workflow_retries_total{class=tool,step=work,workflow=Flaky}", 2.0);
+        measured.is("workflow_executions_total{outcome=succeeded,step=work,workflow=Flaky}", 1.0);
+        measured.is("workflow_executions_total{outcome=failed,step=work,workflow=Flaky}", 0.0);
+        measured.is("workflow_execution_duration_seconds{outcome=succeeded,step=work,workflow=Flaky}", 1.0);
     });
 }
 

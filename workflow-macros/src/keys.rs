@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, LitInt, LitStr, Meta, Result, Token, Type};
+use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Result, Token, Type};
 
 use crate::mistakes::Mistakes;
 
@@ -186,4 +186,10 @@ pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type>
     assign(key, example, input)?;
     let wrong = wrong_value(input, format!("`{key}` takes a type: write `{key} = {example}`"));
     input.parse().map_err(|_| wrong)
+}
+
+/// An expression.
+pub(crate) fn expression(key: &Ident, example: &str, input: ParseStream) -> Result<Expr> {
+    assign(key, example, input)?;
+    input.parse()
 }

@@ -1,6 +1,7 @@
 //! What a run is started with: the workflow, its configuration, what stands in for its steps, and what comes from
 //! outside.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use workflow_core::{
-    ConfigLayers, ContextData, ContextValue, Engine, EngineBuilder, ExternalEvent, Request, RunOptions,
-    StartEvent, StepError, StepSpec, Workflow,
+    ConfigLayers, ContextData, ContextValue, Engine, EngineBuilder, ErrorClass, ExternalEvent, Request,
+    RetryPolicy, RunOptions, StartEvent, StepError, StepSpec, Workflow,
 };
 
 use crate::cast::Cast;
@@ -186,6 +187,23 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     pub fn engine(mut self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         self.engine = change(self.engine);
+        self
+    }
+
+    /// Sets which failures are followed by another attempt, for every step without a policy of its own; delays take no
+    /// real time. Default: that of every engine, [`RetryPolicy::standard`].
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.engine = self.engine.retry(policy);
+        self
+    }
+
+    /// Says which class the errors of a type have that come out of steps by `?`, as
+    /// [`EngineBuilder::classify`](workflow_core::EngineBuilder::classify) does.
+    pub fn classify<E: Error + 'static>(
+        mut self,
+        class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
+    ) -> Self {
+        self.engine = self.engine.classify(class);
         self
     }
 

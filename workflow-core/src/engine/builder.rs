@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,9 +17,10 @@ use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
 use crate::display::DEFAULT_DISPLAY_CAPACITY;
-use crate::error::{BuildError, BuildProblem};
+use crate::error::{BuildError, BuildProblem, ErrorClass};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
+use crate::retry::{RetryPolicy, Rules};
 use crate::run::{Gate, Host, Queue, Unhosted, describe_metrics};
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -37,6 +39,7 @@ pub struct EngineBuilder {
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
+    rules: Rules,
     clock: EngineClock,
     limits: SchedulerLimits,
     run_timeout: Option<Duration>,
@@ -60,6 +63,7 @@ impl Default for EngineBuilder {
             contexts: None,
             observers: Vec::new(),
             middleware: Vec::new(),
+            rules: Rules::default(),
             clock: EngineClock::default(),
             limits: SchedulerLimits::default(),
             run_timeout: None,
@@ -130,6 +134,35 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets which failures are followed by another attempt, for every step that has no policy of its own. Default:
+    /// [`RetryPolicy::standard`].
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.rules.policy = policy;
+        self
+    }
+
+    /// Says which class the errors of a type have that come out of steps by `?`. A class that a step gives stays. Of two
+    /// for one type the later counts.
+    ///
+    /// ```
+    /// use std::io;
+    /// use workflow_core::{Engine, ErrorClass};
+    ///
+    /// let engine = Engine::builder().classify(|error: &io::Error| match error.kind() {
+    ///     io::ErrorKind::TimedOut | io::ErrorKind::ConnectionReset => ErrorClass::Transient,
+    ///     _ => ErrorClass::Permanent,
+    /// });
+    /// # engine.build()?;
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
+    pub fn classify<E: Error + 'static>(
+        mut self,
+        class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
+    ) -> Self {
+        self.rules.classify(class);
+        self
+    }
+
     /// Sets where every time comes from that the library records or shows. Default: the system's clock, as
     /// [`SystemClock`](crate::SystemClock) reads it.
     pub fn clock(mut self, clock: impl Clock) -> Self {
@@ -138,7 +171,8 @@ impl EngineBuilder {
     }
 
     /// At most so many runs run at a time; [`Engine::start`] waits for a place, unless [`when_full`](Self::when_full)
-    /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place. Default: no bound.
+    /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place; one
+    /// that waits for a retry does. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
         self.gate = Some(Gate::new(most, None));
         self
@@ -169,8 +203,9 @@ impl EngineBuilder {
     }
 
     /// At most so many [child runs](crate::Children) execute steps at a time; the steps of the others wait for a
-    /// place, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no place, and one that
-    /// runs children of its own lends them its place, of which they take no other. Default: 8.
+    /// place, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no place, one
+    /// that waits for a retry does, and one that runs children of its own lends them its place, of which they take no
+    /// other. Default: 8.
     pub fn max_concurrent_children(mut self, most: usize) -> Self {
         self.max_concurrent_children = most.clamp(1, Semaphore::MAX_PERMITS);
         self
@@ -279,7 +314,9 @@ impl EngineBuilder {
         }
         describe_metrics();
         let middleware: Arc<[_]> = self.middleware.into();
-        let hosts = self.hosts.into_iter().map(|host| (host.id, Arc::new(host.within(&middleware))));
+        let rules = Arc::new(self.rules);
+        let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
+        let hosts = hosts.map(|host| (host.id, Arc::new(host)));
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         Ok(Engine {
             inner: Arc::new(Inner {

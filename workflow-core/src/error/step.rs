@@ -45,8 +45,9 @@ impl fmt::Display for ErrorClass {
 
 /// Why an execution failed: a class and the error itself.
 ///
-/// Any [`std::error::Error`] converts with `?` and is then [`ErrorClass::Permanent`]; that is also why this
-/// type does not implement `Error` itself. Clones share the source.
+/// Any [`std::error::Error`] converts with `?` and is then [`ErrorClass::Permanent`], unless the engine has a
+/// [classifier](crate::EngineBuilder::classify) for its type; that it converts is also why this type does not
+/// implement `Error` itself. Clones share the source.
 ///
 /// ```
 /// use workflow_core::{ErrorClass, StepError};
@@ -59,7 +60,8 @@ impl fmt::Display for ErrorClass {
 /// ```
 #[derive(Clone)]
 pub struct StepError {
-    class: ErrorClass,
+    /// None if it came by `?`.
+    class: Option<ErrorClass>,
     source: Arc<dyn Error + Send + Sync>,
 }
 
@@ -77,7 +79,12 @@ macro_rules! constructors {
 impl StepError {
     /// An error of the given class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class, source: Arc::from(error.into()) }
+        Self { class: Some(class), source: Arc::from(error.into()) }
+    }
+
+    /// The same error with a class.
+    pub(crate) fn of_class(&self, class: ErrorClass) -> Self {
+        Self { class: Some(class), source: Arc::clone(&self.source) }
     }
 
     constructors! {
@@ -95,9 +102,22 @@ impl StepError {
         rejected Rejected,
     }
 
-    /// What kind of failure it is.
+    /// What kind of failure it is; [`ErrorClass::Permanent`] if nobody said.
     pub fn class(&self) -> ErrorClass {
-        self.class
+        self.class.unwrap_or_default()
+    }
+
+    /// Whether anybody said what kind of failure it is: not of an error that came by `?`, until a
+    /// [classifier](crate::EngineBuilder::classify) has.
+    ///
+    /// ```
+    /// use workflow_core::StepError;
+    ///
+    /// assert!(StepError::tool("no answer").is_classified());
+    /// assert!(!StepError::from(std::fmt::Error).is_classified());
+    /// ```
+    pub fn is_classified(&self) -> bool {
+        self.class.is_some()
     }
 
     /// The error itself.
@@ -117,7 +137,7 @@ impl StepError {
 
 impl<E: Error + Send + Sync + 'static> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self::new(ErrorClass::default(), error)
+        Self { class: None, source: Arc::new(error) }
     }
 }
 
@@ -129,6 +149,6 @@ impl fmt::Display for StepError {
 
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepError").field("class", &self.class).field("source", &self.source).finish()
+        f.debug_struct("StepError").field("class", &self.class()).field("source", &self.source).finish()
     }
 }

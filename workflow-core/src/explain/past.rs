@@ -83,6 +83,7 @@ impl Source<'_> {
         });
         // An execution that waits for room is in no trace yet (S21).
         let outcome = trace.map_or(ExecutionOutcome::Running, |trace| trace.outcome.clone());
-        WhyRan { execution, scope, trigger, inputs: inputs.collect(), outcome }
+        let attempts = trace.map(|trace| trace.attempts.clone()).unwrap_or_default();
+        WhyRan { execution, scope, trigger, inputs: inputs.collect(), attempts, outcome }
     }
 }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::id::ScopeId;
 use crate::input::InputKind;
+use crate::retry::retried;
 use crate::run::ExecutionOutcome;
 
 /// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
@@ -189,6 +190,9 @@ impl fmt::Display for WhyRan {
         let others: Vec<String> = others.map(ToString::to_string).collect();
         if !others.is_empty() {
             write!(f, ", with {}", enumerated(&others, "and"))?;
+        }
+        if !self.attempts.is_empty() {
+            write!(f, ", {}", retried(&self.attempts))?;
         }
         match &self.outcome {
             ExecutionOutcome::Succeeded => Ok(()),
@@ -391,7 +395,7 @@ fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[std::sync::Arc<str>]) -> fmt::Re
 }
 
 /// "a", "a and b", "a, b and c".
-fn enumerated(items: &[String], joint: &str) -> String {
+pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),
@@ -411,7 +415,7 @@ fn in_scope(scope: ScopeId) -> String {
     if scope == ScopeId::ROOT { String::new() } else { format!(" in {scope}") }
 }
 
-fn times(count: u64) -> String {
+pub(crate) fn times(count: u64) -> String {
     match count {
         1 => "once".into(),
         2 => "twice".into(),

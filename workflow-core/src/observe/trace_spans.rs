@@ -1,10 +1,12 @@
 //! `tracing` as one observer: a span per run and per execution, with names that OpenTelemetry knows, and an event
 //! where something failed.
 
+use std::time::Duration;
+
 use tracing::{Level, Span, field};
 
 use super::{Observation, Observer};
-use crate::error::RunError;
+use crate::error::{RunError, StepError};
 use crate::id::{ExecutionId, ScopeId};
 use crate::run::{Ended, RunShared, RunStatus};
 
@@ -12,7 +14,8 @@ use crate::run::{Ended, RunShared, RunStatus};
 ///
 /// What a step logs with `tracing` lies in its execution's span, and that in its run's span, also across awaits. A
 /// run's span lies in the one that is current where the run is started: a request's, or that of an execution whose
-/// step starts it. A failed execution, a refused commit and the end of a run are events in their spans.
+/// step starts it. Each attempt of an execution has a span of its own; one that is followed by another has failed like
+/// any other. A failed attempt, a refused commit and the end of a run are events in their spans.
 ///
 /// | span | fields from the start | fields at the end |
 /// |---|---|---|
@@ -92,6 +95,14 @@ pub(crate) fn execution_span(
         workflow.scope.id = scope.0,
         workflow.execution.outcome = field::Empty,
     )
+}
+
+/// Writes on the span of an attempt that it failed and is followed by another.
+pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
+    let class = error.class();
+    span.record("workflow.execution.outcome", Ended::Failed(error).name());
+    fail(span, &class, error);
+    tracing::event!(parent: span, Level::WARN, %class, %error, ?retry_in, "attempt failed");
 }
 
 /// Writes on an execution's span what came of it.

@@ -23,6 +23,7 @@ impl Run {
             Arrived::Execution(execution, result) => self.executed(execution, result),
             Arrived::Check(candidate, answer) => self.answered(candidate, answer),
             Arrived::Dropped => self.dropping -= 1,
+            Arrived::Due(Due::Retry(execution)) => self.retry_due(execution),
             Arrived::Due(Due::Timer(at)) => self.timers.rings(at),
             Arrived::Due(Due::Timeout) => self.time_ran_out(),
         }
@@ -51,7 +52,12 @@ impl Run {
                 self.committing = Some((execution, emitted));
                 self.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
             }
-            Err(error) => self.failed(execution, step, error),
+            Err(error) => {
+                let error = self.host.rules().classified(error);
+                if !self.retried(execution, step, &error) {
+                    self.failed(execution, step, error);
+                }
+            }
         }
     }
 

@@ -128,7 +128,8 @@ impl Run {
             return RunError::Abandoned;
         };
         let step = self.step_name(step);
-        RunError::StepFailed { step, execution, class: error.class(), source: SharedError::of(error) }
+        let (attempts, class) = (self.trace.attempt(execution), error.class());
+        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
     }
 
     fn precondition_error(&mut self, candidate: CandidateId) -> RunError {

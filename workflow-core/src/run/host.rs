@@ -1,6 +1,7 @@
 //! A workflow with its type erased, so that one run type drives all of them.
 
 use std::any::TypeId;
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -12,6 +13,7 @@ use crate::error::{StepError, TableError};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
 use crate::output::Emitted;
+use crate::retry::{RetryPolicy, Rules};
 use crate::table::{DependencyTable, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
 
@@ -76,6 +78,10 @@ pub(crate) struct Host {
     pub(crate) table: Arc<DependencyTable>,
     /// What stands around the calls of its steps, the outermost first.
     pub(crate) middleware: Arc<[Arc<dyn Middleware>]>,
+    /// What the engine does about failures.
+    rules: Arc<Rules>,
+    /// The retry policies of steps that have one of their own, by their rows.
+    retries: HashMap<usize, RetryPolicy>,
     weights: Box<[Weight]>,
 }
 
@@ -86,12 +92,30 @@ impl Host {
         let Unhosted { steps, id, spec } = unhosted;
         let (table, error) = table_of(id, spec);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
-        (Self { steps, id, table, middleware: Arc::new([]), weights }, error)
+        let own = spec.steps.iter().enumerate();
+        let retries = own.filter_map(|(row, step)| Some((row, step.retry?()))).collect();
+        let (middleware, rules): (Arc<[_; 0]>, _) = (Arc::new([]), Arc::default());
+        (Self { steps, id, table, middleware, rules, retries, weights }, error)
     }
 
     /// The same with something around the calls of its steps.
     pub(crate) fn within(self, middleware: &Arc<[Arc<dyn Middleware>]>) -> Self {
         Self { middleware: Arc::clone(middleware), ..self }
+    }
+
+    /// The same with these rules for failures.
+    pub(crate) fn ruled(self, rules: &Arc<Rules>) -> Self {
+        Self { rules: Arc::clone(rules), ..self }
+    }
+
+    /// What the engine does about failures.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Which failures of the step are followed by another attempt.
+    pub(crate) fn retry_policy(&self, step: usize) -> &RetryPolicy {
+        self.retries.get(&step).unwrap_or(&self.rules.policy)
     }
 
     /// One execution of a step, from its bindings to its batch.

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +37,8 @@ pub(super) enum InFlight {
 /// What a run waits for a time for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
+    /// The next attempt of an execution.
+    Retry(ExecutionId),
     /// The timer that is due next, at this time.
     Timer(SystemTime),
     /// The end of the time that the run may be active.
@@ -50,6 +52,17 @@ pub(super) enum Arrived {
     Dropped,
     Check(CandidateId, Result<bool, StepError>),
     Due(Due),
+}
+
+impl Due {
+    /// What comes of it if the engine's clock panics, as one does that finds no timers: the attempt fails, and of what
+    /// is nobody's failure but the run's, the run ends.
+    fn never(self, panic: Box<dyn Any + Send>) -> Arrived {
+        match self {
+            Self::Retry(id) => Arrived::Execution(id, Err(panicked(&*panic))),
+            Self::Timer(_) | Self::Timeout => resume_unwind(panic),
+        }
+    }
 }
 
 impl Future for InFlight {
@@ -66,10 +79,10 @@ impl Future for InFlight {
             }
             Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
             Self::Check(id, check, _) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
-            Self::Wait(due, sleep, _) => {
-                ready!(sleep.as_mut().poll(cx));
-                Poll::Ready(Arrived::Due(*due))
-            }
+            Self::Wait(due, sleep, _) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
+                Ok(slept) => slept.map(|()| Arrived::Due(*due)),
+                Err(panic) => Poll::Ready(due.never(panic)),
+            },
         }
     }
 }
@@ -165,7 +178,7 @@ pub(super) struct GuardedStep {
 }
 
 impl GuardedStep {
-    /// Begins an execution, in `spare` if there is one.
+    /// Begins an attempt, in `spare` if there is room.
     pub(super) fn new(
         host: &Arc<Host>,
         step: usize,

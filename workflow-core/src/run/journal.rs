@@ -18,6 +18,7 @@ use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId};
 use crate::input::Gathered;
+use crate::retry::FailedAttempt;
 use crate::scheduler::{Cause, Entry, Fact, TimerEntry};
 use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
 
@@ -188,6 +189,27 @@ impl Run {
                 let (class, error) = (error.class(), error.to_string());
                 Record::ExecutionFailed { execution, step, scope, trigger, class, error, at }
             }
+        });
+    }
+
+    /// An attempt failed and is followed by another. Nothing waits for it to be written either.
+    pub(super) fn record_retry(&mut self, execution: ExecutionId, attempt: u32, failed: &FailedAttempt) {
+        self.record_children();
+        let Some(journal) = &mut self.journal else { return };
+        let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
+        let step = Arc::clone(&self.host.table.step(step).name);
+        let FailedAttempt { class, error, retry_in } = failed.clone();
+        let at = self.clock.wall();
+        journal.record(Record::RetryScheduled {
+            execution,
+            step,
+            scope,
+            trigger,
+            attempt,
+            class,
+            error,
+            retry_in,
+            at,
         });
     }
 

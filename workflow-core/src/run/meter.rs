@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ended, RunStatus};
+use crate::error::ErrorClass;
 
 #[cfg(feature = "metrics")]
 pub(crate) use on::{Level, Meter, describe};
@@ -18,13 +19,14 @@ pub(crate) use off::{Level, Meter, describe};
 mod on {
     use metrics::{Counter, Label, SharedString, Unit, counter, gauge, histogram};
 
-    use super::{Arc, Duration, Ended, RunStatus};
+    use super::{Arc, Duration, Ended, ErrorClass, RunStatus};
 
     const STARTED: &str = "workflow_runs_started_total";
     const ENDED: &str = "workflow_runs_ended_total";
     const RUN_DURATION: &str = "workflow_run_duration_seconds";
     const EXECUTIONS: &str = "workflow_executions_total";
     const EXECUTION_DURATION: &str = "workflow_execution_duration_seconds";
+    const RETRIES: &str = "workflow_retries_total";
     const EVENTS: &str = "workflow_events_logged_total";
     const RUNNING: &str = "workflow_runs_running";
     const WAITING: &str = "workflow_runs_waiting";
@@ -37,7 +39,15 @@ mod on {
         metrics::describe_counter!(ENDED, "Runs that ended, by how they did");
         metrics::describe_histogram!(RUN_DURATION, Unit::Seconds, "Time from a run's beginning to its end");
         metrics::describe_counter!(EXECUTIONS, "Executions that ended, by step and what came of them");
-        metrics::describe_histogram!(EXECUTION_DURATION, Unit::Seconds, "Time that an execution took");
+        metrics::describe_histogram!(
+            EXECUTION_DURATION,
+            Unit::Seconds,
+            "Time that an execution took, with every attempt and the time between them"
+        );
+        metrics::describe_counter!(
+            RETRIES,
+            "Attempts that failed and are followed by another, by step and class of the failure"
+        );
         metrics::describe_counter!(EVENTS, "Events that entered a log");
         metrics::describe_gauge!(
             RUNNING,
@@ -89,6 +99,13 @@ mod on {
             let labels = vec![of(&self.workflow), step, Label::from_static_parts("outcome", ended.name())];
             counter!(EXECUTIONS, labels.clone()).increment(1);
             histogram!(EXECUTION_DURATION, labels).record(took());
+        }
+
+        /// An attempt of an execution failed and is followed by another.
+        pub(crate) fn retried(&self, step: &Arc<str>, class: ErrorClass) {
+            let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
+            let class = Label::from_static_parts("class", class.name());
+            counter!(RETRIES, vec![of(&self.workflow), step, class]).increment(1);
         }
 
         /// So many executions wait for their turn now.
@@ -148,7 +165,7 @@ mod on {
 
 #[cfg(not(feature = "metrics"))]
 mod off {
-    use super::{Arc, Duration, Ended, RunStatus};
+    use super::{Arc, Duration, Ended, ErrorClass, RunStatus};
 
     pub(crate) fn describe() {}
 
@@ -169,6 +186,8 @@ mod off {
         pub(crate) fn logged(&self) {}
 
         pub(crate) fn executed(&self, _: &Arc<str>, _: Ended<'_>, _: impl FnOnce() -> Duration) {}
+
+        pub(crate) fn retried(&self, _: &Arc<str>, _: ErrorClass) {}
 
         pub(crate) fn queue(&mut self, _: usize) {}
 

@@ -46,10 +46,11 @@ impl Run {
         }
     }
 
-    fn call(&self, execution: ExecutionId, step: StepIndex, scope: ScopeId) -> CallContext {
-        CallContext { run: Arc::clone(&self.shared), step: step.get(), execution, attempt: 1, scope }
+    fn call(&self, execution: ExecutionId, step: StepIndex, scope: ScopeId, attempt: u32) -> CallContext {
+        CallContext { run: Arc::clone(&self.shared), step: step.get(), execution, attempt, scope }
     }
 
+    /// Begins the first attempt of an execution, or another (S37).
     fn start(
         &mut self,
         execution: ExecutionId,
@@ -61,16 +62,19 @@ impl Run {
     ) {
         let row = self.host.table.step(step);
         let slots = self.log.slots(row, &binding);
-        let span = self.spans.begin(&row.name, execution, 1, scope);
+        let attempt = self.trace.attempt(execution);
+        let span = self.spans.begin(&row.name, execution, attempt, scope);
         let forced = row.policy.spawn;
-        self.shared.tell(|| Observed::ExecutionStarted {
-            execution,
-            step: Arc::clone(&row.name),
-            scope,
-            trigger,
-        });
-        self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
-        let call = StepCall::new(slots, self.call(execution, step, scope));
+        if attempt == 1 {
+            self.shared.tell(|| Observed::ExecutionStarted {
+                execution,
+                step: Arc::clone(&row.name),
+                scope,
+                trigger,
+            });
+            self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
+        }
+        let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
         let step_future = GuardedStep::new(&self.host, step.get(), call, span, self.spare.take());
         self.launch(execution, step, step_future, forced, cx);
     }
@@ -108,7 +112,7 @@ impl Run {
         }
     }
 
-    fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
+    pub(super) fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
         Arc::clone(self.droppable.entry(execution).or_default())
     }
 
@@ -154,7 +158,7 @@ impl Run {
         let slots = self.log.slots(row, binding);
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
         let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
-        let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope));
+        let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope, 1));
         self.asked.insert((scope, candidate), Asked { step, trigger, dropped: None });
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
         match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
@@ -249,7 +253,8 @@ impl Run {
     fn failed_event(&mut self, execution: ExecutionId) -> Option<AnyEvent> {
         let (step, error) = (self.trace.step_of(execution)?, self.failures.remove(&execution)?);
         let step = Arc::clone(&self.host.table.step(step).name);
-        Some(AnyEvent::new(StepFailed::new(step, execution, 1, &error)))
+        let attempts = self.trace.attempt(execution);
+        Some(AnyEvent::new(StepFailed::new(step, execution, attempts, &error)))
     }
 
     fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
@@ -268,7 +273,8 @@ impl Run {
             return self.shared.display.receive(event);
         };
         if let Some(step) = self.trace.step_of(execution) {
-            self.shared.display_for(step.get(), execution, 1).show_logged(event);
+            let attempt = self.trace.attempt(execution);
+            self.shared.display_for(step.get(), execution, attempt).show_logged(event);
         }
     }
 

@@ -15,6 +15,10 @@ use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 use crate::input::Gathered;
+use crate::retry::{FailedAttempt, retried};
+
+/// How many executions that were retried are printed.
+const RETRIED: usize = 20;
 
 /// Everything a run did (S34).
 ///
@@ -72,7 +76,7 @@ pub struct ChildReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
-    /// Nothing failed.
+    /// Nothing failed for good: an execution that succeeded after a retry is as good as any.
     Clean,
     /// Something failed and was handled.
     Degraded,
@@ -110,8 +114,12 @@ pub struct ExecutionTrace {
     pub emitted: Vec<Seq>,
     /// When it started, from when the first event entered the log.
     pub started: Duration,
-    /// How long it took, by the engine's clock.
+    /// How long it took, by the engine's clock, with every attempt and the time between them.
     pub took: Duration,
+    /// The attempts that failed and were followed by another, in order (S35); what the last attempt came to is the
+    /// outcome.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<FailedAttempt>,
     /// What came of it.
     pub outcome: ExecutionOutcome,
     /// The event that its failure is, if a step catches it (S29).
@@ -288,6 +296,18 @@ impl RunReport {
         Ok(())
     }
 
+    /// The executions that were attempted more than once; of many the first.
+    fn fmt_retries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut again = self.trace.iter().filter(|trace| !trace.attempts.is_empty());
+        for trace in again.by_ref().take(RETRIED) {
+            writeln!(f, "{} {} {}", trace.execution, trace.step, retried(&trace.attempts))?;
+        }
+        match again.count() {
+            0 => Ok(()),
+            more => writeln!(f, "… and {more} more executions that were retried"),
+        }
+    }
+
     /// Branches are folded: a line per step that fanned out.
     fn fmt_branches(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.steps {
@@ -325,6 +345,7 @@ impl fmt::Display for RunReport {
         }
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
+        self.fmt_retries(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;
         }

@@ -2,13 +2,14 @@
 //! each can be written on it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tracing::Span;
 
 use super::{Finished, RunShared};
 use crate::error::StepError;
 use crate::id::{ExecutionId, ScopeId};
-use crate::observe::trace_spans::{execution_span, note_execution, note_run, run_span};
+use crate::observe::trace_spans::{execution_span, note_execution, note_retry, note_run, run_span};
 
 /// What came of an execution.
 #[derive(Debug, Clone, Copy)]
@@ -45,13 +46,20 @@ impl Spans {
         Self { run: run_span(run), executions: HashMap::new() }
     }
 
-    /// Begins the span of an attempt. Another attempt of the same execution ends the span of the one before.
+    /// Begins the span of an attempt.
     pub(super) fn begin(&mut self, step: &str, execution: ExecutionId, attempt: u32, scope: ScopeId) -> Span {
         let span = execution_span(&self.run, step, execution, attempt, scope);
         if !span.is_disabled() {
             self.executions.insert(execution, span.clone());
         }
         span
+    }
+
+    /// Writes on the span of an attempt that it failed and is followed by another, and lets go of it.
+    pub(super) fn retry(&mut self, execution: ExecutionId, error: &StepError, retry_in: Duration) {
+        if let Some(span) = self.executions.remove(&execution) {
+            note_retry(&span, error, retry_in);
+        }
     }
 
     /// Writes on the span of an execution what came of it.

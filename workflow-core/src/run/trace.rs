@@ -8,6 +8,7 @@ use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
 use crate::error::StepError;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::retry::FailedAttempt;
 use crate::scheduler::{Binding, Bound, Entry};
 use crate::table::{DependencyTable, StepIndex};
 
@@ -18,6 +19,8 @@ pub(super) struct Trace {
     /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
     /// those that wait later.
     places: Vec<u32>,
+    /// The failed attempts of those that were attempted again.
+    attempts: HashMap<ExecutionId, Vec<FailedAttempt>>,
     pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
 }
 
@@ -100,6 +103,30 @@ impl Trace {
         self.entry(execution).map(|entry| (entry.step, entry.scope, entry.trigger))
     }
 
+    /// What the execution was bound to.
+    pub(super) fn binding(&self, execution: ExecutionId) -> Option<&Binding> {
+        self.entry(execution).map(|entry| &entry.binding)
+    }
+
+    /// The failed attempts that were, or are to be, followed by another.
+    pub(super) fn attempts(&self, execution: ExecutionId) -> &[FailedAttempt] {
+        self.attempts.get(&execution).map_or(&[], |attempts| attempts)
+    }
+
+    /// Which attempt the current one is, or the next while the execution waits for it, from 1.
+    pub(super) fn attempt(&self, execution: ExecutionId) -> u32 {
+        u32::try_from(self.attempts(execution).len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// How long ago the first attempt began.
+    pub(super) fn elapsed(&self, execution: ExecutionId, now: Duration) -> Duration {
+        self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started))
+    }
+
+    pub(super) fn failed_attempt(&mut self, execution: ExecutionId, attempt: FailedAttempt) {
+        self.attempts.entry(execution).or_default().push(attempt);
+    }
+
     fn end(&mut self, execution: ExecutionId, now: Duration, outcome: ExecutionOutcome) -> Option<&Entered> {
         let entry = self.entry_mut(execution)?;
         entry.ended = now;
@@ -179,7 +206,7 @@ impl Trace {
             |entry: &Entered| entry.caught.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
         let traced = self.entries.iter().map(|entry| ExecutionTrace {
             children: children.get(&entry.execution).cloned().unwrap_or_default(),
-            ..traced(entry, caught_by(entry), table, began)
+            ..traced(entry, self.attempts(entry.execution), caught_by(entry), table, began)
         });
         traced.collect()
     }
@@ -237,6 +264,7 @@ impl Trace {
 
 fn traced(
     entry: &Entered,
+    attempts: &[FailedAttempt],
     caught_by: Vec<ExecutionId>,
     table: &DependencyTable,
     began: Duration,
@@ -251,6 +279,7 @@ fn traced(
         emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
         started: entry.started.saturating_sub(began),
         took: entry.took(),
+        attempts: attempts.to_vec(),
         outcome: entry.outcome.clone(),
         failure: entry.caught,
         caught_by,

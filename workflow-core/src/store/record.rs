@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::ser::{Error as _, SerializeStruct};
 use serde::{Deserialize, Serialize, Serializer};
@@ -94,6 +94,28 @@ pub enum Record {
         scope: ScopeId,
         /// The event that triggered it.
         trigger: Seq,
+        /// When.
+        at: SystemTime,
+    },
+    /// An attempt failed, and another begins so long after it: drawn once, and never again (S36). It left nothing in the
+    /// log.
+    RetryScheduled {
+        /// Whose.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// Which attempt failed, from 1.
+        attempt: u32,
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The error's text.
+        error: String,
+        /// How long after `at` the next attempt begins.
+        retry_in: Duration,
         /// When.
         at: SystemTime,
     },

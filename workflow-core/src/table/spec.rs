@@ -4,6 +4,7 @@ use crate::check::Findings;
 use crate::event::EventType;
 use crate::input::InputSpec;
 use crate::output::OutputSpec;
+use crate::retry::RetryPolicy;
 
 /// What a workflow declares: its name and a row per step, in declaration order.
 #[derive(Debug, Clone, Copy)]
@@ -62,13 +63,15 @@ pub struct StepSpec {
     pub(crate) policy: StepPolicy,
     /// The rows of the steps whose failures it takes; without any, those that the rule leaves it.
     pub(crate) catches: &'static [usize],
+    /// Makes its own retry policy; without one it has the engine's.
+    pub(crate) retry: Option<fn() -> RetryPolicy>,
 }
 
 impl StepSpec {
     /// A step with the default policy and no precondition.
     pub const fn new(name: &'static str, inputs: &'static [InputSpec], output: OutputSpec) -> Self {
-        let policy = StepPolicy::DEFAULT;
-        Self { name, description: "", inputs, output, precondition: None, policy, catches: &[] }
+        let (precondition, policy, retry) = (None, StepPolicy::DEFAULT, None);
+        Self { name, description: "", inputs, output, precondition, policy, catches: &[], retry }
     }
 
     /// Sets the description: the step's doc comment.
@@ -89,6 +92,11 @@ impl StepSpec {
     /// Names the steps whose failures it takes, by their rows (S29).
     pub const fn catches(self, steps: &'static [usize]) -> Self {
         Self { catches: steps, ..self }
+    }
+
+    /// Sets a retry policy of its own, which is made when an engine is built.
+    pub const fn retry(self, policy: fn() -> RetryPolicy) -> Self {
+        Self { retry: Some(policy), ..self }
     }
 
     /// The step's name.

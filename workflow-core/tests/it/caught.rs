@@ -1,7 +1,9 @@
 //! Failures as events (S29, S34): which steps take whose, what becomes of the run, and what is told of it.
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionId, ExecutionOutcome, Quality, RunStatus, ScopeId, StepFailed};
+use workflow_core::{
+    ErrorClass, ExecutionId, ExecutionOutcome, Quality, RetryPolicy, RunStatus, ScopeId, StepFailed,
+};
 use workflow_testkit::{Scenario, TestRun, explore};
 
 use crate::fixtures::{Alpha, Begin, Done, Item, Part, Saw, log_of, outcomes_of, saw};
@@ -17,7 +19,7 @@ struct Research {
 
 #[workflow]
 impl Research {
-    #[step]
+    #[step(retry = RetryPolicy::none())]
     async fn retrieve(&self, begin: &Begin) -> Result<Item, StepError> {
         if self.fails { Err(StepError::tool("the index is locked")) } else { Ok(Item(begin.0)) }
     }
@@ -77,7 +79,7 @@ struct Pair;
 impl Pair {
     #[step]
     async fn first(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::transient("one"))
+        Err(StepError::permanent("one"))
     }
 
     #[step]
@@ -180,7 +182,7 @@ impl Scoped {
 
     #[step]
     async fn rerank(&self, _item: &Item) -> Result<Part, StepError> {
-        Err(StepError::model("nonsense"))
+        Err(StepError::permanent("nonsense"))
     }
 
     #[step(catches = [retrieve])]
@@ -212,13 +214,13 @@ struct Handlers {
 impl Handlers {
     #[step]
     async fn work(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::tool("broken"))
+        Err(StepError::permanent("broken"))
     }
 
     #[step]
     async fn repair(&self, failed: &StepFailed) -> Result<(), StepError> {
         assert_eq!(&*failed.step, "work");
-        Err(StepError::tool("beyond repair"))
+        Err(StepError::permanent("beyond repair"))
     }
 
     #[step(catches = [repair])]
@@ -251,7 +253,7 @@ struct Continued;
 impl Continued {
     #[step(on_error = "continue")]
     async fn work(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::tool("broken"))
+        Err(StepError::permanent("broken"))
     }
 
     #[step]
@@ -275,7 +277,7 @@ struct Race;
 impl Race {
     #[step]
     async fn work(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::tool("broken"))
+        Err(StepError::permanent("broken"))
     }
 
     #[step]
@@ -317,7 +319,7 @@ struct Outside;
 impl Outside {
     #[step]
     async fn work(&self, alpha: &Alpha) -> Result<Item, StepError> {
-        if alpha.0 == 0 { Err(StepError::tool("nothing")) } else { Ok(Item(alpha.0)) }
+        if alpha.0 == 0 { Err(StepError::permanent("nothing")) } else { Ok(Item(alpha.0)) }
     }
 
     #[step]

@@ -18,7 +18,7 @@ struct Doubling;
 impl Doubling {
     #[step]
     async fn double(&self, begin: &Begin) -> Result<Done, StepError> {
-        if begin.0 == 13 { Err(StepError::tool("thirteen")) } else { Ok(Done(begin.0 * 2)) }
+        if begin.0 == 13 { Err(StepError::rejected("thirteen")) } else { Ok(Done(begin.0 * 2)) }
     }
 }
 
@@ -56,7 +56,7 @@ async fn the_failure_of_a_child_is_an_error_that_the_step_may_fail_with() {
     let Some(RunError::StepFailed { step: of_child, class, .. }) = source.downcast_ref() else {
         panic!("{source} is the child's")
     };
-    assert_eq!((&**step, &**of_child, *class), ("delegate", "double", ErrorClass::Tool));
+    assert_eq!((&**step, &**of_child, *class), ("delegate", "double", ErrorClass::Rejected));
 }
 
 struct Forgiving;

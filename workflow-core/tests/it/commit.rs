@@ -17,7 +17,7 @@ impl FailsHalfway {
     async fn fail(&self, begin: &Begin, items: &Emitter<Item>) -> Result<Part, StepError> {
         items.emit(Item(begin.0))?;
         tokio::task::yield_now().await;
-        Err(StepError::tool("no answer"))
+        Err(StepError::rejected("no answer"))
     }
 
     #[step]
@@ -32,7 +32,7 @@ async fn a_failed_execution_leaves_nothing_in_the_log_and_ends_the_run() {
     let run = Scenario::new(FailsHalfway).start(Begin(1)).await;
     assert_eq!(
         run.transcript(),
-        "#1 Begin from outside: 1\nx1 fail by #1: failed (tool): no answer\nfailed by x1\n"
+        "#1 Begin from outside: 1\nx1 fail by #1: failed (rejected): no answer\nfailed by x1\n"
     );
     run.assert_quality(Quality::Failed);
 }
@@ -41,7 +41,7 @@ async fn a_failed_execution_leaves_nothing_in_the_log_and_ends_the_run() {
 #[tokio::test]
 async fn the_error_of_a_failed_run_names_the_step_the_execution_and_the_class() {
     let error = FailsHalfway.run(Begin(1)).await.unwrap_err();
-    assert_eq!(error.to_string(), "step `fail` failed (x1, tool): no answer");
+    assert_eq!(error.to_string(), "step `fail` failed (x1, rejected): no answer");
 }
 
 struct GoesOn;
@@ -50,7 +50,7 @@ struct GoesOn;
 impl GoesOn {
     #[step(on_error = "continue")]
     async fn fragile(&self, begin: &Begin) -> Result<Item, StepError> {
-        Err(StepError::transient(format!("attempt {}", begin.0)))
+        Err(StepError::permanent(format!("attempt {}", begin.0)))
     }
 
     #[step]
@@ -76,7 +76,7 @@ async fn a_failure_that_may_continue_is_recorded_and_its_siblings_go_on() {
 #1 Begin from outside: 1
 x1 fragile by #1 starts
 x2 sibling by #1 starts
-x1 fragile: failed (transient): attempt 1
+x1 fragile: failed (permanent): attempt 1
 x2 sibling: succeeded
 #2 Part of x2: 1
 x3 end by #2: succeeded

@@ -126,7 +126,7 @@ impl StepInput for Unavailable {
     type Item<'a> = Self;
 
     fn fill(_: Slot<'_>) -> Result<Self, StepError> {
-        Err(StepError::transient("the pool is empty"))
+        Err(StepError::permanent("the pool is empty"))
     }
 }
 
@@ -145,7 +145,7 @@ impl Starved {
 async fn an_injectable_that_cannot_be_made_fails_the_execution_before_its_body() {
     let run = Scenario::new(Starved).start(Begin(1)).await;
     let expected =
-        "#1 Begin from outside: 1\nx1 work by #1: failed (transient): the pool is empty\nfailed by x1\n";
+        "#1 Begin from outside: 1\nx1 work by #1: failed (permanent): the pool is empty\nfailed by x1\n";
     assert_eq!(run.transcript(), expected);
 }
 

@@ -105,7 +105,7 @@ impl Branches {
 
     #[step]
     async fn work(&self, item: &Item) -> Result<Part, StepError> {
-        if item.0 == 2 { Err(StepError::tool("no such part")) } else { Ok(Part(item.0 * 10)) }
+        if item.0 == 2 { Err(StepError::rejected("no such part")) } else { Ok(Part(item.0 * 10)) }
     }
 
     #[step]
@@ -131,7 +131,7 @@ async fn a_journal_holds_everything_that_entered_the_log_and_how_executions_ende
         #3 scope 2 Item 2 by Execution(ExecutionId(1))
         x2 work in scope 1 by #2
         #4 scope 1 Part 10 by Execution(ExecutionId(2))
-        x3 work failed: no such part (tool)
+        x3 work failed: no such part (rejected)
         #5 scope 0 split.Item.gathered
         x4 join in scope 0 by #5
         #6 scope 0 Done 10 by Execution(ExecutionId(4))

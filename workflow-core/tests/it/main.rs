@@ -40,6 +40,7 @@ mod places;
 mod preconditions;
 mod properties;
 mod requests;
+mod retries;
 mod runaway;
 mod scheduler;
 mod scheduling;

@@ -154,7 +154,7 @@ impl Classified {
     #[step]
     async fn end(&self, begin: &Begin) -> Result<Done, StepError> {
         match begin.0 {
-            0 => Err(StepError::model("not JSON")),
+            0 => Err(StepError::rejected("not JSON")),
             1 => Err(Broken.into()),
             number => Ok(Done(number)),
         }
@@ -165,7 +165,7 @@ impl Classified {
 #[tokio::test]
 async fn a_step_may_say_what_class_its_failure_is_of() {
     let error = Classified.run(Begin(0)).await.unwrap_err();
-    assert!(matches!(error, RunError::StepFailed { class: ErrorClass::Model, .. }));
+    assert!(matches!(error, RunError::StepFailed { class: ErrorClass::Rejected, .. }));
     let error = Classified.run(Begin(1)).await.unwrap_err();
     assert!(matches!(error, RunError::StepFailed { class: ErrorClass::Permanent, .. }));
 }

@@ -10,7 +10,7 @@ use tracing::{Id, Instrument as _, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use workflow_core::prelude::*;
-use workflow_core::{RunOptions, TracingObserver};
+use workflow_core::{RetryPolicy, RunOptions, TracingObserver};
 
 use crate::fixtures::{Begin, Done, Item, Part, everyone_else};
 
@@ -163,12 +163,12 @@ struct Fails;
 
 #[workflow]
 impl Fails {
-    #[step(on_error = "continue")]
+    #[step(on_error = "continue", retry = RetryPolicy::none())]
     async fn shrug(&self, _begin: &Begin) -> Result<(), StepError> {
         Err(StepError::tool("the tool is blunt"))
     }
 
-    #[step]
+    #[step(retry = RetryPolicy::none())]
     async fn fail(&self, _begin: &Begin) -> Result<Done, StepError> {
         tokio::task::yield_now().await;
         Err(StepError::transient("the line is busy"))
@@ -185,6 +185,37 @@ async fn a_failure_is_on_the_span_of_its_execution_and_on_that_of_the_run_that_i
           workflow.execution error.type="transient" otel.status_code="ERROR" otel.status_description="the line is busy"
             - step failed
     "#]]).await;
+}
+
+/// Fails at first.
+struct Tries;
+
+#[workflow]
+impl Tries {
+    #[step]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        tracing::info!("trying");
+        if info.attempt() == 1 { Err(StepError::tool("the tool is blunt")) } else { Ok(Done(begin.0)) }
+    }
+}
+
+// S37
+#[tokio::test]
+async fn every_attempt_has_a_span_and_one_that_is_followed_by_another_has_failed() {
+    check(
+        Tries,
+        &["otel.status", "error", "workflow.execution.attempt", "workflow.execution.outcome"],
+        &expect![[r#"
+        workflow.run
+          - run ended
+          workflow.execution error.type="tool" otel.status_code="ERROR" otel.status_description="the tool is blunt" workflow.execution.attempt="1" workflow.execution.outcome="failed"
+            - trying
+            - attempt failed
+          workflow.execution workflow.execution.attempt="2" workflow.execution.outcome="succeeded"
+            - trying
+    "#]],
+    )
+    .await;
 }
 
 struct Stalls;

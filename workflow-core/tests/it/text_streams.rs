@@ -126,7 +126,7 @@ async fn an_error_of_the_stream_goes_through_and_what_was_shown_is_taken_back() 
     let run = started(workflow, 1).await;
     let mut viewer = run.display();
     tokens.unbounded_send(Ok("<think>a</think>b<thi".to_owned())).unwrap();
-    tokens.unbounded_send(Err(StepError::transient("the line broke"))).unwrap();
+    tokens.unbounded_send(Err(StepError::permanent("the line broke"))).unwrap();
     let error = run.outcome().await.unwrap_err();
     assert!(matches!(&error, RunError::StepFailed { .. }) && error.to_string().ends_with("the line broke"));
     assert_eq!(shown(&mut viewer), ["t a", "c b", "retracted", "failed"]);

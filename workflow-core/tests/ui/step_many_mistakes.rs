@@ -22,7 +22,7 @@ impl Research {
         Retrieved(question.text.len() as u32)
     }
 
-    #[step(timeout = "30s", max_executions = 0)]
+    #[step(deadline = "30s", max_executions = 0)]
     fn respond(&mut self, retrieved: &Retrieved) -> Answer {
         Answer(retrieved.0.to_string())
     }

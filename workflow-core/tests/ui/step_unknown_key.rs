@@ -22,7 +22,7 @@ impl Research {
         Retrieved(question.text.len() as u32)
     }
 
-    #[step(timeout = "30s")]
+    #[step(deadline = "30s")]
     async fn respond(&self, retrieved: &Retrieved) -> Answer {
         Answer(retrieved.0.to_string())
     }

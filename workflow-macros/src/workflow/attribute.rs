@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use syn::parse::ParseStream;
-use syn::{Attribute, Error, LitStr, Path, Result};
+use syn::{Attribute, Error, Expr, LitStr, Path, Result};
 
 use crate::keys::{self, Keys};
 use crate::mistakes::Mistakes;
@@ -12,6 +12,7 @@ const KEYS: &[&str] = &[
     "precondition",
     "max_executions",
     "concurrency",
+    "retry",
     "on_error",
     "catches",
     "spawn",
@@ -30,6 +31,8 @@ pub(crate) struct StepAttribute {
     /// Whether anything in it could not be read.
     pub(crate) unclear: bool,
     pub(crate) reruns: bool,
+    /// What makes its retry policy.
+    pub(crate) retry: Option<Expr>,
     pub(crate) catches: Option<Catches>,
     /// The calls that turn the default policy into the step's.
     pub(crate) policy: Vec<TokenStream>,
@@ -63,6 +66,7 @@ impl StepAttribute {
                 let count = keys::count(key, input)?;
                 self.adjust(&key.to_string(), &quote!(#count));
             }
+            "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
             "on_error" => self.set_on_error(key, input)?,
             "catches" => {
                 let names = keys::names(key, "retrieve", input)?;

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::Expr;
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 
@@ -53,7 +54,15 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
     let caught = definition.caught_by(step);
     let catches = (!caught.is_empty()).then(|| quote!(.catches(&[#(#caught),*])));
-    quote!(#krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches)
+    let retry = step.attribute.retry.as_ref().map(retry);
+    quote! {
+        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #retry
+    }
+}
+
+/// A function that makes the policy: it is made when an engine is built, not at compile time.
+fn retry(policy: &Expr) -> TokenStream {
+    quote!(.retry(|| #policy))
 }
 
 fn unclear(krate: &Krate) -> TokenStream {

@@ -89,9 +89,10 @@ pub(super) fn ended(what: &Observed) -> Option<ExecutionId> {
     }
 }
 
-/// The execution that showed something, or that started a child of which there is something to tell.
+/// The execution that showed something, is attempted again, or started a child of which there is something to tell.
 pub(super) fn showing(what: &Observed) -> Option<ExecutionId> {
     match what {
+        Observed::AttemptFailed { execution, .. } => Some(*execution),
         Observed::ChildStarted { child } | Observed::ChildEnded { child, .. } => Some(child.execution),
         Observed::Displayed(item) => match item {
             DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } => {

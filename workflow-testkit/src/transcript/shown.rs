@@ -1,4 +1,4 @@
-//! What an execution showed, and which runs it started: a line per item, and one for all pieces of a text that came one
+//! What an execution showed, its failed attempts, and which runs it started: a line per item, and one for all pieces of a text that came one
 //! after the other. What runs below it showed has the name of the run.
 
 use std::fmt::{self, Write as _};
@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use workflow_core::{Chunk, DisplayItem, ExecutionId, Observed, Thought};
 
 use super::event::{cut, value};
+use super::execution::indented;
 
 /// Writes the rest of a line that begins with who showed it.
 pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
@@ -13,6 +14,9 @@ pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
         Observed::ChildStarted { child } => {
             let verb = if child.awaited { "runs" } else { "starts" };
             writeln!(text, " {verb} {} of {}", child.run, child.workflow)
+        }
+        Observed::AttemptFailed { attempt, class, error, retry_in, .. } => {
+            writeln!(text, " attempt {attempt} failed ({class}): {}; retried after {retry_in:?}", indented(error))
         }
         Observed::ChildEnded { child, status } => writeln!(text, " {} {status}", child.run),
         Observed::Displayed(item) => displayed(text, item, stretch),

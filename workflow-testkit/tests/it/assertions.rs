@@ -48,7 +48,7 @@ impl Fruitless {
     #[step(on_error = "continue")]
     async fn look_up(&self, _question: &Question, display: &Display) -> Result<Fact, StepError> {
         display.show(Looking(1));
-        Err(StepError::tool("nothing found"))
+        Err(StepError::rejected("nothing found"))
     }
 
     #[step]

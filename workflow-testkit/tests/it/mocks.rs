@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::RunError;
 use workflow_core::prelude::*;
+use workflow_core::{RetryPolicy, RunError};
 use workflow_testkit::{Call, Mock, Scenario};
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};
@@ -76,7 +76,8 @@ async fn the_clock_stands_still_while_a_call_is_out() {
 
 async fn failed_by(answer: impl FnOnce(Call)) -> String {
     let (mock, mut handle) = Mock::pair();
-    let run = Scenario::new(Research).mock("look_up", mock).start(question()).into_future();
+    let scenario = Scenario::new(Research).retry(RetryPolicy::none()).mock("look_up", mock);
+    let run = scenario.start(question()).into_future();
     let (run, ()) = tokio::join!(run, async { answer(handle.next_call().await.expect("it is called")) });
     let Err(RunError::StepFailed { source, class, .. }) = run.outcome() else {
         panic!("{}", run.transcript())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{Quality, RunError};
+use workflow_core::{ErrorClass, Quality, Retries, RetryPolicy};
 use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};
@@ -107,13 +107,31 @@ async fn stand_ins_take_and_emit_in_every_way_that_steps_do() {
 
 #[tokio::test]
 async fn the_first_calls_of_a_step_fail_and_then_comes_the_step() {
-    let scenario = Scenario::new(Research).fail_first("look_up", 1, || StepError::transient("busy"));
-    let run = scenario.start(question()).await;
-    let Err(RunError::StepFailed { class, .. }) = run.outcome() else { panic!("{}", run.transcript()) };
-    assert_eq!(class.to_string(), "transient");
+    let failing =
+        |calls| Scenario::new(Research).fail_first("look_up", calls, || StepError::transient("busy"));
+    let run = failing(4).start(question()).await;
+    let Err(RunError::StepFailed { class, attempts, .. }) = run.outcome() else {
+        panic!("{}", run.transcript())
+    };
+    assert_eq!((&*class.to_string(), *attempts), ("transient", 4));
     assert!(run.transcript().contains("x1 look_up: failed (transient): busy\n"));
-    let scenario = Scenario::new(Research).fail_first("look_up", 0, || StepError::transient("busy"));
-    scenario.start(question()).await.assert_executions("answer", 1);
+    let run = failing(3).start(question()).await;
+    run.assert_executions("look_up", 1);
+    run.assert_executions("answer", 1);
+    assert!(run.transcript().contains("\n   attempt 3 failed (transient): busy; retried after 90s\n"));
+    failing(0).start(question()).await.assert_executions("answer", 1);
+}
+
+#[tokio::test]
+async fn a_scenario_has_a_retry_policy_and_classes_for_errors_like_an_engine() {
+    let policy = RetryPolicy::none().on(ErrorClass::Model, Retries::fixed(1, Duration::from_hours(5)));
+    let scenario = Scenario::new(Research)
+        .fail_first("look_up", 1, || std::fmt::Error.into())
+        .classify(|_: &std::fmt::Error| ErrorClass::Model)
+        .retry(policy);
+    let run = scenario.start(question()).await;
+    run.assert_executions("answer", 1);
+    assert_eq!(run.elapsed(), Duration::from_hours(7));
 }
 
 #[tokio::test]
@@ -121,7 +139,7 @@ async fn failures_are_counted_over_all_executions_of_a_step() {
     let scenario = Scenario::new(Wide)
         .replace("split", |_: &Question| FanOut::new((1..=3).map(Source).collect()).continue_others())
         .replace("read", |source: &Source| Fact(source.0.to_string()))
-        .fail_first("read", 2, || StepError::transient("busy"));
+        .fail_first("read", 2, || StepError::permanent("busy"));
     let run = scenario.start(question()).await;
     run.assert_executions("read", 3);
     assert_eq!(run.emitted::<Fact>(), [Arc::new(Fact("3".into()))]);

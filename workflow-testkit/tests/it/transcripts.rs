@@ -42,7 +42,7 @@ impl Failing {
     #[step(on_error = "continue")]
     async fn look_up(&self, _question: &Question, display: &Display) -> Result<Fact, StepError> {
         display.show(Looking(1));
-        Err(StepError::tool("nothing found"))
+        Err(StepError::rejected("nothing found"))
     }
 
     #[step(reruns)]
@@ -61,7 +61,7 @@ async fn a_transcript_says_what_was_taken_back_and_that_a_run_was_degraded() {
            showed Looking: 1
            took back what it showed
         x2 answer by #1 starts
-        x1 look_up: failed (tool): nothing found
+        x1 look_up: failed (rejected): nothing found
         x2 answer: succeeded
         #2 Answer of x2: "why"
         completed with #2, degraded
@@ -78,7 +78,7 @@ async fn a_transcript_of_a_stalled_run_holds_its_stall_report() {
            showed Looking: 1
            took back what it showed
         x2 answer by #1 starts
-        x1 look_up: failed (tool): nothing found
+        x1 look_up: failed (rejected): nothing found
         x2 answer: succeeded
         stalled
         the run of `Failing` stalled: nothing runs and nothing can arrive
@@ -305,13 +305,13 @@ async fn a_transcript_says_what_was_refused_and_what_was_dropped() {
 
 #[tokio::test]
 async fn a_transcript_says_which_execution_failed_a_run() {
-    let torn = |_: &Question| Err::<Fact, _>(StepError::tool("torn"));
+    let torn = |_: &Question| Err::<Fact, _>(StepError::rejected("torn"));
     let run = Scenario::new(Research).replace("look_up", torn).start(question()).await;
     expect![[r##"
         #1 Question from outside: "why"
         x1 look_up by #1 starts
         x2 outline by #1 starts
-        x1 look_up: failed (tool): torn
+        x1 look_up: failed (rejected): torn
         x2 outline: dropped
         failed by x1
     "##]]

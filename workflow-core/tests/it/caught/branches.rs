@@ -27,13 +27,17 @@ impl Reading {
 
     #[step]
     async fn read(&self, item: &Item) -> Result<Part, StepError> {
-        if item.0 % 2 == 1 { Err(StepError::tool(format!("{} is odd", item.0))) } else { Ok(Part(item.0)) }
+        if item.0 % 2 == 1 {
+            Err(StepError::permanent(format!("{} is odd", item.0)))
+        } else {
+            Ok(Part(item.0))
+        }
     }
 
     #[step(catches = [read])]
     async fn help_out(&self, item: &Item, failed: &StepFailed) -> Result<Part, StepError> {
         assert_eq!(*failed.error, format!("{} is odd", item.0), "a branch sees its own failure only");
-        if item.0 > self.most { Err(StepError::tool("helpless")) } else { Ok(Part(item.0 * 100)) }
+        if item.0 > self.most { Err(StepError::permanent("helpless")) } else { Ok(Part(item.0 * 100)) }
     }
 
     #[step]
@@ -81,7 +85,7 @@ struct Everywhere;
 impl Everywhere {
     #[step]
     async fn outside(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::tool("outside"))
+        Err(StepError::permanent("outside"))
     }
 
     #[step]
@@ -91,7 +95,7 @@ impl Everywhere {
 
     #[step]
     async fn inside(&self, item: &Item) -> Result<Part, StepError> {
-        Err(StepError::tool(format!("inside {}", item.0)))
+        Err(StepError::permanent(format!("inside {}", item.0)))
     }
 
     #[step]

@@ -103,7 +103,7 @@ impl Flawless {
 
     #[step]
     async fn two(&self, _part: &Part) -> Result<(), StepError> {
-        if self.fails_in_branches { Err(StepError::tool("not now")) } else { Ok(()) }
+        if self.fails_in_branches { Err(StepError::permanent("not now")) } else { Ok(()) }
     }
 
     #[step]
@@ -157,7 +157,7 @@ impl Twice {
 
     #[step]
     async fn work(&self, _part: &Part) -> Result<(), StepError> {
-        Err(StepError::tool("not now"))
+        Err(StepError::permanent("not now"))
     }
 
     #[step]

@@ -32,7 +32,7 @@ impl Mixed {
 
     #[step]
     async fn fail(&self, item: &Item, _late: &Late) -> Result<(), StepError> {
-        if item.0 == 2 { Err(StepError::transient("not today")) } else { Ok(()) }
+        if item.0 == 2 { Err(StepError::rejected("not today")) } else { Ok(()) }
     }
 
     #[step]
@@ -85,7 +85,7 @@ async fn a_branch_has_its_item_its_events_and_its_failure() {
         assert_eq!(failed, [false, false, true, false, false]);
         let failure = branches[2].failure().unwrap();
         assert_eq!(failure.step(), "fail");
-        assert_eq!(failure.error().class(), workflow_core::ErrorClass::Transient);
+        assert_eq!(failure.error().class(), workflow_core::ErrorClass::Rejected);
         assert_eq!(failure.to_string(), "step `fail` failed: not today");
         0
     })

@@ -35,7 +35,7 @@ impl Fragile {
     #[step]
     async fn work(&self, item: &Item) -> Result<Part, StepError> {
         if self.fail.contains(&item.0) {
-            return Err(StepError::tool(format!("item {} is broken", item.0)));
+            return Err(StepError::rejected(format!("item {} is broken", item.0)));
         }
         Ok(Part(item.0))
     }
@@ -70,7 +70,7 @@ fn fail_all_drops_the_other_branches_and_fails_the_run_with_the_first_failure() 
         let Err(RunError::StepFailed { step, class, source, .. }) = run.outcome() else {
             panic!("it went well")
         };
-        assert_eq!((&**step, *class), ("work", ErrorClass::Tool));
+        assert_eq!((&**step, *class), ("work", ErrorClass::Rejected));
         let outcomes = outcomes_of(run.report(), "work");
         let is_failed = |item: &usize| matches!(outcomes[*item], ExecutionOutcome::Failed { .. });
         let failed: Vec<usize> = (0..5).filter(is_failed).collect();
@@ -106,7 +106,7 @@ async fn what_runs_in_other_branches_is_dropped_with_them() {
         async move {
             tokio::time::sleep(Duration::from_secs(item.0.into())).await;
             drop(guard);
-            if item.0 == 1 { Err(StepError::tool("broken")) } else { Ok(Part(item.0)) }
+            if item.0 == 1 { Err(StepError::rejected("broken")) } else { Ok(Part(item.0)) }
         }
     };
     let fragile = Fragile { policy: FanOutPolicy::FailAll, fail: &[] };

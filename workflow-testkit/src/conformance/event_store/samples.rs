@@ -113,6 +113,11 @@ pub(super) fn every_kind() -> Vec<Record> {
         let error = "line 1\nline 2: \"ä\"\0".to_owned();
         Record::ExecutionFailed { execution, step: "work".into(), scope, trigger, class, error, at }
     }));
+    records.extend([Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(|retry_in| {
+        let (step, class, error) = ("work".into(), ErrorClass::Transient, String::new());
+        let attempt = u32::MAX;
+        Record::RetryScheduled { execution, step, scope, trigger, attempt, class, error, retry_in, at }
+    }));
     records.extend(STATUSES.map(|status| Record::RunEnded { status, at }));
     // The beginning of time, and no fraction of a second.
     records.push(Record::RunEnded { status: RunStatus::Completed, at: SystemTime::UNIX_EPOCH });

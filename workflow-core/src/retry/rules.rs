@@ -1,0 +1,51 @@
+//! What an engine does about failures: the policy of its steps, and which class errors of the user's types have.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::RetryPolicy;
+use crate::error::{ErrorClass, StepError};
+
+/// Says which class an error has, if it knows its type.
+type Classifier = Box<dyn Fn(&StepError) -> Option<ErrorClass> + Send + Sync>;
+
+/// The rules of one engine.
+#[derive(Default)]
+pub(crate) struct Rules {
+    /// For every step that has none of its own.
+    pub(crate) policy: RetryPolicy,
+    classifiers: Vec<Classifier>,
+}
+
+impl Rules {
+    /// Adds a classifier; of two for one type the later counts.
+    pub(crate) fn classify<E: Error + 'static>(
+        &mut self,
+        class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
+    ) {
+        self.classifiers.push(Box::new(move |error| error.downcast_ref::<E>().map(&class)));
+    }
+
+    /// The error with a class, if it came without one and anybody knows its type. A classifier that panics has said
+    /// nothing.
+    pub(crate) fn classified(&self, error: StepError) -> StepError {
+        if error.is_classified() {
+            return error;
+        }
+        match self.class_of(&error) {
+            Some(class) => error.of_class(class),
+            None => error,
+        }
+    }
+
+    fn class_of(&self, error: &StepError) -> Option<ErrorClass> {
+        let mut latest_first = self.classifiers.iter().rev();
+        latest_first.find_map(|class| catch_unwind(AssertUnwindSafe(|| class(error))).unwrap_or_default())
+    }
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rules").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! Attempting again: what the policy decides is recorded and told here, and the run waits for it. The scheduler sees
+//! one execution that is still running.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::drive::Run;
+use super::in_flight::{Due, InFlight};
+use crate::error::{ErrorClass, StepError};
+use crate::id::{ExecutionId, RunId};
+use crate::observe::Observed;
+use crate::retry::FailedAttempt;
+use crate::scheduler::Action;
+use crate::table::StepIndex;
+
+impl Run {
+    /// Whether a failed attempt is followed by another, which then is on its way (S35).
+    pub(super) fn retried(&mut self, execution: ExecutionId, step: StepIndex, error: &StepError) -> bool {
+        let Some(retry_in) = self.retry_in(execution, step, error.class()) else { return false };
+        let attempt = self.trace.attempt(execution);
+        let failed = FailedAttempt { class: error.class(), error: error.to_string(), retry_in };
+        self.spans.retry(execution, error, retry_in);
+        let name = &self.host.table.step(step).name;
+        self.meter.retried(name, failed.class);
+        self.shared.tell(|| Observed::AttemptFailed {
+            execution,
+            step: Arc::clone(name),
+            attempt,
+            class: failed.class,
+            error: failed.error.clone(),
+            retry_in,
+        });
+        self.record_retry(execution, attempt, &failed);
+        self.trace.failed_attempt(execution, failed);
+        self.wait_for_retry(execution, retry_in);
+        true
+    }
+
+    fn retry_in(&self, execution: ExecutionId, step: StepIndex, class: ErrorClass) -> Option<Duration> {
+        // Nothing begins in a run that has ended.
+        if self.scheduler.end().is_some() {
+            return None;
+        }
+        let earlier = self.trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
+        let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
+        let elapsed = self.trace.elapsed(execution, self.clock.now);
+        let seed = seed(&self.shared.id, execution, self.trace.attempt(execution));
+        self.host.retry_policy(step.get()).retry_in(class, failed, elapsed, seed)
+    }
+
+    /// S36: by the engine's clock. The wait is dropped as the attempt would be.
+    fn wait_for_retry(&mut self, execution: ExecutionId, retry_in: Duration) {
+        if retry_in.is_zero() {
+            return self.attempt_again(execution);
+        }
+        let (sleep, dropped) = (self.shared.clock.sleep(retry_in), self.droppable(execution));
+        self.in_flight.push(InFlight::Wait(Due::Retry(execution), sleep, dropped));
+    }
+
+    /// The time has come for the next attempt.
+    pub(super) fn retry_due(&mut self, execution: ExecutionId) {
+        self.droppable.remove(&execution);
+        // What was dropped while this waited its turn is not attempted again.
+        if self.scheduler.is_running(execution) {
+            self.attempt_again(execution);
+        }
+    }
+
+    /// With what the execution is bound to: the log still has all of it (S20, S37).
+    fn attempt_again(&mut self, execution: ExecutionId) {
+        let (Some((step, scope, trigger)), Some(binding)) =
+            (self.trace.origin(execution), self.trace.binding(execution).cloned())
+        else {
+            return;
+        };
+        self.held.push_back(Action::StartExecution { execution, step, scope, trigger, binding });
+    }
+}
+
+/// What jitter is drawn from: another for each attempt, and the same whenever the run is made again under its id.
+fn seed(run: &RunId, execution: ExecutionId, attempt: u32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (run.as_str(), execution.0, attempt).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,125 @@
+//! Runs that end while a retry is waited for.
+
+use std::time::Duration;
+
+use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, ExecutionOutcome, Retries, RetryPolicy, RunStatus};
+use workflow_testkit::{Scenario, VirtualClock, explore};
+
+use crate::fixtures::{Alive, Begin, Close, Done, Item, everyone_else, outcomes_of};
+
+/// Fails at once and would be retried for ever; comes to an end if it is asked to.
+struct Stubborn(Alive);
+
+#[workflow]
+impl Stubborn {
+    #[step(retry = Self::stubborn())]
+    async fn work(&self, _begin: &Begin, info: &RunInfo) -> Result<Item, StepError> {
+        let _guard = self.0.guard();
+        tokio::task::yield_now().await;
+        Err(StepError::transient(format!("no {}", info.attempt())))
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[step]
+    async fn never(&self, item: &Item) -> Done {
+        Done(item.0)
+    }
+}
+
+impl Stubborn {
+    fn stubborn() -> RetryPolicy {
+        RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(u32::MAX, Duration::from_hours(1)))
+    }
+}
+
+// S28
+#[tokio::test]
+async fn a_stop_event_ends_the_wait() {
+    let alive = Alive::default();
+    let day = Duration::from_hours(24) + Duration::from_mins(1);
+    let run = Scenario::new(Stubborn(alive.clone())).send_after(day, Close).start(Begin(3)).await;
+    run.assert_output(&Done(3));
+    assert_eq!((run.elapsed(), alive.count()), (day, 0));
+    assert_eq!(run.report().trace[0].attempts.len(), 25);
+    assert_eq!(outcomes_of(run.report(), "work"), [&ExecutionOutcome::Dropped]);
+}
+
+// S31
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_waits_for_no_retry() {
+    let alive = Alive::default();
+    let engine = Engine::builder().workflow(Stubborn(alive.clone())).clock(VirtualClock::new());
+    let run = engine.build().unwrap().start::<Stubborn>(Begin(1)).await.unwrap();
+    everyone_else().await;
+    assert_eq!(run.status(), RunStatus::Running);
+    assert!(
+        run.explain()
+            .await
+            .unwrap()
+            .to_string()
+            .contains("failed once (transient: no 1), retried after 3600s")
+    );
+    run.cancel("enough").await.unwrap();
+    let report = run.report().await.unwrap();
+    assert_eq!((report.status, alive.count()), (RunStatus::Cancelled, 0));
+    assert_eq!(report.trace[0].attempts.len(), 1);
+    assert_eq!(outcomes_of(&report, "work"), [&ExecutionOutcome::Dropped]);
+}
+
+/// Two attempts, and something that ends the run in between, before or after.
+struct Race;
+
+#[workflow]
+impl Race {
+    #[step]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        if info.attempt() == 1 { Err(StepError::tool("no")) } else { Ok(Done(begin.0)) }
+    }
+
+    #[step]
+    async fn end(&self, _close: &Close) -> Done {
+        Done(0)
+    }
+}
+
+// S28
+#[test]
+fn whatever_comes_first_ends_the_run_and_nothing_is_attempted_after_it() {
+    let explored = explore(|| Scenario::new(Race).send(Close).start(Begin(7))).assert(|run| {
+        let Ok(Done(ended_by)) = run.outcome() else { panic!("{}", run.transcript()) };
+        let outcomes = outcomes_of(run.report(), "work");
+        match ended_by {
+            7 => assert_eq!(outcomes, [&ExecutionOutcome::Succeeded]),
+            _ => assert!(
+                matches!(outcomes[..], [ExecutionOutcome::Dropped | ExecutionOutcome::Refused]),
+                "{}",
+                run.transcript()
+            ),
+        }
+    });
+    assert!(explored.is_exhaustive());
+}
+
+#[test]
+fn without_timers_the_attempt_that_would_be_waited_for_fails() {
+    let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let outcome = without_timers.block_on(Flat.run(Begin(1)));
+    let Err(RunError::StepFailed { attempts, class, source, .. }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((attempts, class), (2, ErrorClass::Permanent));
+    assert!(source.to_string().contains("timers are disabled"), "{source}");
+}
+
+struct Flat;
+
+#[workflow]
+impl Flat {
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Result<Done, StepError> {
+        Err(StepError::transient("busy"))
+    }
+}

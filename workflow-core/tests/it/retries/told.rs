@@ -1,0 +1,119 @@
+//! What observers, journals, reports and explanations say of attempts.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use expect_test::expect;
+use workflow_core::prelude::*;
+use workflow_core::{
+    ErrorClass, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record, RunOptions,
+};
+use workflow_testkit::VirtualClock;
+
+use super::{Flaky, Moments, flaky};
+use crate::fixtures::Begin;
+
+/// Notes what is told of executions.
+#[derive(Clone, Default)]
+struct Scribe(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Scribe {
+    fn observe(&self, observation: &Observation) {
+        let line = match &observation.what {
+            Observed::ExecutionStarted { execution, .. } => format!("{execution} started"),
+            Observed::AttemptFailed { execution, step, attempt, class, error, retry_in, .. } => {
+                format!(
+                    "{execution} {step} attempt {attempt} failed ({class}): {error}, again in {retry_in:?}"
+                )
+            }
+            Observed::ExecutionSucceeded { execution, took, .. } => {
+                format!("{execution} succeeded after {took:?}")
+            }
+            Observed::ExecutionFailed { execution, class, error, .. } => {
+                format!("{execution} failed ({class}): {error}")
+            }
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+fn fails(classes: &[ErrorClass]) -> Flaky {
+    Flaky { fails: classes.to_vec(), began: Moments::default() }
+}
+
+async fn observed(workflow: Flaky) -> Vec<String> {
+    let scribe = Scribe::default();
+    let engine = Engine::builder().workflow(workflow).observer(scribe.clone()).clock(VirtualClock::new());
+    let engine = engine.build().unwrap();
+    let _ = engine.start::<Flaky>(Begin(1)).await.unwrap().outcome().await;
+    engine.shut_down(Duration::from_mins(1)).await;
+    let lines = scribe.0.lock().unwrap();
+    lines.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_see_every_attempt_that_is_followed_by_another_and_one_execution() {
+    assert_eq!(
+        observed(fails(&[ErrorClass::Transient, ErrorClass::Tool])).await,
+        [
+            "x1 started",
+            "x1 work attempt 1 failed (transient): no 1, again in 10s",
+            "x1 work attempt 2 failed (tool): no 2, again in 0ns",
+            "x1 succeeded after 10s",
+        ]
+    );
+    assert_eq!(
+        observed(fails(&[ErrorClass::Model; 2])).await,
+        ["x1 started", "x1 work attempt 1 failed (model): no 1, again in 10s", "x1 failed (model): no 2",]
+    );
+}
+
+// S36
+#[tokio::test(start_paused = true)]
+async fn the_journal_has_each_retry_with_its_delay() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(fails(&[ErrorClass::Transient, ErrorClass::Model]));
+    let engine = engine.store(Arc::clone(&store)).clock(VirtualClock::new()).build().unwrap();
+    let run = engine.start_with::<Flaky>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.outcome().await.unwrap();
+    let records = store.read(run.id(), Position(0), usize::MAX).await.unwrap();
+    let lines = records.iter().map(|record| match record {
+        Record::RetryScheduled { execution, step, scope, trigger, attempt, class, error, retry_in, at } => {
+            let at = at.duration_since(VirtualClock::beginning()).unwrap();
+            format!("{execution} {step} in {scope} by {trigger}, {attempt}: {error} ({class}), {retry_in:?} after {at:?}")
+        }
+        Record::EventLogged { seq, event, .. } => format!("{seq} {}", event.name()),
+        Record::ExecutionSucceeded { execution, .. } => format!("{execution} succeeded"),
+        Record::RunStarted { .. } => "started".into(),
+        Record::RunEnded { status, .. } => format!("{status}"),
+        other => panic!("{other:?}"),
+    });
+    let lines: Vec<String> = lines.collect();
+    expect![[r"
+        started
+        #1 Begin
+        x1 work in scope 0 by #1, 1: no 1 (transient), 10s after 0ns
+        x1 work in scope 0 by #1, 2: no 2 (model), 10s after 10s
+        x1 succeeded
+        #2 Done
+        completed"]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[tokio::test]
+async fn reports_explanations_and_errors_say_what_was_tried() {
+    let (run, _) = flaky(&[ErrorClass::Tool; 3], |scenario| scenario).await;
+    let Err(error) = run.outcome() else { panic!("{}", run.transcript()) };
+    assert_eq!(error.to_string(), "step `work` failed after 3 attempts (x1, tool): no 3");
+    let tried = "failed twice (tool: no 1; tool: no 2), retried at once";
+    let explanation = run.explanation().unwrap().to_string();
+    assert!(explanation.contains(&format!("{tried}: failed (tool): no 3")), "{explanation}");
+    let report = run.report().to_string();
+    assert!(report.ends_with(&format!("x1 work {tried}\n")), "{report}");
+    let json = serde_json::to_value(&run.report().trace[0].attempts).unwrap();
+    assert_eq!(
+        json[0],
+        serde_json::json!({"class": "tool", "error": "no 1", "retry_in": {"secs": 0, "nanos": 0}})
+    );
+}
