@@ -19,7 +19,7 @@ mod step;
 mod table;
 
 pub use size::EventTooLarge;
-pub use step::{ErrorClass, StepError};
+pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};
 
 /// Why an engine cannot be built: every problem, not just the first.

@@ -114,7 +114,7 @@ pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, WhenFull};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, EventTooLarge, RunError, SendError, SharedError, StartError,
-    StepError, TableError, TableProblem,
+    StepError, TableError, TableProblem, TimedOut,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,

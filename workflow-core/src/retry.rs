@@ -123,7 +123,7 @@ impl RetryPolicy {
     }
 
     /// No retry begins later than so long after the first attempt began, whatever the class. A delay that would end
-    /// later is not begun. What runs is not interrupted.
+    /// later is not begun. What runs is not interrupted: that is what `#[step(timeout = "30s")]` is for.
     ///
     /// ```
     /// use std::time::Duration;

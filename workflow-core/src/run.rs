@@ -28,6 +28,7 @@ mod retry;
 mod shared;
 mod spans;
 mod timeline;
+mod timeout;
 mod timers;
 mod trace;
 

@@ -193,3 +193,24 @@ pub(crate) fn expression(key: &Ident, example: &str, input: ParseStream) -> Resu
     assign(key, example, input)?;
     input.parse()
 }
+
+/// A time as a text, in milliseconds: a whole number from 1, and a unit.
+pub(crate) fn time(key: &Ident, example: &str, input: ParseStream) -> Result<u64> {
+    let text = text(key, example, input)?;
+    let value = text.value();
+    let (number, unit) =
+        value.split_at(value.find(|char: char| !char.is_ascii_digit()).unwrap_or(value.len()));
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => 0,
+    };
+    let time = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
+    time.filter(|time| *time > 0).ok_or_else(|| {
+        let form = "a whole number from 1 with `ms`, `s`, `m`, `h` or `d` behind it";
+        Error::new(text.span(), format!("`{key}` takes {form}: write it like `{key} = {example}`"))
+    })
+}

@@ -119,6 +119,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `precondition = path` | is asked before each execution: a `#[precondition]` method or free function |
 /// | `max_executions = N` | at most so many executions |
 /// | `concurrency = N` | at most so many at a time |
+/// | `timeout = "30s"` | no attempt takes longer: one that does is dropped and fails as transient; `ms`, `s`, `m`, `h`, `d` |
 /// | `retry = EXPR` | a `RetryPolicy` of its own, made when an engine is built; the default is the engine's |
 /// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; the default is those of every step that takes none |

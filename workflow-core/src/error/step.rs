@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What kind of failure an error is; retry policies go by it (S35).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
@@ -150,5 +151,47 @@ impl fmt::Display for StepError {
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StepError").field("class", &self.class()).field("source", &self.source).finish()
+    }
+}
+
+/// An attempt took longer than its step may: the source of a transient [`StepError`].
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_core::{RetryPolicy, TimedOut};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Ask;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Answer;
+/// # struct Asker;
+///
+/// #[workflow]
+/// impl Asker {
+///     #[step(timeout = "20ms", retry = RetryPolicy::none())]
+///     async fn ask(&self, _ask: &Ask) -> Answer {
+///         std::future::pending().await
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let Err(RunError::StepFailed { source, .. }) = Asker.run(Ask).await else { panic!("it never answers") };
+/// assert_eq!(source.downcast_ref::<TimedOut>().unwrap().after, Duration::from_millis(20));
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it took longer than {after:?}")]
+#[non_exhaustive]
+pub struct TimedOut {
+    /// How long it may take.
+    pub after: Duration,
+}
+
+impl TimedOut {
+    pub(crate) fn after(after: Duration) -> StepError {
+        StepError::transient(Self { after })
     }
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::ReusableBoxFuture;
 use tracing::Span;
 
 use super::host::Host;
+use super::timeout::Timeout;
 use crate::error::{Internal, StepError};
 use crate::id::ExecutionId;
 use crate::input::StepCall;
@@ -184,13 +185,14 @@ impl GuardedStep {
         step: usize,
         call: StepCall,
         span: Span,
+        timeout: Option<Timeout>,
         spare: Option<Execution>,
     ) -> Self {
         let begun = Arc::clone(host);
-        let future = if host.middleware.is_empty() {
-            kept_in(spare, begun.step(step, call))
-        } else {
-            kept_in(spare, begun.surrounded(step, call))
+        let future = match timeout {
+            Some(timeout) => kept_in(spare, timeout.around(begun.surrounded(step, call))),
+            None if host.middleware.is_empty() => kept_in(spare, begun.step(step, call)),
+            None => kept_in(spare, begun.surrounded(step, call)),
         };
         Self { future: Guarded::new(future), span, host: Arc::clone(host), step }
     }

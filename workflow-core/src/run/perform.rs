@@ -11,6 +11,7 @@ use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicke
 use super::journal::Entering;
 use super::log::BranchRecord;
 use super::spans::Ended;
+use super::timeout::Timeout;
 use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::failure::StepFailed;
@@ -65,6 +66,7 @@ impl Run {
         let attempt = self.trace.attempt(execution);
         let span = self.spans.begin(&row.name, execution, attempt, scope);
         let forced = row.policy.spawn;
+        let timeout = row.policy.timeout.map(|after| Timeout::new(after, &self.shared.clock));
         if attempt == 1 {
             self.shared.tell(|| Observed::ExecutionStarted {
                 execution,
@@ -75,7 +77,7 @@ impl Run {
             self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         }
         let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
-        let step_future = GuardedStep::new(&self.host, step.get(), call, span, self.spare.take());
+        let step_future = GuardedStep::new(&self.host, step.get(), call, span, timeout, self.spare.take());
         self.launch(execution, step, step_future, forced, cx);
     }
 

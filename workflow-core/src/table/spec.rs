@@ -1,5 +1,7 @@
 //! The static table as the macros write it: constant data, with references into the program's image.
 
+use std::time::Duration;
+
 use crate::check::Findings;
 use crate::event::EventType;
 use crate::input::InputSpec;
@@ -138,6 +140,7 @@ impl PreconditionSpec {
 pub struct StepPolicy {
     pub(crate) max_executions: Option<u32>,
     pub(crate) concurrency: Option<u32>,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) continue_on_error: bool,
     pub(crate) spawn: bool,
     pub(crate) reruns: bool,
@@ -149,6 +152,7 @@ impl StepPolicy {
     pub const DEFAULT: Self = Self {
         max_executions: None,
         concurrency: None,
+        timeout: None,
         continue_on_error: false,
         spawn: false,
         reruns: false,
@@ -163,6 +167,11 @@ impl StepPolicy {
     /// At most so many executions at a time; the surplus waits in order (S21).
     pub const fn concurrency(self, most: u32) -> Self {
         Self { concurrency: Some(most), ..self }
+    }
+
+    /// No attempt takes longer; what does fails, as transient.
+    pub const fn timeout(self, after: Duration) -> Self {
+        Self { timeout: Some(after), ..self }
     }
 
     /// A failure is recorded and the run goes on (S29).

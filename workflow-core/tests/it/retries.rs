@@ -15,6 +15,8 @@ mod branches;
 mod classes;
 mod delays;
 mod endings;
+mod timeouts;
+mod together;
 mod told;
 
 const CLASSES: [ErrorClass; 6] = [

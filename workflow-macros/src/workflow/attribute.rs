@@ -12,6 +12,7 @@ const KEYS: &[&str] = &[
     "precondition",
     "max_executions",
     "concurrency",
+    "timeout",
     "retry",
     "on_error",
     "catches",
@@ -65,6 +66,10 @@ impl StepAttribute {
             "max_executions" | "concurrency" => {
                 let count = keys::count(key, input)?;
                 self.adjust(&key.to_string(), &quote!(#count));
+            }
+            "timeout" => {
+                let millis = keys::time(key, "\"30s\"", input)?;
+                self.adjust("timeout", &quote!(::core::time::Duration::from_millis(#millis)));
             }
             "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
             "on_error" => self.set_on_error(key, input)?,

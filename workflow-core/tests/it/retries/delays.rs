@@ -188,7 +188,7 @@ impl<T: Default + Into<u64>> Generic<T> {
 
 #[workflow]
 impl<T: Default + Into<u64> + Send + Sync + 'static> Generic<T> {
-    #[step(retry = Self::patient())]
+    #[step(retry = Self::patient(), timeout = "1h")]
     async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
         self.0.note();
         if info.attempt() == 1 { Err(StepError::tool("no")) } else { Ok(Done(begin.0)) }

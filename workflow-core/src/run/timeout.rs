@@ -1,0 +1,33 @@
+//! The time that an attempt may take.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+
+use super::in_flight::StepResult;
+use crate::clock::EngineClock;
+use crate::error::TimedOut;
+
+/// How long one attempt may take, and by which clock.
+pub(super) struct Timeout {
+    after: Duration,
+    clock: EngineClock,
+}
+
+impl Timeout {
+    pub(super) fn new(after: Duration, clock: &EngineClock) -> Self {
+        Self { after, clock: clock.clone() }
+    }
+
+    /// The attempt, which is dropped when its time is over; with it goes what it had shown and emitted (S23, S25).
+    pub(super) async fn around(self, attempt: impl Future<Output = StepResult> + Send) -> StepResult {
+        let over = self.clock.sleep(self.after);
+        // One that ends at that very moment has ended.
+        match select(pin!(attempt), over).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(TimedOut::after(self.after)),
+        }
+    }
+}
