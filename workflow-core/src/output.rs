@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
+use crate::display::Display;
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
 use crate::scheduler::Emission;
@@ -93,6 +94,20 @@ pub enum OutputSpec {
 #[derive(Debug, Default)]
 pub struct Emitted {
     pub(crate) items: SmallVec<[EmittedItem; 1]>,
+    shown: Shown,
+}
+
+/// What the attempt showed whose batch it is. A step that has returned may have failed all the same, by what stands
+/// around it or by what it returned: then it is taken back with the batch (S25). Boxed: few attempts show anything.
+#[derive(Debug, Default)]
+struct Shown(Option<Box<Display>>);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some(display) = self.0.take() {
+            display.retract();
+        }
+    }
 }
 
 /// One entry of a batch.
@@ -130,6 +145,16 @@ impl Emitted {
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));
+    }
+
+    /// What was shown is taken back with the batch, until it [stands](Self::stand).
+    pub(crate) fn showed(&mut self, display: Option<Display>) {
+        self.shown = Shown(display.map(Box::new));
+    }
+
+    /// The batch is to be committed: what was shown stays, whatever becomes of it.
+    pub(crate) fn stand(&mut self) {
+        self.shown.0 = None;
     }
 
     /// Adds another batch behind it.

@@ -153,16 +153,16 @@ impl StepCall {
         std::mem::replace(self, empty)
     }
 
-    /// Ends an execution that succeeded: what it showed stays, and what it leaves in the log is what its emitters
+    /// Ends an attempt that succeeded: what it showed goes with what it leaves in the log, which is what its emitters
     /// hold, then what it returned, in that order (S7, S23).
     pub(crate) fn committed(mut self) -> Emitted {
         self.kept.clear();
-        self.frame.display.take();
         let mut emitted = Emitted::default();
         if let Some(buffer) = self.frame.emitted.get() {
             buffer.close_into(&mut emitted);
         }
         emitted.append(std::mem::take(&mut self.batch));
+        emitted.showed(self.frame.display.take());
         emitted
     }
 }

@@ -47,7 +47,8 @@ impl Run {
             Ok((emitted, emissions))
         });
         match emissions {
-            Ok((emitted, emissions)) => {
+            Ok((mut emitted, emissions)) => {
+                emitted.stand();
                 self.trace.returned(execution, self.clock.now);
                 self.committing = Some((execution, emitted));
                 self.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });

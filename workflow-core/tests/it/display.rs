@@ -1,11 +1,12 @@
 //! What people see of a run (S2, S25, S28).
 
+use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use workflow_core::prelude::*;
-use workflow_core::{DisplayItem, DisplayStream, RunStatus};
+use workflow_core::{DisplayItem, DisplayStream, Emitted, Middleware, Next, RunStatus, StepCall};
 use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Close, Done, Gate, Item, Part, everyone_else, log_of, started};
+use crate::fixtures::{Begin, Close, Done, Gate, Item, Part, Saw, everyone_else, log_of, started};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
@@ -192,6 +193,48 @@ impl FailsTheRun {
 async fn a_failure_that_ends_the_run_is_retracted_before_the_end() {
     let run = started(FailsTheRun, 1).await;
     assert_eq!(lines(run.display()).await, ["end x1 1: 1", "end x1 1 retracted", "ended failed"]);
+}
+
+/// Shows something and returns something large.
+struct Boasting;
+
+#[workflow]
+impl Boasting {
+    #[step]
+    async fn boast(&self, begin: &Begin, display: &Display) -> Saw {
+        display.show(Progress(begin.0));
+        Saw("x".repeat(100))
+    }
+
+    #[step]
+    async fn end(&self, _saw: &Saw) -> Done {
+        Done(0)
+    }
+}
+
+/// Lets nothing pass.
+struct Refusing;
+
+impl Middleware for Refusing {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        let called = next.call(call);
+        Box::pin(async move {
+            called.await?;
+            Err(StepError::permanent("refused"))
+        })
+    }
+}
+
+// S25
+#[tokio::test]
+async fn an_attempt_that_fails_by_what_its_step_returned_is_retracted_like_any_other() {
+    let boasting = || Engine::builder().workflow(Boasting);
+    for engine in [boasting().max_event_bytes(50), boasting().middleware(Refusing)] {
+        let run = engine.build().unwrap().start::<Boasting>(Begin(1)).await.unwrap();
+        assert_eq!(lines(run.display()).await, ["boast x1 1: 1", "boast x1 1 retracted", "ended failed"]);
+    }
+    let run = started(Boasting, 1).await;
+    assert_eq!(lines(run.display()).await, ["boast x1 1: 1", "ended completed"]);
 }
 
 struct Dropped;
