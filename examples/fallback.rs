@@ -1,10 +1,12 @@
-//! A step that fails, and a fallback that takes its failure as an event: the run goes on and completes, degraded.
-//! Without the fallback the failure would end it.
+//! A step that fails is tried again, and if that does not help, a fallback takes its failure as an event: the run goes
+//! on and completes, degraded. Without the fallback the failure would end it.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
+use std::time::Duration;
+
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Quality, StepFailed};
+use workflow_core::{ErrorClass, Quality, Retries, RetryPolicy, StepFailed};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -28,19 +30,27 @@ struct Answer {
 #[error("the index is being rebuilt")]
 struct Rebuilding;
 
-/// Looks things up in an index, which may be out of order, and otherwise in what it has kept.
+/// Looks things up in an index, which is out of order for so many attempts, and otherwise in what it has kept.
 struct Library {
-    is_rebuilding: bool,
+    rebuilding_for: u32,
     kept: Vec<String>,
+}
+
+impl Library {
+    /// Twice more, soon. The default would be three times, after 10, 30 and 90 seconds.
+    fn soon() -> RetryPolicy {
+        let soon = Retries::exponential(2, Duration::from_millis(20)).jitter(0.5);
+        RetryPolicy::standard().on(ErrorClass::Transient, soon)
+    }
 }
 
 #[workflow]
 impl Library {
     /// Asks the index.
-    #[step]
-    async fn retrieve(&self, question: &Question) -> Result<Retrieved, StepError> {
-        if self.is_rebuilding {
-            return Err(StepError::new(ErrorClass::Transient, Rebuilding));
+    #[step(retry = Self::soon(), timeout = "10s")]
+    async fn retrieve(&self, question: &Question, info: &RunInfo) -> Result<Retrieved, StepError> {
+        if info.attempt() <= self.rebuilding_for {
+            return Err(StepError::transient(Rebuilding));
         }
         Ok(Retrieved { source: "the index".into(), passages: vec![format!("all about {}", question.text)] })
     }
@@ -62,9 +72,9 @@ impl Library {
     }
 }
 
-async fn ask(is_rebuilding: bool) -> Result<Quality, Box<dyn std::error::Error>> {
+async fn ask(rebuilding_for: u32) -> Result<Quality, Box<dyn std::error::Error>> {
     let kept = vec!["a join keeps its state in the log".into(), "a table is static".into()];
-    let engine = Engine::builder().workflow(Library { is_rebuilding, kept }).build()?;
+    let engine = Engine::builder().workflow(Library { rebuilding_for, kept }).build()?;
     let run = engine.start::<Library>(Question { text: "join".into() }).await?;
     println!("{}", run.outcome().await?.text);
     let report = run.report().await?;
@@ -74,7 +84,10 @@ async fn ask(is_rebuilding: bool) -> Result<Quality, Box<dyn std::error::Error>>
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    assert_eq!(ask(false).await?, Quality::Clean);
-    assert_eq!(ask(true).await?, Quality::Degraded);
+    assert_eq!(ask(0).await?, Quality::Clean);
+    // The second attempt succeeds: nothing failed for good.
+    assert_eq!(ask(1).await?, Quality::Clean);
+    // Three attempts fail, and the fallback helps out.
+    assert_eq!(ask(u32::MAX).await?, Quality::Degraded);
     Ok(())
 }
