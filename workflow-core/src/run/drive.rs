@@ -74,7 +74,8 @@ pub(crate) struct Run {
     pub(super) meter: Meter,
     pub(super) clock: RunClock,
     mailbox: mpsc::Receiver<Command>,
-    /// Actions that wait until the run has its place among the engine's running ones, oldest first.
+    /// Actions that wait until the run has its place among the engine's running ones, and next attempts that are due,
+    /// oldest first.
     pub(super) held: VecDeque<Action>,
     slot_wait: Option<BoxFuture<'static, Place>>,
     slots: Option<Places>,
@@ -208,8 +209,12 @@ impl Run {
         }
     }
 
+    /// What was held back, and the next attempts of executions. Nothing begins in a run that has ended.
     fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
-        if self.held.is_empty() || !self.has_slot(cx) { None } else { self.held.pop_front() }
+        if self.held.is_empty() || self.scheduler.end().is_some() || !self.has_slot(cx) {
+            return None;
+        }
+        self.held.pop_front()
     }
 
     /// What happened meanwhile; with a journal that falls behind it waits.

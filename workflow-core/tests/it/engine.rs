@@ -7,12 +7,12 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use workflow_core::prelude::*;
 use workflow_core::{
-    BuildProblem, ConfigError, ConfigLayers, RunHandle, RunOptions, RunStatus, SendError, StartError,
-    TableProblem,
+    BuildProblem, ConfigError, ConfigLayers, ExecutionOutcome, RunHandle, RunOptions, RunStatus, SendError,
+    StartError, TableProblem,
 };
 
 use crate::fixtures::{
-    Alive, Alpha, Begin, Close, Done, Gate, Item, Part, everyone_else, report_of, started, until,
+    Alive, Alpha, Begin, Close, Done, Gate, Item, Part, everyone_else, outcomes_of, report_of, started, until,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -178,6 +178,24 @@ async fn a_run_that_waits_for_a_place_can_be_cancelled() {
     assert!(matches!(waiting.outcome().await, Err(RunError::Cancelled { .. })));
     let _ = sent.await.unwrap();
     assert_eq!(working.status(), RunStatus::Running);
+}
+
+// S31
+#[tokio::test]
+async fn a_run_that_is_cancelled_begins_nothing_when_its_place_comes_with_the_cancel() {
+    let gate = Gate::closed();
+    let (waiting, working) = displaced(&one_place(&gate)).await;
+    let sender = waiting.clone();
+    let sent = tokio::spawn(async move { sender.send(Alpha(2)).await });
+    everyone_else().await;
+    // Who has the place is woken first, and gives it back before the other hears of the cancel.
+    gate.let_pass(1);
+    waiting.cancel("enough").await.unwrap();
+    let _ = sent.await.unwrap();
+    assert_eq!(working.outcome().await.unwrap(), Done(1));
+    let report = waiting.report().await.unwrap();
+    assert_eq!(report.status, RunStatus::Cancelled);
+    assert_eq!(outcomes_of(&report, "end"), [] as [&ExecutionOutcome; 0]);
 }
 
 // S31
