@@ -27,11 +27,18 @@ struct Chosen {
     passed: usize,
     /// At which point, and what is dropped there.
     cancels: Option<(usize, Box<dyn Any + Send>)>,
+    is_chosen: bool,
 }
 
 impl Points {
     fn cancel_at(&self, point: usize, guard: impl Any + Send) {
-        *self.0.lock().unwrap() = Chosen { passed: 0, cancels: Some((point, Box::new(guard))) };
+        *self.0.lock().unwrap() =
+            Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_chosen: true };
+    }
+
+    /// Waits until a point is chosen: what goes on elsewhere could be past all of them before.
+    async fn chosen(&self) {
+        until(|| self.0.lock().unwrap().is_chosen).await;
     }
 
     fn pass(&self) {
@@ -172,6 +179,7 @@ impl Computes {
     #[step]
     async fn compute(&self, begin: &Begin) -> Result<Item, StepError> {
         let (guard, points, begin) = (self.0.alive.guard(), self.0.points.clone(), begin.0);
+        points.chosen().await;
         let sum = blocking(move |cancellation| {
             let _guard = guard;
             for _ in 0..3 {

@@ -16,7 +16,8 @@ pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
             writeln!(text, " {verb} {} of {}", child.run, child.workflow)
         }
         Observed::AttemptFailed { attempt, class, error, retry_in, .. } => {
-            writeln!(text, " attempt {attempt} failed ({class}): {}; retried after {retry_in:?}", indented(error))
+            write!(text, " attempt {attempt} failed ({class}): {}; retried ", indented(error))?;
+            if retry_in.is_zero() { writeln!(text, "at once") } else { writeln!(text, "after {retry_in:?}") }
         }
         Observed::ChildEnded { child, status } => writeln!(text, " {} {status}", child.run),
         Observed::Displayed(item) => displayed(text, item, stretch),

@@ -47,12 +47,12 @@ async fn nothing_of_a_failed_attempt_is_in_the_log_and_what_it_showed_is_taken_b
     expect![[r"
         #1 Begin from outside: 1
         x1 work by #1: succeeded
-           attempt 1 failed (tool): torn; retried at once
-           attempt 2 failed (tool): torn; retried at once
            showed Trying: 1
            took back what it showed
+           attempt 1 failed (tool): torn; retried at once
            showed Trying: 2
            took back what it showed
+           attempt 2 failed (tool): torn; retried at once
            showed Trying: 3
         #2 Item of x1: 3
         #3 Part of x1: 3

@@ -98,12 +98,14 @@ async fn the_child_of_an_attempt_ends_with_it_and_the_next_has_one_of_its_own() 
     expect![[r"
         #1 Begin from outside: 0
         x1 rest by #1: succeeded
-           attempt 1 failed (transient): it took longer than 30s; retried after 10s
-           ran scenario/rest-x1.1 of Nap: cancelled
-           ran scenario/rest-x1.a2.1 of Nap: completed
+           runs scenario/rest-x1.1 of Nap
            scenario/rest-x1.1 showed Napping: 3600
            took back what it showed
+           attempt 1 failed (transient): it took longer than 30s; retried after 10s
+           scenario/rest-x1.1 cancelled
+           runs scenario/rest-x1.a2.1 of Nap
            scenario/rest-x1.a2.1 showed Napping: 7
+           scenario/rest-x1.a2.1 completed
         #2 Done of x1: 7
         completed with #2
     "]]
