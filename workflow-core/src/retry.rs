@@ -39,7 +39,8 @@ pub struct RetryPolicy {
     transient: Retries,
     tool: Retries,
     model: Retries,
-    context_limit: Retries,
+    /// None if it goes by whether the step has a compaction.
+    context_limit: Option<Retries>,
     permanent: Retries,
     rejected: Retries,
     budget: Option<Duration>,
@@ -53,9 +54,10 @@ impl RetryPolicy {
     /// | `transient` | 3, after 10 s, 30 s and 90 s |
     /// | `tool` | 2, at once |
     /// | `model` | 1, after 10 s |
-    /// | `context_limit`, `permanent`, `rejected` | none |
+    /// | `context_limit` | 1, at once, of a step with a compaction, `#[step(compact = shorten)]`; else none |
+    /// | `permanent`, `rejected` | none |
     ///
-    /// An input that does not fit a model's context will not fit the next time either.
+    /// An input that does not fit a model's context will not fit the next time either, unless it is made smaller.
     ///
     /// ```
     /// use std::time::Duration;
@@ -72,7 +74,7 @@ impl RetryPolicy {
             transient: Retries::preset(TRANSIENT),
             tool: Retries::fixed(2, Duration::ZERO),
             model: Retries::fixed(1, Duration::from_secs(10)),
-            context_limit: Retries::none(),
+            context_limit: None,
             permanent: Retries::none(),
             rejected: Retries::none(),
             budget: None,
@@ -92,7 +94,7 @@ impl RetryPolicy {
             transient: Retries::none(),
             tool: Retries::none(),
             model: Retries::none(),
-            context_limit: Retries::none(),
+            context_limit: Some(Retries::none()),
             permanent: Retries::none(),
             rejected: Retries::none(),
             budget: None,
@@ -115,7 +117,7 @@ impl RetryPolicy {
             ErrorClass::Transient => &mut self.transient,
             ErrorClass::Tool => &mut self.tool,
             ErrorClass::Model => &mut self.model,
-            ErrorClass::ContextLimit => &mut self.context_limit,
+            ErrorClass::ContextLimit => self.context_limit.insert(Retries::none()),
             ErrorClass::Permanent => &mut self.permanent,
             ErrorClass::Rejected => &mut self.rejected,
         } = retries;
@@ -143,7 +145,7 @@ impl RetryPolicy {
     ///
     /// `failed` counts the attempts of the execution that failed with this class, the last one among them, so that
     /// each class has its own retries. `elapsed` is the time since the first attempt began, and `seed` is what jitter
-    /// is drawn from.
+    /// is drawn from. It is what holds for a step without a compaction.
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,12 +160,19 @@ impl RetryPolicy {
         self.budget.is_none_or(in_time).then_some(delay)
     }
 
-    const fn of(&self, class: ErrorClass) -> &Retries {
+    /// The same for a step with a compaction.
+    pub(crate) fn compacting(mut self) -> Self {
+        self.context_limit.get_or_insert(Retries::fixed(1, Duration::ZERO));
+        self
+    }
+
+    fn of(&self, class: ErrorClass) -> &Retries {
+        const NEVER: &Retries = &Retries::none();
         match class {
             ErrorClass::Transient => &self.transient,
             ErrorClass::Tool => &self.tool,
             ErrorClass::Model => &self.model,
-            ErrorClass::ContextLimit => &self.context_limit,
+            ErrorClass::ContextLimit => self.context_limit.as_ref().unwrap_or(NEVER),
             ErrorClass::Permanent => &self.permanent,
             ErrorClass::Rejected => &self.rejected,
         }

@@ -89,6 +89,36 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     /// Asks the precondition of the step of this row.
     #[doc(hidden)]
     fn check(this: &Arc<Self>, step: usize, call: &mut StepCall) -> Check;
+
+    /// Makes smaller what the step of this row works with, before it is attempted again.
+    #[doc(hidden)]
+    fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+        crate::kind::absent()
+    }
+}
+
+/// What a compaction may return: nothing, or `Result<(), E>`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned by a compaction",
+    label = "neither `()` nor a `Result` of it",
+    note = "return nothing, or `Result<(), E>` where `E` is an error"
+)]
+pub trait Compacted {
+    /// Why it could not be done, if it could not.
+    fn compacted(self) -> Result<(), StepError>;
+}
+
+impl Compacted for () {
+    fn compacted(self) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+impl<E: Into<StepError>> Compacted for Result<(), E> {
+    fn compacted(self) -> Result<(), StepError> {
+        self.map_err(Into::into)
+    }
 }
 
 /// A precondition's answer, or the way to it.

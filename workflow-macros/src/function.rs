@@ -132,6 +132,27 @@ impl<'a> Function<'a> {
         quote!(#path(#this #(#arguments),*))
     }
 
+    /// The first parameter of this type.
+    pub(crate) fn place_of(&self, ty: &Type) -> Option<usize> {
+        let text = |ty: &Type| quote!(#ty).to_string();
+        self.parameters.iter().position(|own| text(own) == text(ty))
+    }
+
+    /// Compacts with what was filled for a step: a boxed future, after which the step is called.
+    pub(crate) fn compacted(&self, krate: &Krate, this: &Ident, step: &Function) -> Option<TokenStream> {
+        let given = |(place, ty): (usize, &Type)| parameter(place, ty);
+        let taken = self.parameters.iter().map(|ty| step.place_of(ty));
+        let taken = taken.map(|place| Some(given((place?, step.parameters.get(place?)?))));
+        let taken: Vec<Ident> = taken.collect::<Option<_>>()?;
+        let all = step.parameters.iter().enumerate().map(given);
+        let (ident, this) = (self.ident(), self.signature.receiver().map(|_| quote!(#this,)));
+        let called = quote!(Self::#ident(#this #(#taken),*).await);
+        let done = self.output_place().associated(&self.output, quote!(#krate::Compacted), "compacted");
+        let done = self.output_place().call(done, called);
+        let future = self.boxed(krate, &done);
+        Some(quote!({ let _ = (#(&#all,)*); #krate::Ok(#future) }))
+    }
+
     /// A precondition's answer: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
         if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {

@@ -188,6 +188,14 @@ pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type>
     input.parse().map_err(|_| wrong)
 }
 
+/// The name of a method.
+pub(crate) fn method(key: &Ident, example: &str, input: ParseStream) -> Result<Ident> {
+    assign(key, example, input)?;
+    let message = format!("`{key}` takes the name of a method of this impl block: write `{key} = {example}`");
+    let wrong = wrong_value(input, message);
+    input.parse().map_err(|_| wrong)
+}
+
 /// An expression.
 pub(crate) fn expression(key: &Ident, example: &str, input: ParseStream) -> Result<Expr> {
     assign(key, example, input)?;

@@ -121,6 +121,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `concurrency = N` | at most so many at a time |
 /// | `timeout = "30s"` | no attempt takes longer: one that does is dropped and fails as transient; `ms`, `s`, `m`, `h`, `d` |
 /// | `retry = EXPR` | a `RetryPolicy` of its own, made when an engine is built; the default is the engine's |
+/// | `compact = method` | is called after a failure of class `context_limit`, before the next attempt: an `async fn` of this impl block without an attribute, which is given any of the step's parameters and returns nothing or a `Result<(), E>` |
 /// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; the default is those of every step that takes none |
 /// | `spawn` | every execution is a task of its own |

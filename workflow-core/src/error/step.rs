@@ -64,6 +64,8 @@ pub struct StepError {
     /// None if it came by `?`.
     class: Option<ErrorClass>,
     source: Arc<dyn Error + Send + Sync>,
+    /// Whether it came before the step itself was called again.
+    in_compaction: bool,
 }
 
 macro_rules! constructors {
@@ -80,12 +82,21 @@ macro_rules! constructors {
 impl StepError {
     /// An error of the given class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: Some(class), source: Arc::from(error.into()) }
+        Self { class: Some(class), source: Arc::from(error.into()), in_compaction: false }
     }
 
     /// The same error with a class.
     pub(crate) fn of_class(&self, class: ErrorClass) -> Self {
-        Self { class: Some(class), source: Arc::clone(&self.source) }
+        Self { class: Some(class), ..self.clone() }
+    }
+
+    /// The same error, of a step's compaction.
+    pub(crate) fn of_compaction(self) -> Self {
+        Self { in_compaction: true, ..self }
+    }
+
+    pub(crate) fn is_of_compaction(&self) -> bool {
+        self.in_compaction
     }
 
     constructors! {
@@ -138,7 +149,7 @@ impl StepError {
 
 impl<E: Error + Send + Sync + 'static> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self { class: None, source: Arc::new(error) }
+        Self { class: None, source: Arc::new(error), in_compaction: false }
     }
 }
 

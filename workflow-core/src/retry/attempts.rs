@@ -56,6 +56,9 @@ pub struct FailedAttempt {
     pub error: String,
     /// How long after it the next attempt was to begin.
     pub retry_in: Duration,
+    /// Whether the next attempt begins with the step's compaction: what the step works with was too large, and has not
+    /// been made smaller since.
+    pub compacts: bool,
 }
 
 impl fmt::Display for FailedAttempt {
@@ -98,7 +101,7 @@ mod tests {
 
     fn failed(error: &str, seconds: u64) -> FailedAttempt {
         let retry_in = Duration::from_secs(seconds);
-        FailedAttempt { class: ErrorClass::Transient, error: error.into(), retry_in }
+        FailedAttempt { class: ErrorClass::Transient, error: error.into(), retry_in, compacts: false }
     }
 
     #[test]

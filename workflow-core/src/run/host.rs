@@ -1,14 +1,16 @@
 //! A workflow with its type erased, so that one run type drives all of them.
 
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 
+use super::timeout::Timeout;
 use crate::error::{StepError, TableError};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
@@ -21,6 +23,7 @@ use crate::workflow::{Check, StepFuture, Workflow};
 pub(crate) trait Steps: Send + Sync {
     fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
+    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
 }
 
 impl<W: Workflow> Steps for W {
@@ -30,6 +33,10 @@ impl<W: Workflow> Steps for W {
 
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check {
         W::check(&self, step, call)
+    }
+
+    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+        W::compact(self, step, call)
     }
 }
 
@@ -82,6 +89,8 @@ pub(crate) struct Host {
     rules: Arc<Rules>,
     /// The retry policies of steps that have one of their own, by their rows.
     retries: HashMap<usize, RetryPolicy>,
+    /// The rows of the steps that have a compaction.
+    compacting: Vec<usize>,
     weights: Box<[Weight]>,
 }
 
@@ -94,8 +103,10 @@ impl Host {
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
         let own = spec.steps.iter().enumerate();
         let retries = own.filter_map(|(row, step)| Some((row, step.retry?()))).collect();
+        let compacting = spec.steps.iter().enumerate().filter(|(_, step)| step.compacts);
+        let compacting = compacting.map(|(row, _)| row).collect();
         let (middleware, rules): (Arc<[_; 0]>, _) = (Arc::new([]), Arc::default());
-        (Self { steps, id, table, middleware, rules, retries, weights }, error)
+        (Self { steps, id, table, middleware, rules, retries, compacting, weights }, error)
     }
 
     /// The same with something around the calls of its steps.
@@ -114,8 +125,14 @@ impl Host {
     }
 
     /// Which failures of the step are followed by another attempt.
-    pub(crate) fn retry_policy(&self, step: usize) -> &RetryPolicy {
-        self.retries.get(&step).unwrap_or(&self.rules.policy)
+    pub(crate) fn retry_policy(&self, step: usize) -> Cow<'_, RetryPolicy> {
+        let policy = self.retries.get(&step).unwrap_or(&self.rules.policy);
+        if self.compacts(step) { Cow::Owned(policy.clone().compacting()) } else { Cow::Borrowed(policy) }
+    }
+
+    /// Whether the step has a compaction.
+    pub(crate) fn compacts(&self, step: usize) -> bool {
+        self.compacting.contains(&step)
     }
 
     /// One execution of a step, from its bindings to its batch.
@@ -138,6 +155,26 @@ impl Host {
         call: StepCall,
     ) -> Result<Emitted, StepError> {
         Next::all(self, step).call(call).await
+    }
+
+    /// The same after its compaction, which is a part of the attempt and of its time.
+    pub(super) async fn compacted(
+        self: Arc<Self>,
+        step: usize,
+        mut call: StepCall,
+        timeout: Option<Timeout>,
+    ) -> Result<Emitted, StepError> {
+        let is_compact = AtomicBool::new(false);
+        let attempt = async {
+            self.steps.compact(step, &mut call)?.await?;
+            is_compact.store(true, Ordering::Relaxed);
+            Arc::clone(&self).surrounded(step, call).await
+        };
+        let ended = match timeout {
+            Some(timeout) => timeout.around(attempt).await,
+            None => attempt.await,
+        };
+        ended.map_err(|error| if is_compact.into_inner() { error } else { error.of_compaction() })
     }
 
     /// One question to the precondition of a step.

@@ -170,6 +170,13 @@ fn kept_in(spare: Option<Execution>, future: impl Future<Output = StepResult> + 
     spare
 }
 
+/// How an attempt is made.
+pub(super) struct Attempt {
+    pub(super) timeout: Option<Timeout>,
+    /// Whether it begins with the step's compaction.
+    pub(super) compacts: bool,
+}
+
 /// A step's future, guarded, in its span.
 pub(super) struct GuardedStep {
     future: Guarded<Execution>,
@@ -185,14 +192,15 @@ impl GuardedStep {
         step: usize,
         call: StepCall,
         span: Span,
-        timeout: Option<Timeout>,
+        attempt: Attempt,
         spare: Option<Execution>,
     ) -> Self {
         let begun = Arc::clone(host);
-        let future = match timeout {
-            Some(timeout) => kept_in(spare, timeout.around(begun.surrounded(step, call))),
-            None if host.middleware.is_empty() => kept_in(spare, begun.step(step, call)),
-            None => kept_in(spare, begun.surrounded(step, call)),
+        let future = match (attempt.timeout, attempt.compacts) {
+            (None, false) if host.middleware.is_empty() => kept_in(spare, begun.step(step, call)),
+            (None, false) => kept_in(spare, begun.surrounded(step, call)),
+            (timeout, true) => kept_in(spare, begun.compacted(step, call, timeout)),
+            (Some(timeout), false) => kept_in(spare, timeout.around(begun.surrounded(step, call))),
         };
         Self { future: Guarded::new(future), span, host: Arc::clone(host), step }
     }

@@ -198,7 +198,7 @@ impl Run {
         let Some(journal) = &mut self.journal else { return };
         let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
         let step = Arc::clone(&self.host.table.step(step).name);
-        let FailedAttempt { class, error, retry_in } = failed.clone();
+        let FailedAttempt { class, error, retry_in, compacts } = failed.clone();
         let at = self.clock.wall();
         journal.record(Record::RetryScheduled {
             execution,
@@ -209,6 +209,7 @@ impl Run {
             class,
             error,
             retry_in,
+            compacts,
             at,
         });
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::{SmallVec, smallvec};
 
 use super::drive::{Asked, Run};
-use super::in_flight::{Arrived, Dropped, Guarded, GuardedStep, InFlight, panicked};
+use super::in_flight::{Arrived, Attempt, Dropped, Guarded, GuardedStep, InFlight, panicked};
 use super::journal::Entering;
 use super::log::BranchRecord;
 use super::spans::Ended;
@@ -77,7 +77,9 @@ impl Run {
             self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         }
         let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
-        let step_future = GuardedStep::new(&self.host, step.get(), call, span, timeout, self.spare.take());
+        let compacts = self.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
+        let attempt = Attempt { timeout, compacts };
+        let step_future = GuardedStep::new(&self.host, step.get(), call, span, attempt, self.spare.take());
         self.launch(execution, step, step_future, forced, cx);
     }
 

@@ -19,7 +19,9 @@ impl Run {
     pub(super) fn retried(&mut self, execution: ExecutionId, step: StepIndex, error: &StepError) -> bool {
         let Some(retry_in) = self.retry_in(execution, step, error.class()) else { return false };
         let attempt = self.trace.attempt(execution);
-        let failed = FailedAttempt { class: error.class(), error: error.to_string(), retry_in };
+        let too_large = error.class() == ErrorClass::ContextLimit || error.is_of_compaction();
+        let compacts = too_large && self.host.compacts(step.get());
+        let failed = FailedAttempt { class: error.class(), error: error.to_string(), retry_in, compacts };
         self.spans.retry(execution, error, retry_in);
         let name = &self.host.table.step(step).name;
         self.meter.retried(name, failed.class);

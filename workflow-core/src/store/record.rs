@@ -116,6 +116,8 @@ pub enum Record {
         error: String,
         /// How long after `at` the next attempt begins.
         retry_in: Duration,
+        /// Whether it begins with the step's compaction.
+        compacts: bool,
         /// When.
         at: SystemTime,
     },

@@ -67,13 +67,25 @@ pub struct StepSpec {
     pub(crate) catches: &'static [usize],
     /// Makes its own retry policy; without one it has the engine's.
     pub(crate) retry: Option<fn() -> RetryPolicy>,
+    /// Whether something compacts for it when what it works with is too large.
+    pub(crate) compacts: bool,
 }
 
 impl StepSpec {
     /// A step with the default policy and no precondition.
     pub const fn new(name: &'static str, inputs: &'static [InputSpec], output: OutputSpec) -> Self {
         let (precondition, policy, retry) = (None, StepPolicy::DEFAULT, None);
-        Self { name, description: "", inputs, output, precondition, policy, catches: &[], retry }
+        Self {
+            name,
+            description: "",
+            inputs,
+            output,
+            precondition,
+            policy,
+            catches: &[],
+            retry,
+            compacts: false,
+        }
     }
 
     /// Sets the description: the step's doc comment.
@@ -94,6 +106,11 @@ impl StepSpec {
     /// Names the steps whose failures it takes, by their rows (S29).
     pub const fn catches(self, steps: &'static [usize]) -> Self {
         Self { catches: steps, ..self }
+    }
+
+    /// Has a compaction: a failure of class `context_limit` is followed by another attempt (S35).
+    pub const fn compacts(self) -> Self {
+        Self { compacts: true, ..self }
     }
 
     /// Sets a retry policy of its own, which is made when an engine is built.

@@ -34,6 +34,15 @@ pub(crate) fn validate_precondition(signature: &Signature, mistakes: &mut Mistak
     validate(signature, "precondition", mistakes);
 }
 
+/// The rules of what compacts for a step.
+pub(crate) fn validate_compaction(signature: &Signature, mistakes: &mut Mistakes) {
+    if signature.asyncness.is_none() {
+        let message = format!("a compaction is async: write `async fn {}`", signature.ident);
+        mistakes.at(signature.fn_token, message);
+    }
+    validate(signature, "compaction", mistakes);
+}
+
 fn validate(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     if let Some(receiver) = signature.receiver() {
         validate_receiver(receiver, what, mistakes);
@@ -80,7 +89,8 @@ fn validate_generics(signature: &Signature, what: &str, mistakes: &mut Mistakes)
             "step" => {
                 "nothing says what a step's own parameter stands for: move it to the `impl`, or name a type"
             }
-            _ => "nothing says what a precondition's own parameter stands for: name a type",
+            "precondition" => "nothing says what a precondition's own parameter stands for: name a type",
+            _ => "nothing says what a compaction's own parameter stands for: name a type",
         };
         mistakes.at(own, message);
     }

@@ -14,6 +14,7 @@ const KEYS: &[&str] = &[
     "concurrency",
     "timeout",
     "retry",
+    "compact",
     "on_error",
     "catches",
     "spawn",
@@ -34,6 +35,8 @@ pub(crate) struct StepAttribute {
     pub(crate) reruns: bool,
     /// What makes its retry policy.
     pub(crate) retry: Option<Expr>,
+    /// The method that makes what the step works with smaller.
+    pub(crate) compact: Option<Ident>,
     pub(crate) catches: Option<Catches>,
     /// The calls that turn the default policy into the step's.
     pub(crate) policy: Vec<TokenStream>,
@@ -72,6 +75,7 @@ impl StepAttribute {
                 self.adjust("timeout", &quote!(::core::time::Duration::from_millis(#millis)));
             }
             "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
+            "compact" => self.compact = Some(keys::method(key, "shorten", input)?),
             "on_error" => self.set_on_error(key, input)?,
             "catches" => {
                 let names = keys::names(key, "retrieve", input)?;

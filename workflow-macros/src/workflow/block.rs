@@ -47,9 +47,17 @@ impl Block {
         names.map(named_again).collect()
     }
 
+    /// Every method of the block, marked or not.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = &ImplItemFn> {
+        self.item.items.iter().filter_map(|item| match item {
+            ImplItem::Fn(method) => Some(method),
+            _ => None,
+        })
+    }
+
     /// Whether the block has a method of this name, marked or not.
     pub(crate) fn has_method(&self, name: &syn::Ident) -> bool {
-        self.item.items.iter().any(|item| matches!(item, ImplItem::Fn(method) if method.sig.ident == *name))
+        self.methods().any(|method| method.sig.ident == *name)
     }
 }
 

@@ -51,6 +51,39 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     })
 }
 
+/// `Workflow::compact`, if a step has a compaction.
+pub(crate) fn compact(definition: &Definition) -> Option<TokenStream> {
+    let (krate, shim) = (definition.krate(), Shim::new());
+    let steps = definition.steps.iter().enumerate();
+    let arms: Vec<TokenStream> =
+        steps.filter_map(|(row, step)| compacted(definition, &shim, row, step)).collect();
+    let (step, stand_ins) = (&shim.step, usable::stand_ins(krate));
+    let Shim { this, call, .. } = &shim;
+    (!arms.is_empty()).then(|| {
+        quote_spanned! {Span::mixed_site()=>
+            fn compact<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::StepFuture<'__a>, #krate::StepError> {
+                #stand_ins
+                match #step { #(#arms)* _ => #krate::absent() }
+            }
+        }
+    })
+}
+
+fn compacted(definition: &Definition, shim: &Shim, row: usize, step: &Step) -> Option<TokenStream> {
+    let (krate, function) = (definition.krate(), &step.method.function);
+    let compaction = definition.compaction(step)?.function;
+    // Mistakes in either signature have been reported.
+    let is_clear = compaction.clear.call && function.clear.call && compaction.is_async();
+    let compacted = is_clear.then(|| compaction.compacted(krate, &shim.this, function)).flatten()?;
+    let (call, slots) = (&shim.call, Ident::new("slots", Span::mixed_site()));
+    let filled = function.filled(krate, &slots);
+    Some(quote_spanned!(Span::mixed_site()=> #row => {
+        let (mut #slots, _) = #call.open();
+        #filled
+        #compacted
+    }))
+}
+
 fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
     let this = &shim.this;
     function.signature.receiver().map(|_| quote!(let #this = #krate::Arc::clone(#this);))

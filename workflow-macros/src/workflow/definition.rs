@@ -128,6 +128,14 @@ impl<'a> Definition<'a> {
         unused.find(|name| !self.names(name) && near(&name.to_string(), &mistyped.to_string()))
     }
 
+    /// What compacts for the step, if its name is that of a method which is nothing else.
+    pub(crate) fn compaction(&self, step: &Step) -> Option<Method<'a>> {
+        let name = step.attribute.compact.as_ref()?;
+        let found = self.block.methods().find(|method| method.sig.ident == *name)?;
+        let is_marked = self.block.marked.iter().any(|marked| self.block.method(marked).sig.ident == *name);
+        (!is_marked).then(|| Method::of(found, &self.block.item.generics))
+    }
+
     /// The row of the step of this name.
     pub(crate) fn row_of(&self, step: &Ident) -> Option<usize> {
         self.steps.iter().position(|other| other.method.function.ident() == step)

@@ -15,13 +15,14 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
     }
     let krate = definition.krate();
     let table = table::table(definition);
-    let (call, check) = (call::call(definition), call::check(definition));
+    let (call, check, compact) = (call::call(definition), call::check(definition), call::compact(definition));
     let output = output::output(definition);
     let body = quote! {
         #output
         const TABLE: &'static #krate::TableSpec = #table;
         #call
         #check
+        #compact
     };
     let implementation = implement(definition, &body);
     // That there are no steps has been reported.

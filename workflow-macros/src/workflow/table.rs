@@ -55,8 +55,9 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let caught = definition.caught_by(step);
     let catches = (!caught.is_empty()).then(|| quote!(.catches(&[#(#caught),*])));
     let retry = step.attribute.retry.as_ref().map(retry);
+    let compacts = definition.compaction(step).map(|_| quote!(.compacts()));
     quote! {
-        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #retry
+        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #retry #compacts
     }
 }
 

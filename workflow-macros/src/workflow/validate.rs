@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 
 use super::definition::{Asked, Definition, Method, Step, associated};
-use crate::function::signature::{validate_precondition, validate_step};
+use crate::function::signature::{validate_compaction, validate_precondition, validate_step};
 use crate::mistakes::Mistakes;
 use crate::near::near;
 
@@ -15,6 +15,7 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
         reject_cfg(&step.method, mistakes);
         validate_precondition_path(definition, step, mistakes);
         validate_catches(definition, step, mistakes);
+        validate_compact(definition, step, mistakes);
     }
     for precondition in &definition.preconditions {
         validate_precondition(precondition.function.signature, mistakes);
@@ -72,6 +73,29 @@ fn validate_catches(definition: &Definition, step: &Step, mistakes: &mut Mistake
         } else if definition.row_of(name).is_none() {
             mistakes.at(name, unknown_step(definition, step, name));
         }
+    }
+}
+
+fn validate_compact(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
+    let Some(name) = &step.attribute.compact else { return };
+    let Some(method) = definition.compaction(step) else {
+        let message = if definition.block.has_method(name) {
+            format!("`{name}` is a step or a precondition: what compacts is a method without an attribute")
+        } else {
+            format!(
+                "no method `{name}` in this impl block: write `async fn {name}(&self, …)` without an attribute"
+            )
+        };
+        return mistakes.at(name, message);
+    };
+    validate_compaction(method.function.signature, mistakes);
+    reject_cfg(&method, mistakes);
+    for ty in method.function.parameters.iter().filter(|ty| step.method.function.place_of(ty).is_none()) {
+        let (step, ty_text) = (ident(step), quote::quote!(#ty).to_string().replace("& ", "&"));
+        let message = format!(
+            "`{name}` is given what the step `{step}` is given, which takes no `{ty_text}`: take it there too, as the same type"
+        );
+        mistakes.at(ty, message);
     }
 }
 

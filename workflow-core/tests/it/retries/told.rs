@@ -79,7 +79,7 @@ async fn the_journal_has_each_retry_with_its_delay() {
     run.outcome().await.unwrap();
     let records = store.read(run.id(), Position(0), usize::MAX).await.unwrap();
     let lines = records.iter().map(|record| match record {
-        Record::RetryScheduled { execution, step, scope, trigger, attempt, class, error, retry_in, at } => {
+        Record::RetryScheduled { execution, step, scope, trigger, attempt, class, error, retry_in, at, .. } => {
             let at = at.duration_since(VirtualClock::beginning()).unwrap();
             format!("{execution} {step} in {scope} by {trigger}, {attempt}: {error} ({class}), {retry_in:?} after {at:?}")
         }
@@ -114,6 +114,8 @@ async fn reports_explanations_and_errors_say_what_was_tried() {
     let json = serde_json::to_value(&run.report().trace[0].attempts).unwrap();
     assert_eq!(
         json[0],
-        serde_json::json!({"class": "tool", "error": "no 1", "retry_in": {"secs": 0, "nanos": 0}})
+        serde_json::json!({
+            "class": "tool", "error": "no 1", "retry_in": {"secs": 0, "nanos": 0}, "compacts": false
+        })
     );
 }

@@ -115,8 +115,19 @@ pub(super) fn every_kind() -> Vec<Record> {
     }));
     records.extend([Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(|retry_in| {
         let (step, class, error) = ("work".into(), ErrorClass::Transient, String::new());
-        let attempt = u32::MAX;
-        Record::RetryScheduled { execution, step, scope, trigger, attempt, class, error, retry_in, at }
+        let (attempt, compacts) = (u32::MAX, retry_in.is_zero());
+        Record::RetryScheduled {
+            execution,
+            step,
+            scope,
+            trigger,
+            attempt,
+            class,
+            error,
+            retry_in,
+            compacts,
+            at,
+        }
     }));
     records.extend(STATUSES.map(|status| Record::RunEnded { status, at }));
     // The beginning of time, and no fraction of a second.

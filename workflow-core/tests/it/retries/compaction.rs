@@ -1,0 +1,155 @@
+//! What is too large is made smaller before the next attempt (S35).
+
+use std::time::Duration;
+
+use expect_test::expect;
+use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, Record, Retries, RetryPolicy};
+use workflow_testkit::{Scenario, ScenarioOf, TestRun};
+
+use crate::fixtures::{Begin, Done};
+
+/// Answers if what was said so far, which its compaction halves, fits into 4. The first calls of the compaction fail.
+struct Asks {
+    compaction_fails: u32,
+}
+
+#[workflow]
+impl Asks {
+    #[step(compact = shorten)]
+    async fn ask(&self, begin: &Begin, context: RunContext, info: &RunInfo) -> Result<Done, StepError> {
+        let said: u32 = context.get("said").await?.unwrap_or(0);
+        if said > 4 { Err(StepError::context_limit("too long")) } else { Ok(Done(begin.0 + info.attempt())) }
+    }
+
+    async fn shorten(&self, context: RunContext) -> Result<(), StepError> {
+        if context.increment("compactions", 1).await? <= i64::from(self.compaction_fails) {
+            return Err(StepError::tool("nobody to summarize"));
+        }
+        context.update("said", |said: Option<u32>| said.unwrap_or(0) / 2).await?;
+        Ok(())
+    }
+}
+
+fn asks(compaction_fails: u32, said: u32) -> ScenarioOf<Asks> {
+    Scenario::new(Asks { compaction_fails }).run_context("said", said)
+}
+
+fn class_of<W: Workflow>(run: &TestRun<W>) -> (ErrorClass, u32) {
+    match run.outcome() {
+        Err(RunError::StepFailed { class, attempts, .. }) => (*class, *attempts),
+        _ => panic!("{}", run.transcript()),
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_compacted_and_tried_again_at_once() {
+    let run = asks(0, 8).start(Begin(1)).await;
+    expect![[r"
+        #1 Begin from outside: 1
+        x1 ask by #1: succeeded
+           attempt 1 failed (context_limit): too long; retried at once
+        #2 Done of x1: 3
+        completed with #2
+    "]]
+    .assert_eq(&run.transcript());
+    assert_eq!(run.elapsed(), Duration::ZERO);
+    assert!(run.report().trace[0].attempts[0].compacts);
+}
+
+#[tokio::test]
+async fn what_fits_is_not_compacted() {
+    let run = asks(9, 4).start(Begin(1)).await;
+    run.assert_output(&Done(2));
+}
+
+#[tokio::test]
+async fn a_step_is_tried_once_more_unless_its_policy_says_otherwise() {
+    assert_eq!(class_of(&asks(0, 16).start(Begin(1)).await), (ErrorClass::ContextLimit, 2));
+    assert_eq!(
+        class_of(&asks(0, 8).retry(RetryPolicy::none()).start(Begin(1)).await),
+        (ErrorClass::ContextLimit, 1)
+    );
+    let twice =
+        RetryPolicy::standard().on(ErrorClass::ContextLimit, Retries::fixed(2, Duration::from_mins(1)));
+    let run = asks(0, 16).retry(twice).start(Begin(1)).await;
+    run.assert_output(&Done(4));
+    assert_eq!(run.elapsed(), Duration::from_mins(2));
+}
+
+#[tokio::test]
+async fn a_compaction_that_fails_is_retried_by_its_class_and_comes_first_again() {
+    let run = asks(2, 8).start(Begin(1)).await;
+    expect![[r"
+        #1 Begin from outside: 1
+        x1 ask by #1: succeeded
+           attempt 1 failed (context_limit): too long; retried at once
+           attempt 2 failed (tool): nobody to summarize; retried at once
+           attempt 3 failed (tool): nobody to summarize; retried at once
+        #2 Done of x1: 5
+        completed with #2
+    "]]
+    .assert_eq(&run.transcript());
+    assert_eq!(class_of(&asks(3, 8).start(Begin(1)).await), (ErrorClass::Tool, 4));
+}
+
+#[tokio::test]
+async fn a_stand_in_is_called_after_the_compaction_of_its_step() {
+    let run = asks(0, 8).fail_first("ask", 1, || StepError::context_limit("stand-in")).start(Begin(1)).await;
+    run.assert_output(&Done(3));
+    assert_eq!(run.executions("ask"), 1);
+}
+
+/// Has nothing that could make it smaller.
+struct Helpless;
+
+#[workflow]
+impl Helpless {
+    #[step]
+    async fn ask(&self, _begin: &Begin) -> Result<Done, StepError> {
+        Err(StepError::context_limit("too long"))
+    }
+}
+
+#[tokio::test]
+async fn without_a_compaction_it_is_final_unless_the_policy_says_otherwise() {
+    assert_eq!(class_of(&Scenario::new(Helpless).start(Begin(1)).await), (ErrorClass::ContextLimit, 1));
+    let thrice = RetryPolicy::none().on(ErrorClass::ContextLimit, Retries::fixed(2, Duration::ZERO));
+    let run = Scenario::new(Helpless).retry(thrice).start(Begin(1)).await;
+    assert_eq!(class_of(&run), (ErrorClass::ContextLimit, 3));
+}
+
+/// Its compaction takes what the step takes, in another order, by value too; and it hangs the first time.
+struct Slow;
+
+#[workflow]
+impl Slow {
+    #[step(compact = rest, timeout = "30s")]
+    async fn work(&self, begin: Begin, _: &Display, context: RunContext) -> Result<Done, StepError> {
+        let rested: i64 = context.get("rests").await?.unwrap_or(0);
+        if rested < 2 { Err(StepError::context_limit("tired")) } else { Ok(Done(begin.0)) }
+    }
+
+    async fn rest(context: RunContext, begin: Begin) {
+        let rests = context.increment("rests", i64::from(begin.0)).await;
+        if rests.is_ok_and(|rests| rests == 1) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_an_attempt_includes_its_compaction() {
+    let store = std::sync::Arc::new(workflow_core::MemoryStore::default());
+    let run = Scenario::new(Slow).engine(|engine| engine.store(store.clone())).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    assert_eq!(run.elapsed(), Duration::from_secs(40));
+    let records =
+        workflow_core::EventStore::read(&*store, &"scenario".into(), workflow_core::Position(0), usize::MAX);
+    let compacts = records.await.unwrap().into_iter().filter_map(|record| match record {
+        Record::RetryScheduled { class, compacts, .. } => Some((class, compacts)),
+        _ => None,
+    });
+    let compacts: Vec<_> = compacts.collect();
+    assert_eq!(compacts, [(ErrorClass::ContextLimit, true), (ErrorClass::Transient, true)]);
+}
