@@ -43,6 +43,8 @@
 //! - What comes from outside stands in its script: [`send`](ScenarioOf::send),
 //!   [`send_after`](ScenarioOf::send_after), [`reply`](ScenarioOf::reply),
 //!   [`reply_after`](ScenarioOf::reply_after).
+//! - A run that waits is gone on with [by hand](TestRun::send), also [before](ScenarioOf::until_it_waits) a timer fires
+//!   or a request expires.
 //! - Steps are [replaced](ScenarioOf::replace) by functions, [failed](ScenarioOf::fail_first), or
 //!   [answered by hand](ScenarioOf::mock); a stand-in that does not fit its step is refused where it is written.
 //! - [Configuration](ScenarioOf::config), [options](ScenarioOf::options) and contexts
@@ -66,6 +68,7 @@ mod explore;
 mod journal;
 mod mock;
 pub mod model;
+mod patience;
 mod recording;
 mod scenario;
 mod script;

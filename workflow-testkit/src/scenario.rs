@@ -301,6 +301,74 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
+    /// Comes back to the test whenever the run waits: also while a timer is pending, while a request may expire, and
+    /// while the script has something for later.
+    ///
+    /// Without this, time passes for a run that waits for any of these, so that a request that expires has expired before
+    /// the test could [reply](crate::TestRun::reply) to it by hand. With it the clock stands still as soon as the run
+    /// waits and the script has nothing for it at that time; for a run that waits only
+    /// [`advance`](crate::TestRun::advance) lets time pass. While a step is at work, or its next attempt is waited for,
+    /// the clock jumps as ever, and what the script sends after a time is sent when it is due.
+    ///
+    /// Where orders are [explored](crate::explore()) it has no effect: time passes there in every order that makes a
+    /// difference.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(start)]
+    /// struct RefundAsked { cents: u64 }
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(request, reply = bool)]
+    /// struct ApproveRefund { cents: u64 }
+    ///
+    /// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// #[event(stop)]
+    /// struct Refunded { cents: u64 }
+    ///
+    /// struct Refunds;
+    ///
+    /// #[workflow]
+    /// impl Refunds {
+    ///     #[step]
+    ///     async fn ask(&self, refund: &RefundAsked) -> Expiring<ApproveRefund> {
+    ///         ApproveRefund { cents: refund.cents }.expires_in(Duration::from_hours(24))
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn pay(&self, approval: &Reply<ApproveRefund>) -> Refunded {
+    ///         Refunded { cents: if **approval { approval.request().cents } else { 0 } }
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn refuse(&self, _: &Expired<ApproveRefund>) -> Refunded { Refunded { cents: 0 } }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow_core::SendError> {
+    /// let asked = || Scenario::new(Refunds).until_it_waits().start(RefundAsked { cents: 500 });
+    ///
+    /// let mut run = asked().await;
+    /// let request = run.requests()[0].id::<ApproveRefund>().unwrap();
+    /// run.reply(request, true).await?;
+    /// run.settled().await;
+    /// run.assert_output(&Refunded { cents: 500 });
+    ///
+    /// let mut run = asked().await;
+    /// run.advance(Duration::from_hours(24)).await;
+    /// run.assert_output(&Refunded { cents: 0 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn until_it_waits(mut self) -> Self {
+        self.script.until_it_waits = true;
+        self
+    }
+
     /// Puts a function in the place of a step.
     ///
     /// It takes any of the step's parameters in any order, each as a step may take it (`&E`, `E` and `Arc<E>` are the

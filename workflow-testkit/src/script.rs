@@ -2,16 +2,18 @@
 //! where orders are explored, when it is its turn.
 
 use std::collections::{HashSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use tokio::time::Instant;
 use workflow_core::{
     EventType, ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow,
 };
 
 use crate::VirtualClock;
+use crate::patience::{JUMPS, Patience};
 
 /// How long nothing may happen, in virtual time, before a scenario is given up.
 const IDLE: Duration = Duration::from_hours(365 * 24);
@@ -30,6 +32,8 @@ pub(crate) struct Script<W> {
     /// What is sent at a time since the start.
     timed: Vec<(Duration, Sent<W>)>,
     replies: Vec<Replies<W>>,
+    /// Whether the clock stands still while the run waits, but for the time that the test lets pass.
+    pub(crate) until_it_waits: bool,
 }
 
 /// One event that is sent, or the end of the run.
@@ -53,7 +57,7 @@ type MakeReply<W> = Box<dyn FnMut(&OpenRequest) -> Option<Act<W>> + Send>;
 
 impl<W> Default for Script<W> {
     fn default() -> Self {
-        Self { sends: VecDeque::new(), timed: Vec::new(), replies: Vec::new() }
+        Self { sends: VecDeque::new(), timed: Vec::new(), replies: Vec::new(), until_it_waits: false }
     }
 }
 
@@ -128,6 +132,9 @@ pub(crate) struct Performance<W> {
     acts: u32,
     /// When the run's clock began.
     began: Instant,
+    /// Until when the test lets time pass, whether the run waits or not.
+    until: Instant,
+    patience: Arc<Patience>,
 }
 
 /// What happens at a point of the virtual clock.
@@ -141,6 +148,7 @@ enum Due<W> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenUp {
     Idle,
+    TicksForEver,
     AsksForEver,
 }
 
@@ -151,6 +159,11 @@ impl std::fmt::Display for GivenUp {
                 "the run does not end: for a year of virtual time nothing happened in it, so that a step or a \
                  precondition waits for something that cannot happen here",
             ),
+            Self::TicksForEver => write!(
+                f,
+                "the run does not end: its clock jumped {JUMPS} times and nothing happened in it, so that something \
+                 wakes up again and again while a step or a precondition waits for something that cannot happen here"
+            ),
             Self::AsksForEver => {
                 write!(f, "the run does not end: {ACTS} events and replies were sent to it, or timers fired")
             }
@@ -160,29 +173,68 @@ impl std::fmt::Display for GivenUp {
 
 impl<W: Workflow> Performance<W> {
     /// Begins the script of a run that has just been started.
-    pub(crate) fn of(mut script: Script<W>, run: RunHandle<W>, began: Instant) -> Self {
+    pub(crate) fn of(
+        mut script: Script<W>,
+        run: RunHandle<W>,
+        began: Instant,
+        patience: Arc<Patience>,
+    ) -> Self {
         let now = Instant::now();
         let timed = script.timed.drain(..);
         let due = timed.map(|(after, send)| (now + after.min(IDLE), Due::Send(send.act))).collect();
-        Self { run, script, taken: HashSet::new(), due, acts: 0, began }
+        Self { run, script, taken: HashSet::new(), due, acts: 0, began, until: now, patience }
     }
 
-    /// Performs until the run ends, or waits and nothing in the script is left for it.
-    pub(crate) async fn settle(&mut self) -> Result<RunStatus, GivenUp> {
+    /// Performs until the run ends, or so much time has passed, it waits, and nothing in the script is left for it.
+    pub(crate) async fn settle(&mut self, time: Duration) -> Result<RunStatus, GivenUp> {
+        let patience = Arc::clone(&self.patience);
+        match select(pin!(patience.lost()), pin!(self.pass(time))).await {
+            Either::Left(_) => Err(GivenUp::TicksForEver),
+            Either::Right((settled, _)) => settled,
+        }
+    }
+
+    async fn pass(&mut self, time: Duration) -> Result<RunStatus, GivenUp> {
+        self.until = Instant::now() + time;
+        loop {
+            let status = self.go_on().await?;
+            let now = Instant::now();
+            if status.is_ended() || now >= self.until {
+                return Ok(status);
+            }
+            // Beyond two years tokio's timers do not go.
+            tokio::time::sleep_until(self.until.min(now + IDLE)).await;
+        }
+    }
+
+    /// Performs until the run ends, or waits and nothing in the script is left for it at its time.
+    async fn go_on(&mut self) -> Result<RunStatus, GivenUp> {
         while self.acts < ACTS {
             let next = self.next();
             let until = next.map_or_else(|| Instant::now() + IDLE, |next| self.due[next].0);
             // Where both happen at once, the run has settled.
-            match (tokio::time::timeout_at(until, self.run.settled()).await, next) {
-                (Ok(status), _) if status.is_ended() => return Ok(status),
-                (Ok(_), _) if self.on_wait().await => {}
-                (Ok(_), _) if self.on_timer(until).await => {}
-                (Ok(waiting), None) => return Ok(waiting),
-                (_, Some(next)) => self.perform(next).await,
-                (Err(_), None) => return Err(GivenUp::Idle),
+            match tokio::time::timeout_at(until, self.run.settled()).await {
+                Ok(status) if status.is_ended() => return Ok(status),
+                Ok(_) if self.wake(next, until).await => {}
+                Ok(waiting) => return Ok(waiting),
+                Err(_) => self.perform(next.ok_or(GivenUp::Idle)?).await,
             }
         }
         Err(GivenUp::AsksForEver)
+    }
+
+    /// Goes on with a run that waits; says whether there was anything to go on with. What is due next is so then.
+    async fn wake(&mut self, next: Option<usize>, then: Instant) -> bool {
+        if self.on_wait().await {
+            return true;
+        }
+        let until = if self.script.until_it_waits { then.min(self.until.max(Instant::now())) } else { then };
+        if self.on_timer(until).await {
+            return true;
+        }
+        let Some(next) = next.filter(|_| then <= until) else { return false };
+        self.perform(next).await;
+        true
     }
 
     /// What is due first; of what is due at once, what was planned first.
@@ -222,8 +274,8 @@ impl<W: Workflow> Performance<W> {
     /// Lets time pass to the next timer of the run, if that comes before this; says whether the run goes on by it.
     async fn on_timer(&mut self, until: Instant) -> bool {
         let Some(due) = self.next_timer().await.filter(|due| *due <= until) else {
-            // One may have fired while this asked.
-            return self.run.status() == RunStatus::Running;
+            // One may have fired while this asked, and have ended the run.
+            return self.run.status() != RunStatus::Waiting;
         };
         self.acts += 1;
         if due > Instant::now() {

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use workflow_core::{Explanation, OpenRequest, RunHandle, RunReport, RunStatus, SendError, Workflow};
 
+use crate::patience::Patience;
 use crate::recording::Recording;
 use crate::script::{Act, GivenUp, Performance, Script};
 use crate::start::Failure;
@@ -24,8 +25,8 @@ pub(crate) struct Stage<W> {
 
 /// What the test wants of the scenario's thread. Until it wants something, nothing goes on there.
 enum Ask<W> {
-    /// Go on until the run is settled.
-    Settle(oneshot::Sender<Settled>),
+    /// Go on until so much time has passed and the run is settled.
+    Settle(Duration, oneshot::Sender<Settled>),
     /// Do this to the run, and no more.
     Act(Act<W>, oneshot::Sender<Result<(), SendError>>),
     /// Go on between asks from now on, but not with the clock: the test has a handle on the run, and waits for what it
@@ -82,8 +83,9 @@ impl<W: Workflow> Stage<W> {
         let (asks, asked) = mpsc::channel();
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name(format!("scenario of {}", W::TABLE.name()));
-        let play = play(script, recording, started, tell, asked);
-        let play = move || on_virtual_time(play).unwrap_or_else(|failure| panic!("{failure}"));
+        let patience = Arc::new(Patience::with(recording.clone()));
+        let play = play(script, recording, Arc::clone(&patience), started, tell, asked);
+        let play = move || on_virtual_time(patience, play).unwrap_or_else(|failure| panic!("{failure}"));
         let thread =
             thread.spawn(play).map_err(|error| Failure(format!("no thread for a scenario: {error}")))?;
         let mut stage = Self { asks, thread: Some(thread) };
@@ -93,10 +95,10 @@ impl<W: Workflow> Stage<W> {
         }
     }
 
-    /// Waits until the run has ended, or waits and the script has nothing for it.
-    pub(crate) async fn settle(&mut self) -> Settled {
+    /// Waits until the run has ended, or so much virtual time has passed, it waits, and the script has nothing for it.
+    pub(crate) async fn settle(&mut self, time: Duration) -> Settled {
         let (settle, answer) = oneshot::channel();
-        self.ask(Ask::Settle(settle), answer).await
+        self.ask(Ask::Settle(time, settle), answer).await
     }
 
     /// Does something to the run where it runs, and comes back when the run has taken it.
@@ -139,9 +141,10 @@ impl<W> fmt::Debug for Stage<W> {
 }
 
 /// Runs a future on a runtime whose clock jumps to the next timer when nothing else can go on.
-fn on_virtual_time(scenario: impl Future<Output = ()>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    let runtime = runtime.map_err(|error| Failure(format!("no runtime for a scenario: {error}")))?;
+fn on_virtual_time(patience: Arc<Patience>, scenario: impl Future<Output = ()>) -> Result<(), Failure> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().start_paused(true).on_thread_park(move || patience.parked());
+    let runtime = builder.build().map_err(|error| Failure(format!("no runtime for a scenario: {error}")))?;
     runtime.block_on(scenario);
     // What a step still computes on a thread is left to itself.
     runtime.shutdown_background();
@@ -151,6 +154,7 @@ fn on_virtual_time(scenario: impl Future<Output = ()>) -> Result<(), Failure> {
 async fn play<W: Workflow>(
     script: Script<W>,
     recording: Recording,
+    patience: Arc<Patience>,
     started: impl Future<Output = Result<RunHandle<W>, Failure>>,
     tell: oneshot::Sender<Result<RunHandle<W>, Failure>>,
     asked: mpsc::Receiver<Ask<W>>,
@@ -160,7 +164,7 @@ async fn play<W: Workflow>(
         Ok(run) => run,
         Err(failure) => return drop(tell.send(Err(failure))),
     };
-    let performance = Performance::of(script, run.clone(), since);
+    let performance = Performance::of(script, run.clone(), since, patience);
     if tell.send(Ok(run.clone())).is_err() {
         return;
     }
@@ -179,18 +183,18 @@ impl<W: Workflow> Playing<W> {
     /// Does what is asked, until the run has ended or nobody can ask any more.
     async fn play(&mut self, mut asked: Asked<W>) {
         // Nobody has to ask for the first time.
-        let mut first = Some(self.settled().await);
+        let mut first = Some(self.settled(Duration::ZERO).await);
         while let Some(ask) = asked.next().await {
-            let settle = match ask {
+            let (time, settle) = match ask {
                 Ask::GoOn => continue,
                 Ask::Act(act, done) => {
                     // An error says that nobody wants to know any more.
                     let _ = done.send(act(&self.run).await);
                     continue;
                 }
-                Ask::Settle(settle) => settle,
+                Ask::Settle(time, settle) => (time, settle),
             };
-            let settled = if let Some(first) = first.take() { first } else { self.settled().await };
+            let settled = if let Some(first) = first.take() { first } else { self.settled(time).await };
             let has_ended = settled.status.is_ended();
             if settle.send(settled).is_err() || has_ended {
                 return;
@@ -198,9 +202,10 @@ impl<W: Workflow> Playing<W> {
         }
     }
 
-    /// Goes on until the run is settled; one that was given up is ended, so that it can be reported on.
-    async fn settled(&mut self) -> Settled {
-        let given_up = self.performance.settle().await.err();
+    /// Goes on until so much time has passed and the run is settled; one that was given up is ended, so that it can be
+    /// reported on.
+    async fn settled(&mut self, time: Duration) -> Settled {
+        let given_up = self.performance.settle(time).await.err();
         let mut settled = Settled::of(&self.run, &self.recording, self.since.elapsed()).await;
         if given_up.is_some() {
             // An error says that it has ended.

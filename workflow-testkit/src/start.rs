@@ -29,8 +29,8 @@ use crate::{ScenarioOf, TestRun};
 ///
 /// # Panics
 /// Awaiting it panics, with the transcript and the explanation of the run, if the run does not end: if nothing happens
-/// in it for a year of virtual time, if one call of a step is polled 100,000 times, or if 10,000 events and replies
-/// were sent to it. It panics too if the engine cannot be built or the run cannot be started, and a panic of a reply's
+/// in it for a year of virtual time or for 1,000,000 jumps of its clock, if one call of a step is polled 100,000 times,
+/// or if 10,000 events and replies were sent to it. It panics too if the engine cannot be built or the run cannot be started, and a panic of a reply's
 /// closure goes on here. A step that computes for ever, or a precondition that never does but yield, is not noticed.
 #[must_use = "a scenario runs when it is awaited"]
 pub struct Start<W: Workflow> {

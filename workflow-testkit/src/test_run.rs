@@ -20,11 +20,12 @@ use crate::transcript::{self, Seen};
 mod assert;
 mod by_hand;
 
-/// A run of a scenario: it has ended, or waits for something that is in no script.
+/// A run of a scenario: it has ended, or waits for something that is in no script, or for anything at all if the
+/// scenario goes on [until it waits](crate::ScenarioOf::until_it_waits).
 ///
 /// What it did is read from [`transcript`](Self::transcript) and asserted on; every assertion that fails prints the
 /// transcript and the explanation of the run. A run that waits is gone on with by hand, by [`send`](Self::send),
-/// [`reply`](Self::reply) and [`cancel`](Self::cancel), and ends with this value.
+/// [`reply`](Self::reply), [`cancel`](Self::cancel) and [`advance`](Self::advance), and ends with this value.
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,
@@ -53,7 +54,7 @@ impl<W: Workflow> TestRun<W> {
         handle: RunHandle<W>,
         journal: Journal,
     ) -> Result<Self, Failure> {
-        let settled = stage.settle().await;
+        let settled = stage.settle(Duration::ZERO).await;
         Self::seen(Some(stage), handle, journal, settled).await
     }
 
@@ -92,13 +93,21 @@ impl<W: Workflow> TestRun<W> {
     /// Waits until the run ends or waits again: after something was sent to a waiting run. What is left of the
     /// scenario's script goes on.
     ///
+    /// A run whose scenario goes on [until it waits](crate::ScenarioOf::until_it_waits) waits again as soon as nothing
+    /// in it can go on and the script has nothing for it at that time; if that is so already, nothing happens.
+    ///
     /// # Panics
     /// As [`Start`](crate::Start), if the run does not end.
     pub async fn settled(&mut self) -> RunStatus {
+        self.settle_after(Duration::ZERO).await
+    }
+
+    /// Waits until so much virtual time has passed and the run waits, or has ended.
+    async fn settle_after(&mut self, time: Duration) -> RunStatus {
         if self.ended.is_none()
             && let Some(stage) = &mut self.stage
         {
-            self.settled = stage.settle().await;
+            self.settled = stage.settle(time).await;
             let looked = self.look().await;
             looked.unwrap_or_else(|failure| panic!("{failure}"));
         }

@@ -93,7 +93,8 @@ impl<W: Workflow> TestRun<W> {
         assert!(report.contains(says), "the report does not say `{says}`\n{}", self.evidence());
     }
 
-    /// Asserts that the run waits for something from outside that is in no script.
+    /// Asserts that the run waits: for something from outside that is in no script, or for anything at all if its
+    /// scenario goes on [until it waits](crate::ScenarioOf::until_it_waits).
     ///
     /// # Panics
     /// If it has ended.

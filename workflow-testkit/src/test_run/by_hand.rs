@@ -2,8 +2,9 @@
 //! other, so that nothing depends on how the test's thread and that one take turns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use workflow_core::{ExternalEvent, OpenRequest, Request, RequestId, SendError, Workflow};
+use workflow_core::{ExternalEvent, OpenRequest, Request, RequestId, RunStatus, SendError, Workflow};
 
 use super::TestRun;
 use crate::script::Act;
@@ -86,6 +87,73 @@ impl<W: Workflow> TestRun<W> {
     pub async fn cancel(&mut self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
         let reason = reason.into();
         self.act(Box::new(move |run| Box::pin(run.cancel(reason)))).await
+    }
+
+    /// Lets so much virtual time pass for a run that waits, and then waits until it is [`settled`](Self::settled); says
+    /// how it stands.
+    ///
+    /// What is due in that time happens at its time, the last moment included: timers fire and requests expire in their
+    /// order, steps that run for it go on, and the script sends and replies. What was done by hand before comes first. A
+    /// step that is still at work when the time has passed is waited for, so that more time may pass. If the run ends, no
+    /// time passes after that, and for a run that has ended none does.
+    ///
+    /// A scenario that does not go on [until it waits](crate::ScenarioOf::until_it_waits) has let pass by itself what
+    /// there was to wait for. There only the time changes at which comes what is done by hand next.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(start)]
+    /// struct OrderPlaced;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// struct Reminder;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(external)]
+    /// struct Paid;
+    ///
+    /// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// #[event(stop)]
+    /// struct Shipped;
+    ///
+    /// struct Orders;
+    ///
+    /// #[workflow]
+    /// impl Orders {
+    ///     #[step]
+    ///     async fn place(&self, _: &OrderPlaced) -> Timer<Reminder> {
+    ///         Timer::after(Duration::from_hours(24), Reminder)
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn remind(&self, _: &Reminder) {}
+    ///
+    ///     #[step]
+    ///     async fn ship(&self, _: &Paid) -> Shipped { Shipped }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow_core::SendError> {
+    /// let mut run = Scenario::new(Orders).until_it_waits().start(OrderPlaced).await;
+    /// run.advance(Duration::from_hours(23)).await;
+    /// run.assert_executions("remind", 0);
+    /// run.advance(Duration::from_hours(1)).await;
+    /// run.assert_executions("remind", 1);
+    /// run.send(Paid).await?;
+    /// run.settled().await;
+    /// run.assert_output(&Shipped);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Start`](crate::Start), if the run does not end, and if it is more time than a clock can show.
+    pub async fn advance(&mut self, time: Duration) -> RunStatus {
+        self.settle_after(time).await
     }
 
     async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {

@@ -17,6 +17,7 @@ mod runs;
 mod script;
 mod stand_ins;
 mod support;
+mod time_by_hand;
 mod timelines;
 mod times_of_a_run;
 mod transcripts;

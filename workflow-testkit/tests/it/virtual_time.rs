@@ -152,6 +152,33 @@ async fn a_step_that_wakes_up_for_ever_fails_the_scenario() {
     }
 }
 
+/// Waits for ever, while something that it has left behind wakes up each second.
+struct Ticking;
+
+#[workflow]
+impl Ticking {
+    #[step]
+    async fn answer(&self, _question: &Question) -> Answer {
+        tokio::spawn(async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_run_in_which_nothing_happens_but_that_time_passes_fails_the_scenario() {
+    let failure = failure(Scenario::new(Ticking).start(question())).await;
+    let why = "the run does not end: its clock jumped 1000000 times and nothing happened in it, ";
+    assert!(failure.starts_with(why), "{failure}");
+    assert!(
+        failure.contains("x1 answer by #1: dropped\ncancelled: the scenario was given up\n"),
+        "{failure}"
+    );
+}
+
 /// Waits for a thread of its own, as for a computation.
 struct Computing;
 
