@@ -51,13 +51,63 @@ impl<W: Workflow> TestRun<W> {
         assert!(last < first, "`{after}` began before `{before}` had ended\n{}", self.evidence());
     }
 
-    /// Asserts how many events of type `E` steps emitted, fan-outs and emitters included.
+    /// Asserts how many events of type `E` steps emitted, fan-outs and emitters included;
+    /// [`assert_emitted_events`](Self::assert_emitted_events) asserts which.
     ///
     /// # Panics
     /// If there were more or fewer.
     #[track_caller]
     pub fn assert_emitted<E: ControlEvent>(&self, expected: usize) {
         let emitted = self.emitted::<E>().len();
+        assert_eq!(emitted, expected, "events `{}` of steps\n{}", E::NAME, self.evidence());
+    }
+
+    /// Asserts which events of type `E` steps emitted, fan-outs and emitters included, in the order in which they entered
+    /// the log.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(start)]
+    /// struct Question(String);
+    ///
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize, Event)]
+    /// struct Word(String);
+    ///
+    /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// #[event(stop)]
+    /// struct Counted(usize);
+    ///
+    /// struct Words;
+    ///
+    /// #[workflow]
+    /// impl Words {
+    ///     #[step]
+    ///     async fn split(&self, question: &Question) -> FanOut<Word> {
+    ///         question.0.split_whitespace().map(|word| Word(word.to_owned())).collect()
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn count(&self, words: &Gather<Word>) -> Counted { Counted(words.len()) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let run = Scenario::new(Words).start(Question("why not".into())).await;
+    /// run.assert_emitted_events(&[Word("why".into()), Word("not".into())]);
+    /// run.assert_emitted::<Word>(2);
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If there were others, or in another order.
+    #[track_caller]
+    pub fn assert_emitted_events<E: ControlEvent + PartialEq + Debug>(&self, expected: &[E]) {
+        let emitted = self.emitted::<E>();
+        let emitted: Vec<&E> = emitted.iter().map(|event| &**event).collect();
+        let expected: Vec<&E> = expected.iter().collect();
         assert_eq!(emitted, expected, "events `{}` of steps\n{}", E::NAME, self.evidence());
     }
 

@@ -14,6 +14,7 @@ async fn a_run_is_asserted_on_by_what_it_did() {
     run.assert_order("look_up", "answer");
     run.assert_order("outline", "answer");
     run.assert_emitted::<Fact>(1);
+    run.assert_emitted_events(&[Outline { points: 3 }]);
     assert_eq!(*run.emitted::<Outline>()[0], Outline { points: 3 });
     run.assert_displayed(&[Looking(1), Looking(2)]);
     run.assert_quality(Quality::Clean);
@@ -28,6 +29,8 @@ async fn an_assertion_that_fails_prints_the_transcript_and_the_explanation() {
         failed(&run, |run| run.assert_order("answer", "look_up")),
         failed(&run, |run| run.assert_order("look_up", "outline")),
         failed(&run, |run| run.assert_emitted::<Fact>(0)),
+        failed(&run, |run| run.assert_emitted_events(&[Outline { points: 4 }])),
+        failed(&run, |run| run.assert_emitted_events::<Outline>(&[])),
         failed(&run, |run| run.assert_displayed(&[Looking(2)])),
         failed(&run, |run| run.assert_quality(Quality::Degraded)),
         failed(&run, |run| run.assert_stalled("it needs")),
