@@ -371,10 +371,11 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Puts a function in the place of a step.
     ///
-    /// It takes any of the step's parameters in any order, each as a step may take it (`&E`, `E` and `Arc<E>` are the
-    /// same to it), and returns what the step could return: it may leave possibilities out, as with `Fact` for a step
-    /// that returns `Option<Fact>` or `Vec<Fact>`, and adds none. A `Result` of it will do, and so will a future that
-    /// borrows nothing; what the step emits by an `Emitter` may be returned instead. The step's precondition is still asked. Of two for one step the later counts.
+    /// It takes any of the step's parameters in any order, or none of them, each as a step may take it (`&E`, `E` and
+    /// `Arc<E>` are the same to it), and returns what the step could return: it may leave possibilities out, as with
+    /// `Fact` for a step that returns `Option<Fact>` or `Vec<Fact>`, and adds none. A `Result` of it will do, and so will
+    /// a future that borrows nothing; what the step emits by an `Emitter` may be returned instead. The step's
+    /// precondition is still asked. Of two for one step the later counts.
     ///
     /// ```
     /// use workflow_core::prelude::*;

@@ -16,13 +16,13 @@ pub(crate) type Answer = BoxFuture<'static, Result<Emitted, StepError>>;
 
 /// A function that can stand in for a step: see [`ScenarioOf::replace`](crate::ScenarioOf::replace).
 ///
-/// Implemented for closures and functions of one to four parameters, each of which can be a parameter of a step, that
+/// Implemented for closures and functions of up to four parameters, each of which can be a parameter of a step, that
 /// return what a step can return, or a future of it that borrows nothing. A closure names the types of its parameters.
 /// `Types` is found by the compiler; there is nothing to implement by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in for a step",
     label = "not a function of parameters and an output that a step could have",
-    note = "name the types of one to four parameters, as in `|question: &Question| …`: events as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `&List<E>`, `&Gather<E>`, `&Reply<R>`, or injectables",
+    note = "take up to four parameters and name their types, as in `|question: &Question| …`: events as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `&List<E>`, `&Gather<E>`, `&Reply<R>`, or injectables",
     note = "return what a step can return, or an `async move` block that owns all it needs"
 )]
 pub trait StandIn<Types>: Send + Sync + 'static {
@@ -40,46 +40,50 @@ pub trait StandIn<Types>: Send + Sync + 'static {
 pub enum Asynchronous {}
 
 macro_rules! stand_in {
-    ($($input:ident $name:ident $at:literal),+) => {
-        impl<F, T, $($input),+> StandIn<fn($($input),+) -> T> for F
+    ($($input:ident $name:ident $at:literal),*) => {
+        impl<F, T, $($input),*> StandIn<fn($($input),*) -> T> for F
         where
-            F: Fn($($input),+) -> T + for<'a> Fn($($input::Item<'a>),+) -> T + Send + Sync + 'static,
-            $($input: StepInput,)+
+            F: Fn($($input),*) -> T + for<'a> Fn($($input::Item<'a>),*) -> T + Send + Sync + 'static,
+            $($input: StepInput,)*
             T: StepOutput,
         {
             fn signature() -> Signature {
-                Signature { inputs: vec![$($input::SPEC),+], output: T::SPEC }
+                Signature { inputs: vec![$($input::SPEC),*], output: T::SPEC }
             }
 
             fn answer(&self, call: StepCall, places: &[usize]) -> Answer {
-                fn ask<$($input,)+ T>(function: impl Fn($($input),+) -> T, $($name: $input),+) -> T {
-                    function($($name),+)
+                fn ask<$($input,)* T>(function: impl Fn($($input),*) -> T, $($name: $input),*) -> T {
+                    function($($name),*)
                 }
                 let answer = answered(call, places, |slots| {
-                    $(let $name = $input::fill(slots.take($at)?)?;)+
-                    Ok(ask(self, $($name),+))
+                    // A stand-in without parameters takes nothing from them.
+                    let _ = &slots;
+                    $(let $name = $input::fill(slots.take($at)?)?;)*
+                    Ok(ask(self, $($name),*))
                 });
                 std::future::ready(answer.and_then(|(call, output)| call.commit(output))).boxed()
             }
         }
 
-        impl<F, T, $($input),+> StandIn<(Asynchronous, fn($($input),+) -> T)> for F
+        impl<F, T, $($input),*> StandIn<(Asynchronous, fn($($input),*) -> T)> for F
         where
-            F: Fn($($input),+) -> T + for<'a> Fn($($input::Item<'a>),+) -> T + Send + Sync + 'static,
-            $($input: StepInput,)+
+            F: Fn($($input),*) -> T + for<'a> Fn($($input::Item<'a>),*) -> T + Send + Sync + 'static,
+            $($input: StepInput,)*
             T: Future<Output: StepOutput> + Send + 'static,
         {
             fn signature() -> Signature {
-                Signature { inputs: vec![$($input::SPEC),+], output: <T::Output as StepOutput>::SPEC }
+                Signature { inputs: vec![$($input::SPEC),*], output: <T::Output as StepOutput>::SPEC }
             }
 
             fn answer(&self, call: StepCall, places: &[usize]) -> Answer {
-                fn ask<$($input,)+ T>(function: impl Fn($($input),+) -> T, $($name: $input),+) -> T {
-                    function($($name),+)
+                fn ask<$($input,)* T>(function: impl Fn($($input),*) -> T, $($name: $input),*) -> T {
+                    function($($name),*)
                 }
                 let answer = answered(call, places, |slots| {
-                    $(let $name = $input::fill(slots.take($at)?)?;)+
-                    Ok(ask(self, $($name),+))
+                    // A stand-in without parameters takes nothing from them.
+                    let _ = &slots;
+                    $(let $name = $input::fill(slots.take($at)?)?;)*
+                    Ok(ask(self, $($name),*))
                 });
                 async move {
                     let (call, output) = answer?;
@@ -91,6 +95,7 @@ macro_rules! stand_in {
     };
 }
 
+stand_in!();
 stand_in!(A a 0);
 stand_in!(A a 0, B b 1);
 stand_in!(A a 0, B b 1, C c 2);

@@ -49,6 +49,21 @@ async fn a_stand_in_may_be_asynchronous() {
     assert_eq!(run.elapsed(), Duration::from_hours(10));
 }
 
+#[tokio::test]
+async fn a_stand_in_may_take_nothing() {
+    fn outline() -> Outline {
+        Outline { points: 2 }
+    }
+    let scenario = Scenario::new(Research)
+        .replace("look_up", || async { Ok::<_, StepError>(Fact("so".into())) })
+        .replace("outline", outline)
+        .replace("answer", || Answer("done".into()));
+    let run = scenario.start(question()).await;
+    run.assert_output(&Answer("done".into()));
+    run.assert_emitted_events(&[Fact("so".into())]);
+    run.assert_emitted_events(&[Outline { points: 2 }]);
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Source(u32);
 
