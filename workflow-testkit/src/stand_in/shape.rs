@@ -12,7 +12,7 @@ pub(super) fn fits(step: &StepSpec, output: &OutputSpec) -> bool {
         OutputSpec::All(parts) => parts.iter().collect(),
         one => vec![one],
     };
-    is_sequence(&parts, &emitted, &declared(&step.output()))
+    is_within(output, &step.output()) || is_sequence(&parts, &emitted, &declared(&step.output()))
 }
 
 /// What the step emits while it runs.
@@ -54,7 +54,10 @@ fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
         (OutputSpec::Nothing, _) => may_be_nothing(other),
         (OutputSpec::Many(one), OutputSpec::Many(_)) => is_within(one, other),
         (OutputSpec::Optional(one), _) => may_be_nothing(other) && is_within(one, other),
-        (OutputSpec::All(parts), OutputSpec::Many(_)) => parts.iter().all(|part| is_within(part, other)),
+        // Either each part is some of the elements, or all are one element.
+        (OutputSpec::All(parts), OutputSpec::Many(element)) => {
+            parts.iter().all(|part| is_within(part, other)) || is_within(one, element)
+        }
         (_, OutputSpec::Optional(inner) | OutputSpec::Many(inner)) => is_within(one, inner),
         (OutputSpec::All(parts), _) => is_sequence(&parts.iter().collect::<Vec<_>>(), &[], &declared(other)),
         (_, OutputSpec::All(_)) => is_sequence(&[one], &[], &declared(other)),

@@ -224,6 +224,16 @@ impl Shapes {
     }
 
     #[step]
+    async fn maybe_pair(&self, _: &Question) -> Option<(Source, Outline)> {
+        None
+    }
+
+    #[step]
+    async fn pairs(&self, _: &Question) -> Vec<(Source, Outline)> {
+        Vec::new()
+    }
+
+    #[step]
     async fn emits(&self, _: &Question, facts: &Emitter<Fact>) -> Result<Source, StepError> {
         facts.emit(Fact(String::new()))?;
         Ok(Source(1))
@@ -275,11 +285,34 @@ fn a_stand_in_may_leave_out_what_its_step_might_return() {
     drop(shapes().replace("either", |_: &Question| Outline { points: 1 }));
     drop(shapes().replace("pair", |_: &Question| Source(1)));
     drop(shapes().replace("pair", |_: &Question| (Source(1), Outline { points: 1 })));
+    drop(shapes().replace("maybe_pair", |_: &Question| (Source(1), Outline { points: 1 })));
+    drop(shapes().replace("maybe_pair", |_: &Question| Some((Source(1), Outline { points: 1 }))));
+    drop(shapes().replace("maybe_pair", |_: &Question| ()));
+    drop(shapes().replace("pairs", |_: &Question| (Source(1), Outline { points: 1 })));
+    drop(shapes().replace("pairs", |_: &Question| Some((Source(1), Outline { points: 1 }))));
+    drop(shapes().replace("pairs", |_: &Question| vec![(Source(1), Outline { points: 1 })]));
+    drop(shapes().replace("pairs", |_: &Question| {
+        ((Source(1), Outline { points: 1 }), (Source(2), Outline { points: 2 }))
+    }));
     drop(shapes().replace("emits", |_: &Question| Source(1)));
     drop(shapes().replace("emits", |_: &Question| (vec![fact()], Source(1))));
     drop(shapes().replace("later", |_: &Question| soon(fact())));
     drop(shapes().replace("asks", |_: &Question| Consult.expires_in(Duration::from_secs(1))));
     drop(shapes().replace("asks", |_: &Question| Consult));
+}
+
+#[tokio::test]
+async fn all_of_a_tuple_that_a_step_might_return_may_be_returned() {
+    let scenario = Scenario::new(Shapes)
+        .replace("maybe_pair", || (Source(7), Outline { points: 7 }))
+        .replace("pairs", || Some((Source(8), Outline { points: 8 })))
+        .replace("emits", || Source(9))
+        .replace("one", || async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            fact()
+        });
+    let run = scenario.start(question()).await;
+    run.assert_emitted_events(&[Outline { points: 7 }, Outline { points: 8 }]);
 }
 
 #[test]
@@ -300,6 +333,10 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         panic_of(|| drop(shapes().replace("either", |_: &Question| ()))),
         panic_of(|| drop(shapes().replace("pair", |_: &Question| Outline { points: 1 }))),
         panic_of(|| drop(shapes().replace("pair", |_: &Question| (Outline { points: 1 }, Source(1))))),
+        panic_of(|| drop(shapes().replace("maybe_pair", |_: &Question| Source(1)))),
+        panic_of(|| drop(shapes().replace("maybe_pair", |_: &Question| (Outline { points: 1 }, Source(1))))),
+        panic_of(|| drop(shapes().replace("pairs", |_: &Question| vec![Source(1)]))),
+        panic_of(|| drop(shapes().replace("pairs", |_: &Question| (Outline { points: 1 }, Source(1))))),
         panic_of(|| drop(shapes().replace("emits", |_: &Question| fact()))),
         panic_of(|| drop(shapes().replace("later", |_: &Question| fact()))),
         panic_of(|| drop(shapes().replace("one", |_: &Question| soon(fact())))),
@@ -316,6 +353,10 @@ fn a_stand_in_that_returns_what_its_step_cannot_is_refused_before_the_run() {
         the stand-in does not fit: `either` does not return `()`: it returns `Source or Outline`
         the stand-in does not fit: `pair` does not return `Outline`: it returns `(Source, Option<Outline>)`
         the stand-in does not fit: `pair` does not return `(Outline, Source)`: it returns `(Source, Option<Outline>)`
+        the stand-in does not fit: `maybe_pair` does not return `Source`: it returns `Option<(Source, Outline)>`
+        the stand-in does not fit: `maybe_pair` does not return `(Outline, Source)`: it returns `Option<(Source, Outline)>`
+        the stand-in does not fit: `pairs` does not return `Vec<Source>`: it returns `Vec<(Source, Outline)>`
+        the stand-in does not fit: `pairs` does not return `(Outline, Source)`: it returns `Vec<(Source, Outline)>`
         the stand-in does not fit: `emits` does not return `Fact`: it returns `Source`, and emits `Fact`
         the stand-in does not fit: `later` does not return `Fact`: it returns `Option<Timer<Fact>>`
         the stand-in does not fit: `one` does not return `Timer<Fact>`: it returns `Fact`
