@@ -151,6 +151,9 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Changes the engine that the run has: its store of journals, its observers, its middleware, its limits.
     ///
+    /// What most tests set of an engine has a shorter way here: [`config`](Self::config), [`host`](Self::host),
+    /// [`retry`](Self::retry), [`classify`](Self::classify).
+    ///
     /// Clock and contexts are the scenario's own, whatever is set here. A store or a middleware that waits for another
     /// thread or the network is idle to the clock, as a step is: see [`Start`]. Where orders are
     /// [explored](crate::explore()), each run has an engine of its own that is changed in the same way, but for the
@@ -192,13 +195,17 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Sets which failures are followed by another attempt, for every step without a policy of its own; delays take no
     /// real time. Default: that of every engine, [`RetryPolicy::standard`].
+    ///
+    /// The same as [`engine`](Self::engine) with [`EngineBuilder::retry`]: of both, what is set later counts.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.engine = self.engine.retry(policy);
         self
     }
 
-    /// Says which class the errors of a type have that come out of steps by `?`, as
-    /// [`EngineBuilder::classify`](workflow_core::EngineBuilder::classify) does.
+    /// Says which class the errors of a type have that come out of steps by `?`.
+    ///
+    /// The same as [`engine`](Self::engine) with [`EngineBuilder::classify`]: of two for one type, what is set later
+    /// counts.
     pub fn classify<E: Error + 'static>(
         mut self,
         class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
@@ -423,6 +430,45 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Fails the first calls of a step, whichever executions and attempts they belong to, with an error of this
     /// function; after them comes the step, or what was put in its place. Of two for one step the later counts.
+    ///
+    /// Each attempt is a call. So whether an execution fails depends on the policy of [retries](Self::retry), and on the
+    /// class of the error: by the default policy a transient failure is followed by up to three attempts, after 10, 30
+    /// and 90 seconds of virtual time, so that an execution outlives three such failures and not four. Under
+    /// [`RetryPolicy::none`], the first failure is that of the execution.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use workflow_core::RetryPolicy;
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Question(String);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(String);
+    /// # struct Research;
+    /// # #[workflow]
+    /// # impl Research {
+    /// #     #[step]
+    /// #     async fn answer(&self, question: &Question) -> Answer {
+    /// #         Answer(question.0.clone())
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let busy = || Scenario::new(Research).fail_first("answer", 2, || StepError::transient("busy"));
+    ///
+    /// let run = busy().start(Question("why".into())).await;
+    /// run.assert_output(&Answer("why".into()));
+    /// run.assert_executions("answer", 1);
+    /// assert_eq!(run.elapsed(), Duration::from_secs(10 + 30));
+    ///
+    /// let run = busy().retry(RetryPolicy::none()).start(Question("why".into())).await;
+    /// assert!(matches!(run.outcome(), Err(RunError::StepFailed { attempts: 1, .. })));
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// If the workflow has no such step.
