@@ -161,7 +161,10 @@ impl fmt::Display for StepError {
 
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepError").field("class", &self.class()).field("source", &self.source).finish()
+        f.debug_struct("StepError")
+            .field("class", &self.class())
+            .field("source", &self.source)
+            .finish_non_exhaustive()
     }
 }
 

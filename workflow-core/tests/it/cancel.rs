@@ -27,18 +27,18 @@ struct Chosen {
     passed: usize,
     /// At which point, and what is dropped there.
     cancels: Option<(usize, Box<dyn Any + Send>)>,
-    is_chosen: bool,
+    is_set: bool,
 }
 
 impl Points {
     fn cancel_at(&self, point: usize, guard: impl Any + Send) {
         *self.0.lock().unwrap() =
-            Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_chosen: true };
+            Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_set: true };
     }
 
     /// Waits until a point is chosen: what goes on elsewhere could be past all of them before.
     async fn chosen(&self) {
-        until(|| self.0.lock().unwrap().is_chosen).await;
+        until(|| self.0.lock().unwrap().is_set).await;
     }
 
     fn pass(&self) {
