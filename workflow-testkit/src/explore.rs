@@ -16,6 +16,7 @@ mod gate;
 mod hooks;
 mod order;
 mod outcome;
+mod outside;
 mod play;
 mod quiet;
 mod races;
@@ -27,7 +28,7 @@ mod walk;
 use footprint::Interest;
 use order::{Order, Replay};
 use play::{Played, panic_message, play, words};
-use report::Refuted;
+use report::{NotAgain, Refuted};
 use search::{Reduction, Search};
 use shrink::{Failing, shrink};
 use walk::Walk;
@@ -265,7 +266,10 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
             None => shrink(found, |choices| failure(&again(choices), holds)),
         };
         let played = again(smallest.order.choices());
-        let words = words(&played.moments);
+        let (words, order) = (words(&played.moments), &smallest.order);
+        if failure(&played, holds).is_none_or(|again| again.order != *order) {
+            panic!("{}", NotAgain { message: &smallest.message, words: &words, order });
+        }
         // The testkit's own assertions have said it already.
         let transcript = played.run.as_ref().map(|run| shortened(&run.transcript()));
         let transcript = transcript.filter(|transcript| !smallest.message.contains(transcript));
@@ -275,7 +279,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
             transcript: transcript.as_deref(),
             explored,
             seed: self.seed,
-            order: &smallest.order,
+            order,
         };
         panic!("{refuted}")
     }

@@ -5,18 +5,28 @@
 //! as one that can tell orders, so does one with a precondition, and what a precondition finds in a context commutes with
 //! nothing.
 //!
+//! That a commit ends the run, because a precondition fails or the run comes to a limit, or that it fails itself, because
+//! the core refuses it, shows only afterwards. From then on the operation counts as touching everything. That is soon
+//! enough: a limit is on a sum, so that of two operations that come to it in one order, one does in the other order too.
+//!
 //! Three kinds of workflows are hardly reduced. Where branches open in branches, a footprint knows the scope that its
 //! events enter, but not what this scope lies in: the commit of an inner branch may be the last that its outer branch
 //! waits for, and open, settle or gather there, so commits in different scopes do not commute. Where a fan-out waits for
 //! all its branches although one has failed, whichever commit settles the last branch fails the run, and which one that
 //! is shows only afterwards: each commit in a branch touches everything. Where a step takes a `RunInfo` it can tell
-//! positions in the log and numbers of executions, which every commit shifts: commits do not commute with each other. An
+//! positions in the log and numbers of executions, which every commit shifts: commits do not commute with each other. So
+//! does one that takes failures, or that gathers where several fan-outs may open, as branches are numbered too. An
 //! injectable that is not the core's own may look at anything: nothing commutes.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
 use workflow_core::{
     AnyEvent, DependencyTable, Emitted, EventType, InputKind, InputRow, InputSpec, OutputRow, ScopeId,
     StepRow, StepSpec, Workflow,
 };
+
+use super::gate::{Op, OpId};
 
 /// What an operation touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +49,15 @@ pub(super) struct Entry {
     bounded: Vec<usize>,
     /// In a branch: the steps that can tell when its fan-out was gathered.
     gathers: Vec<usize>,
+    /// Whether it is the failure of an execution.
+    fails: bool,
+}
+
+impl Footprint {
+    /// Whether it is that of events, and not of a failure.
+    pub(super) fn is_of_events(&self) -> bool {
+        matches!(self, Self::Log(entry) if !entry.fails)
+    }
 }
 
 /// What the steps of a workflow take an interest in.
@@ -59,23 +78,33 @@ pub(super) struct Interest {
     /// Whether branches open in branches.
     nested: bool,
     sight: Sight,
+    /// What has turned out to touch everything, in some run.
+    wide: Mutex<HashSet<OpId>>,
 }
 
 /// What the steps can see beside events and contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Nothing,
-    /// Positions in the log, and how many executions were started before their own.
+    /// Positions in the log, and the numbers of executions and of branches, which are given out in order.
     Numbers,
     /// What nobody knows: a step takes an injectable that is not the core's.
     Anything,
 }
 
 impl Sight {
-    fn of(table: &DependencyTable) -> Self {
-        let inputs = table.steps().iter().flat_map(StepRow::inputs);
-        let injected = inputs.filter(|input| input.kind() == InputKind::Injected);
-        injected.fold(Self::Nothing, |sight, input| match input.label() {
+    /// A failure holds the number of its execution. A gather holds those of its branches, which are always the same
+    /// where one step opens branches, and once.
+    fn of(table: &DependencyTable, one_fan_out: bool) -> Self {
+        let inputs = || table.steps().iter().flat_map(StepRow::inputs);
+        let failures: Vec<_> = table.steps().iter().filter_map(StepRow::failure).collect();
+        let numbered = |input: &InputRow| {
+            input.kind() == InputKind::Gather && !one_fan_out
+                || input.events().iter().any(|event| failures.contains(event))
+        };
+        let sight = if inputs().any(numbered) { Self::Numbers } else { Self::Nothing };
+        let injected = inputs().filter(|input| input.kind() == InputKind::Injected);
+        injected.fold(sight, |sight, input| match input.label() {
             _ if sight == Self::Anything => sight,
             // The number of an execution is a part of the ids of its children.
             "RunInfo" | "Children" => Self::Numbers,
@@ -107,12 +136,14 @@ impl Interest {
             let forecast = node(step).and_then(|node| node.forecast.as_ref());
             forecast.is_some_and(|forecast| forecast.greatest == Some(1) && forecast.per.is_none())
         };
+        let one_fan_out = graph.boxes.len() == 1 && openers.iter().all(|step| once(step));
         Self {
             gathers: gathers.collect(),
             collected: W::TABLE.steps().iter().map(collected).collect(),
-            one_fan_out: graph.boxes.len() == 1 && openers.iter().all(|step| once(step)),
+            one_fan_out,
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
-            sight: Sight::of(&table),
+            sight: Sight::of(&table, one_fan_out),
+            wide: Mutex::default(),
             discerning,
             bounded,
             table,
@@ -162,10 +193,11 @@ impl Interest {
         let Some(failure) = failure else { return Footprint::Everything };
         let name = self.table.events()[failure.get()].name();
         let mut footprint = self.of_events(scope, std::iter::once(name));
-        if let Footprint::Log(entry) = &mut footprint
-            && self.bounded[step.get()]
-        {
-            entry.bounded.push(step.get());
+        if let Footprint::Log(entry) = &mut footprint {
+            entry.fails = true;
+            if self.bounded[step.get()] {
+                entry.bounded.push(step.get());
+            }
         }
         footprint
     }
@@ -191,11 +223,27 @@ impl Interest {
             }
         }
         let gathers = if scope == ScopeId::ROOT { Vec::new() } else { self.gathers.clone() };
-        Footprint::Log(Entry { scope, steps, bounded, gathers })
+        Footprint::Log(Entry { scope, steps, bounded, gathers, fails: false })
+    }
+
+    /// Whether a run may have preconditions.
+    pub(super) fn has_preconditions(&self) -> bool {
+        self.table.steps().iter().any(|step| step.precondition().is_some())
+    }
+
+    /// Notes that an operation touches everything, whatever its footprint says.
+    pub(super) fn widen(&self, op: OpId) {
+        self.wide.lock().unwrap_or_else(PoisonError::into_inner).insert(op);
     }
 
     /// Whether it makes no difference to a run which of both goes first.
-    pub(super) fn commute(&self, one: &Footprint, other: &Footprint) -> bool {
+    pub(super) fn commute(&self, one: &Op, other: &Op) -> bool {
+        let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
+        let wide = wide.contains(&one.id) || wide.contains(&other.id);
+        !wide && self.footprints_commute(&one.footprint, &other.footprint)
+    }
+
+    fn footprints_commute(&self, one: &Footprint, other: &Footprint) -> bool {
         match (one, other) {
             _ if self.sight == Sight::Anything => false,
             (Footprint::Everything, _) | (_, Footprint::Everything) => false,

@@ -73,6 +73,14 @@ struct State {
     waits_for_all_branches: bool,
 }
 
+impl State {
+    /// Whether an operation of the execution waits.
+    fn holds(&self, execution: ExecutionId) -> bool {
+        let of = Actor::Execution(execution);
+        self.held.iter().any(|(op, permit)| op.id.actor == of && !permit.is_closed())
+    }
+}
+
 impl Gate {
     /// Names an execution by its step and by how many of the step there were before.
     pub(super) fn who(&self, step: &str, execution: ExecutionId) -> Who {
@@ -106,17 +114,18 @@ impl Gate {
     /// another number once one of them has been polled. None if there is nobody.
     pub(super) fn elsewhere(&self) -> Option<u64> {
         let state = self.state();
-        let at_the_gate = |execution: &ExecutionId| {
-            state
-                .held
-                .iter()
-                .any(|(op, permit)| op.id.actor == Actor::Execution(*execution) && !permit.is_closed())
-        };
-        let mut elsewhere = state.calling.iter().filter(|(execution, _)| !at_the_gate(execution)).peekable();
+        let mut elsewhere =
+            state.calling.iter().filter(|(execution, _)| !state.holds(**execution)).peekable();
         elsewhere.peek()?;
         let mut hasher = DefaultHasher::new();
         elsewhere.for_each(|calling| calling.hash(&mut hasher));
         Some(hasher.finish())
+    }
+
+    /// Whether a call of the execution goes on, or waits at the gate.
+    pub(super) fn is_called(&self, execution: ExecutionId) -> bool {
+        let state = self.state();
+        state.calling.contains_key(&execution) || state.holds(execution)
     }
 
     /// How many operations have come to the gate.

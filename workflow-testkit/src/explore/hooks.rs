@@ -14,6 +14,7 @@ use workflow_core::{
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Who};
+use super::outside::Outside;
 use super::play::MOST_OPERATIONS;
 use crate::start::Hooks;
 
@@ -23,12 +24,13 @@ tokio::task_local! {
 
 /// Gates the completions and the context operations of a run. What its child runs do is a part of the step that runs
 /// them, and goes on in one order.
-pub(super) fn gated(run: RunId, gate: &Arc<Gate>, interest: &Arc<Interest>) -> Hooks {
-    let (gate, interest) = (Arc::clone(gate), Arc::clone(interest));
+pub(super) fn gated(run: RunId, gate: &Arc<Gate>, outside: &Outside, interest: &Arc<Interest>) -> Hooks {
+    let (gate, outside, interest) = (Arc::clone(gate), outside.clone(), Arc::clone(interest));
     let engine = move |engine: EngineBuilder, contexts: MemoryContexts| {
         let contexts = GatedContexts { contexts, run: run.clone(), gate: Arc::clone(&gate) };
         // Which executions wait for a place among those that run would be another thing to explore.
         let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
+        let engine = engine.observer(outside.observer(run.clone()));
         engine.middleware(Turnstile { run, gate, interest }).contexts(contexts)
     };
     Hooks { engine: Box::new(engine) }

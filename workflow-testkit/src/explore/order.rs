@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use super::gate::Op;
+use super::gate::{Op, OpId};
 
 /// An order: at each point where several operations could go next, which one did, in the order in which they came to
 /// the gate. Where it is silent the one that came first goes first, so that zeros at its end say nothing.
@@ -57,11 +57,9 @@ pub(super) trait Choose {
     /// The place of one of these; none to give the run up.
     fn choose(&mut self, ops: &[Op]) -> Option<usize>;
 
-    /// Takes in that what was chosen cannot happen: time has passed, and nothing has come of it. Says whether something
-    /// else is chosen then; otherwise the run is given up.
-    fn retract(&mut self) -> bool {
-        true
-    }
+    /// Takes in that what was chosen last cannot happen: time has passed, and nothing has come of it. The run is given
+    /// up then, as it is no longer what it would be if something else had been chosen.
+    fn retract(&mut self) {}
 }
 
 /// Chooses by an order.
@@ -103,14 +101,35 @@ impl Choose for Replay<'_> {
 pub(super) struct Random {
     state: u64,
     ways: f64,
+    /// The choices so far. After a choice was retracted, those before it are made again.
+    way: Vec<usize>,
+    at: usize,
+    last: Option<OpId>,
+    /// What was retracted.
+    never: Vec<OpId>,
+    retracted: bool,
 }
 
 impl Random {
     /// What is drawn at this place of a seed's draws: the draws of neighbouring seeds have nothing in common.
     pub(super) fn new(seed: u64, place: u64) -> Self {
-        let seeded = Self { state: seed, ways: 1.0 }.next();
-        let state = Self { state: seeded ^ place, ways: 1.0 }.next();
-        Self { state, ways: 1.0 }
+        let seeded = Self::from_state(seed).next();
+        Self::from_state(Self::from_state(seeded ^ place).next())
+    }
+
+    fn from_state(state: u64) -> Self {
+        let (way, never) = (Vec::new(), Vec::new());
+        Self { state, ways: 1.0, way, at: 0, last: None, never, retracted: false }
+    }
+
+    /// Whether the run was given up because a choice was retracted. The next run is given the choices before that one
+    /// again, and another one in its place.
+    pub(super) fn begins_again(&mut self) -> bool {
+        if !std::mem::take(&mut self.retracted) {
+            return false;
+        }
+        (self.at, self.ways) = (0, 1.0);
+        true
     }
 
     /// How many ways there would be if every point of every way had as many choices as were met on this one. The mean
@@ -136,9 +155,24 @@ impl Random {
 
 impl Choose for Random {
     fn choose(&mut self, ops: &[Op]) -> Option<usize> {
+        let can = |place: &usize| !self.never.contains(&ops[*place].id);
+        let places: Vec<usize> = (0..ops.len()).filter(can).collect();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let branching = ops.len().max(1) as f64;
+        let branching = places.len().max(1) as f64;
         self.ways *= branching;
-        Some(if ops.len() < 2 { 0 } else { self.below(ops.len()) })
+        if self.at == self.way.len() {
+            let drawn = if places.len() < 2 { 0 } else { self.below(places.len()) };
+            self.way.push(places.get(drawn).copied().unwrap_or(0));
+        }
+        let chosen = self.way[self.at];
+        self.at += 1;
+        self.last = Some(ops[chosen].id);
+        Some(chosen)
+    }
+
+    fn retract(&mut self) {
+        self.way.pop();
+        self.never.extend(self.last);
+        self.retracted = true;
     }
 }

@@ -1,13 +1,13 @@
 //! What tells the outcomes of two runs apart: how the run ended and with what, and which executions of which events
 //! there were, by where the events come from and what they hold, and not by their places in the log.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use workflow_core::{
-    BoundInput, ExecutionId, ExecutionOutcome, ExecutionTrace, InputKind, LoggedEvent, RunReport, RunStatus,
-    ScopeId, Seq,
+    BoundInput, BranchReport, ExecutionId, ExecutionOutcome, ExecutionTrace, InputKind, LoggedEvent,
+    RunReport, RunStatus, ScopeId, Seq,
 };
 
 use super::footprint::Interest;
@@ -18,7 +18,10 @@ use super::gate::Actor;
 /// Two outcomes are equal if the runs ended alike, with the same output, and executed the same steps with the same
 /// events, which left the same events: events are the same if the same execution has emitted them with the same values,
 /// wherever they stand in the log. The elements of a list count in their order. What arrived from outside and no execution
-/// has taken does not count. It prints in a line.
+/// has taken does not count.
+///
+/// It prints in a line, which does not tell events apart: two outcomes that differ only in which events executions took
+/// print alike, and to [replay](crate::Explore::replay) their [orders](crate::Explored::order_of) shows how they differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Outcome {
     status: RunStatus,
@@ -79,6 +82,7 @@ struct Lineage<'a> {
     executions: HashMap<ExecutionId, u64>,
     traces: HashMap<ExecutionId, &'a ExecutionTrace>,
     parents: HashMap<ScopeId, (ScopeId, Seq)>,
+    logged: HashMap<Seq, &'a LoggedEvent>,
 }
 
 impl<'a> Lineage<'a> {
@@ -92,6 +96,7 @@ impl<'a> Lineage<'a> {
             executions: HashMap::new(),
             traces: report.trace.iter().map(|trace| (trace.execution, trace)).collect(),
             parents: branches.collect(),
+            logged: report.log.iter().map(|logged| (logged.seq, logged)).collect(),
         };
         lineage.trace_events();
         for trace in &report.trace {
@@ -124,13 +129,12 @@ impl<'a> Lineage<'a> {
         }
     }
 
-    /// What the branches below hold by then, each in its order.
+    /// What the branches of the fan-out hold by then, each in its order.
     fn gathered(&self, gathered: &LoggedEvent) -> u64 {
-        let below =
-            |scope: &ScopeId| self.parents.get(scope).is_some_and(|(parent, _)| *parent == gathered.scope);
+        let below = self.branches_of(gathered);
         let before = self.report.log.iter().take_while(|logged| logged.seq < gathered.seq);
         let mut branches = BTreeMap::<ScopeId, Vec<u64>>::new();
-        for logged in before.filter(|logged| below(&logged.scope)) {
+        for logged in before.filter(|logged| below.contains(&logged.scope)) {
             let event = self.events.get(&logged.seq).copied().unwrap_or(0);
             branches.entry(logged.scope).or_default().push(event);
         }
@@ -138,6 +142,22 @@ impl<'a> Lineage<'a> {
             branches.iter().map(|(scope, events)| digest(&(self.scope(*scope), events))).collect();
         branches.sort_unstable();
         digest(&(self.scope(gathered.scope), branches))
+    }
+
+    /// The branches that were opened for the items which the event holds, by a step after which it is named.
+    fn branches_of(&self, gathered: &LoggedEvent) -> HashSet<ScopeId> {
+        let mut fan_outs = HashMap::<ExecutionId, Vec<&BranchReport>>::new();
+        for branch in self.report.branches.iter().filter(|branch| branch.parent == gathered.scope) {
+            fan_outs.entry(branch.opener).or_default().push(branch);
+        }
+        let held = gathered.value.to_json().ok();
+        let item = |branch: &&BranchReport| self.logged.get(&branch.item)?.value.to_json().ok();
+        let of_these = |branches: &&Vec<&BranchReport>| {
+            let named = |branch: &&BranchReport| gathered.event.starts_with(&format!("{}.", branch.step));
+            let items = branches.iter().map(item).collect::<Option<_>>().map(serde_json::Value::Array);
+            branches.iter().all(named) && items == held
+        };
+        fan_outs.values().filter(of_these).flatten().map(|branch| branch.scope).collect()
     }
 
     /// The first is the start event.

@@ -1,32 +1,28 @@
 //! One run in a chosen order.
 
 use std::any::Any;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use workflow_core::{EventType, PendingTimer, RunHandle, RunStatus, ScopeId, Workflow};
+use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, Workflow};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
 use super::hooks;
 use super::order::{Choose, Order};
+use super::outside::Outside;
 use super::quiet::{IDLE, Quiet};
 use crate::journal::Journal;
 use crate::script::{Script, Sent};
 use crate::start::{Failure, Prepared};
 use crate::{Start, TestRun};
 
+mod time;
+
 /// How many operations a run may have.
 pub(super) const MOST_OPERATIONS: usize = 4_096;
-
-/// How many timers may run out without anything coming of it, while there is nothing else to choose.
-const MOST_TIMERS: u32 = 100_000;
-
-/// The same while there is: what sleeps in a loop then counts as asleep for good.
-const MOST_TIMERS_AMONG_OTHERS: u32 = 1_000;
 
 /// The operations in words that are shown of a run: so many of its first, and of its last.
 const SHOWN: usize = 50;
@@ -63,6 +59,9 @@ pub(super) struct Played<W: Workflow> {
     /// What came from outside, in order.
     pub(super) arrived: Vec<Actor>,
     pub(super) opens_branches_in_turn: bool,
+    /// Whether so many timers ran out in vain that nobody knows what would have come of more.
+    pub(super) gave_up_on_time: bool,
+    pub(super) had_children: bool,
     /// What the run lives on, if it waits.
     _runtime: Runtime,
 }
@@ -85,15 +84,27 @@ pub(super) fn play<W: Workflow>(
     choose: &mut dyn Choose,
 ) -> Played<W> {
     let (runtime, quiet) = Quiet::runtime();
-    let (gate, run) = (Arc::<Gate>::default(), start.run_id());
-    let Prepared { started, mut script, journal } = start.prepare(hooks::gated(run, &gate, interest));
+    let (gate, outside, run) = (Arc::<Gate>::default(), Outside::default(), start.run_id());
+    let hooks = hooks::gated(run, &gate, &outside, interest);
+    let Prepared { started, mut script, journal } = start.prepare(hooks);
     let (in_turn, at_any_time) = script.take_sends();
     let (in_turn_until, sends) = (in_turn.len(), in_turn.into_iter().chain(at_any_time).map(Some).collect());
     let begun = runtime.block_on(async { started.await.map(|handle| (handle, Instant::now())) });
     let (handle, since) = begun.unwrap_or_else(|failure| panic!("{failure}"));
-    let (moments, arrived) = (Vec::new(), Vec::new());
-    let mut stage =
-        Stage { handle, sends, in_turn_until, script, gate, interest, quiet, moments, arrived, times: 0 };
+    let mut stage = Stage {
+        handle,
+        sends,
+        in_turn_until,
+        script,
+        gate,
+        outside,
+        interest,
+        quiet,
+        moments: Vec::new(),
+        arrived: Vec::new(),
+        times: 0,
+        gave_up_on_time: false,
+    };
     let settled = runtime.block_on(stage.perform(choose));
     let (mut broken, left) = match settled {
         End::Settled => (None, None),
@@ -114,6 +125,8 @@ pub(super) fn play<W: Workflow>(
         broken,
         left: left.unwrap_or_default(),
         opens_branches_in_turn: stage.gate.opens_branches_in_turn(),
+        gave_up_on_time: stage.gave_up_on_time,
+        had_children: stage.outside.had_children(),
         moments: stage.moments,
         arrived: stage.arrived,
         _runtime: runtime,
@@ -153,12 +166,14 @@ struct Stage<'a, W: Workflow> {
     in_turn_until: usize,
     script: Script<W>,
     gate: Arc<Gate>,
+    outside: Outside,
     interest: &'a Arc<Interest>,
     quiet: Arc<Quiet>,
     moments: Vec<Moment>,
     arrived: Vec<Actor>,
     /// How often time has passed.
     times: u64,
+    gave_up_on_time: bool,
 }
 
 impl<W: Workflow> Stage<'_, W> {
@@ -166,6 +181,7 @@ impl<W: Workflow> Stage<'_, W> {
     async fn perform(&mut self, choose: &mut dyn Choose) -> End {
         loop {
             self.quiet.reached().await;
+            self.note_last();
             if self.handle.status().is_ended() {
                 return End::Settled;
             }
@@ -184,31 +200,41 @@ impl<W: Workflow> Stage<'_, W> {
         }
     }
 
-    /// Performs what is chosen of these; how the run ended, if that is the end of it.
-    async fn choose(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> Option<End> {
-        let Some(mut chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
-        if matches!(ops[chosen].id.actor, Actor::Time(_)) {
-            let alone = ops.len() == 1 || self.timer().await.is_some();
-            let most = if alone { MOST_TIMERS } else { MOST_TIMERS_AMONG_OTHERS };
-            if self.pass_time(most).await {
-                self.moments.push(Moment { ops, chosen });
-                return None;
-            }
-            // Time is the last of them.
-            let others = &ops[..chosen];
-            if others.is_empty() {
-                return Some(End::Broken(STUCK.to_owned()));
-            }
-            if !choose.retract() {
-                ops.truncate(chosen);
-                return Some(End::GivenUp(ops));
-            }
-            let Some(other) = choose.choose(others) else { return Some(End::GivenUp(ops)) };
-            chosen = other;
+    /// Notes of the last operation what shows only afterwards: that it has ended the run, or that what it was to commit
+    /// has become a failure.
+    fn note_last(&self) {
+        let failed = self.outside.take_failed();
+        let Some(op) = self.moments.last().map(Moment::op) else { return };
+        let failed = matches!(op.id.actor, Actor::Execution(execution) if failed.contains(&execution));
+        // A run stalls when nothing is left, whatever was last.
+        let status = self.handle.status();
+        let ends = status.is_ended() && status != RunStatus::Stalled;
+        if ends || failed && op.footprint.is_of_events() {
+            self.interest.widen(op.id);
         }
+    }
+
+    /// Performs what is chosen of these; how the run ended, if that is the end of it.
+    async fn choose(&mut self, ops: Vec<Op>, choose: &mut dyn Choose) -> Option<End> {
+        let Some(chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
         let op = ops[chosen].clone();
+        if matches!(op.id.actor, Actor::Time(_)) && !self.time_passes(ops.len() == 1).await {
+            return Some(self.in_vain(ops, choose).await);
+        }
         self.moments.push(Moment { ops, chosen });
         self.go_on(&op).await.err().map(End::Broken)
+    }
+
+    /// How the run ended if nothing comes of time, which is the last of these.
+    async fn in_vain(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
+        ops.pop();
+        if !ops.is_empty() {
+            choose.retract();
+            return End::GivenUp(ops);
+        }
+        // What a child waits for is not what the run waits for.
+        let waits = self.handle.status() == RunStatus::Waiting && self.timer().await.is_none();
+        if waits { End::Settled } else { End::Broken(STUCK.to_owned()) }
     }
 
     /// What waits at the gate, what may arrive, and, as the last, that time passes.
@@ -230,36 +256,8 @@ impl<W: Workflow> Stage<'_, W> {
                 }
             }
         }
-        ops.extend(self.time(ops.is_empty()).await);
+        ops.extend(self.time(&ops).await);
         ops
-    }
-
-    /// That time passes, if somebody may wait for it.
-    async fn time(&self, alone: bool) -> Option<Op> {
-        let (elsewhere, timer) = (self.gate.elsewhere(), self.timer().await);
-        // A precondition is asked, which is in no call of a step.
-        let asked = alone && self.handle.status() != RunStatus::Waiting;
-        if elsewhere.is_none() && timer.is_none() && !asked {
-            return None;
-        }
-        let mut hasher = DefaultHasher::new();
-        (elsewhere, timer.as_ref().map(|timer| timer.timer), self.times).hash(&mut hasher);
-        let words = match timer.filter(|_| elsewhere.is_none()) {
-            Some(PendingTimer { request: Some(request), .. }) => format!("{request} expires"),
-            Some(timer) => format!("the timer {} for {} fires", timer.timer, timer.event),
-            None => "time passes".to_owned(),
-        };
-        let id = OpId::arrival(Actor::Time(hasher.finish()));
-        Some(Op { id, words: words.into(), footprint: Arc::new(Footprint::Everything) })
-    }
-
-    /// The timer of the run that is due next.
-    async fn timer(&self) -> Option<PendingTimer> {
-        if !self.interest.has_timers() {
-            return None;
-        }
-        // An error says that the run has ended.
-        self.handle.timers().await.unwrap_or_default().into_iter().next()
     }
 
     fn sent(&self, actor: Actor, event: Option<EventType>) -> Op {
@@ -305,31 +303,6 @@ impl<W: Workflow> Stage<'_, W> {
             self.arrived.push(op.id.actor);
         }
         Ok(())
-    }
-
-    /// Lets timers run out until something comes of it: until another operation is at the gate, an event in the log, or
-    /// the run in another state. Says whether anything has.
-    async fn pass_time(&mut self, most: u32) -> bool {
-        let before = self.so_far().await;
-        let until = Instant::now() + IDLE;
-        for _ in 0..most {
-            if self.quiet.after_time(until).await.is_err() {
-                return false;
-            }
-            if self.so_far().await != before {
-                self.times += 1;
-                return true;
-            }
-        }
-        false
-    }
-
-    /// What shows whether a run has gone on: what has come to its gate, its state, and what is in its log.
-    async fn so_far(&self) -> (u32, RunStatus, Option<usize>) {
-        // The task that drives the run may be what does not go on.
-        let report = tokio::time::timeout(IDLE, self.handle.report_so_far()).await;
-        let logged = report.ok().and_then(Result::ok).map(|report| report.log.len());
-        (self.gate.came(), self.handle.status(), logged)
     }
 }
 

@@ -74,7 +74,7 @@ impl<'a> Past<'a> {
     fn clashing(&self, at: usize, op: &Op) -> impl Iterator<Item = usize> {
         (0..at).filter(move |earlier| {
             let earlier = self.moments[*earlier].op();
-            earlier.id.actor == op.id.actor || !self.interest.commute(&earlier.footprint, &op.footprint)
+            earlier.id.actor == op.id.actor || !self.interest.commute(earlier, op)
         })
     }
 

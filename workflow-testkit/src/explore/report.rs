@@ -6,6 +6,13 @@ use std::fmt;
 use super::order::Order;
 use super::outcome::Outcome;
 
+/// What is said of a scenario of which no order can be found again.
+pub(super) const NOT_THE_SAME: &str = "a run does not do the same each time";
+
+/// Why that may be.
+pub(super) const WHY_NOT_THE_SAME: &str = "a step that waits for another thread, as with `blocking` or \
+    `spawn_blocking`, or for the network, or that draws at random does not: replace it by a stand-in";
+
 /// What was explored. It prints as a sentence.
 #[derive(Debug, Clone)]
 pub struct Explored {
@@ -14,6 +21,9 @@ pub struct Explored {
     /// Whether no two of those that were not drawn at random are equivalent as far as is known.
     pub(super) reduced: bool,
     pub(super) left_out: u64,
+    /// Whether time was not let pass somewhere, though something might have come of it.
+    pub(super) gave_up_on_time: bool,
+    pub(super) had_children: bool,
     /// How many were drawn at random, and the seed.
     pub(super) drawn: Option<(u64, u64)>,
     /// About how many orders there are, equivalent ones counted.
@@ -28,6 +38,8 @@ impl Explored {
             exhaustive: false,
             reduced,
             left_out: 0,
+            gave_up_on_time: false,
+            had_children: false,
             drawn: None,
             estimate: None,
             outcomes: Vec::new(),
@@ -71,11 +83,16 @@ impl Explored {
 impl fmt::Display for Explored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tried, left_out, .. } = self;
-        let what = if self.reduced { "orders that can be told apart" } else { "orders" };
+        let counted = |count: u64| match (count, self.reduced) {
+            (1, true) => "order that can be told apart",
+            (1, false) => "order",
+            (_, true) => "orders that can be told apart",
+            (_, false) => "orders",
+        };
         let (drawn, seed) = self.drawn.unwrap_or_default();
         match (self.exhaustive, tried - drawn) {
-            (true, all) => write!(f, "tried {all} of {all} {what}")?,
-            (false, systematic) => write!(f, "tried {systematic} {what}")?,
+            (true, all) => write!(f, "tried {all} of {all} {}", counted(0))?,
+            (false, systematic) => write!(f, "tried {systematic} {}", counted(systematic))?,
         }
         if drawn > 0 {
             write!(f, ", and {drawn} at random with the seed {seed}")?;
@@ -84,10 +101,35 @@ impl fmt::Display for Explored {
             let equivalent = if self.reduced { ", equivalent ones counted" } else { "" };
             write!(f, "; there are about {} in all, by an estimate{equivalent}", Rounded(estimate))?;
         }
-        if *left_out > 0 {
-            write!(f, "; {left_out} other ways lead only to orders equivalent to these")?;
+        match left_out {
+            0 => {}
+            1 => f.write_str("; 1 other way leads only to orders equivalent to these")?,
+            ways => write!(f, "; {ways} other ways lead only to orders equivalent to these")?,
+        }
+        if self.gave_up_on_time {
+            f.write_str(
+                "; something sleeps so often in a row that what comes of it was not tried before all else",
+            )?;
+        }
+        if self.had_children {
+            f.write_str("; child runs went on in one order each")?;
         }
         Ok(())
+    }
+}
+
+/// An order that failed once, and not when it was replayed.
+pub(super) struct NotAgain<'a> {
+    pub(super) message: &'a str,
+    pub(super) words: &'a str,
+    pub(super) order: &'a Order,
+}
+
+impl fmt::Display for NotAgain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { message, words, order } = self;
+        writeln!(f, "{message}\n\n{NOT_THE_SAME}: the order {order} did not fail again, and went\n{words}")?;
+        f.write_str(WHY_NOT_THE_SAME)
     }
 }
 

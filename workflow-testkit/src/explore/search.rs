@@ -120,7 +120,7 @@ impl<'a> Search<'a> {
         let chosen = &node.ops[node.chosen];
         let sleeps = |op: &&Op| {
             op.id.actor != chosen.id.actor
-                && self.interest.commute(&op.footprint, &chosen.footprint)
+                && self.interest.commute(op, chosen)
                 && ops.iter().any(|there| there.id == op.id)
         };
         node.sleep.iter().filter(sleeps).cloned().collect()
@@ -128,7 +128,8 @@ impl<'a> Search<'a> {
 
     fn explore(&mut self, ops: &[Op]) -> Option<usize> {
         let sleep = self.sleeping(ops);
-        let can = |op: &Op| self.never.iter().all(|(_, never)| *never != op.id);
+        // What is alone is not in vain as long as there may be something behind it.
+        let can = |op: &Op| ops.len() == 1 || self.never.iter().all(|(_, never)| *never != op.id);
         let awake = |op: &Op| can(op) && sleep.iter().all(|sleeping| sleeping.id != op.id);
         let Some(chosen) = ops.iter().position(awake) else {
             self.left_out += ops.iter().filter(|op| can(op)).count() as u64;
@@ -155,17 +156,16 @@ impl Choose for Search<'_> {
         Some(node.chosen)
     }
 
-    /// The run is given up, and what was found holds as far back as the operation was there.
-    fn retract(&mut self) -> bool {
+    /// What was found holds as far back as the operation was there.
+    fn retract(&mut self) {
         let Some((at, node)) = self.at.checked_sub(1).and_then(|at| Some((at, self.way.get_mut(at)?))) else {
-            return false;
+            return;
         };
         node.tried = node.tried.saturating_sub(1);
         let id = node.ops[node.chosen].id;
         let there = |node: &Node| node.ops.iter().any(|op| op.id == id);
         let from = self.way[..at].iter().position(there).unwrap_or(at);
         self.never.push((from, id));
-        false
     }
 }
 

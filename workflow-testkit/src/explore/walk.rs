@@ -10,6 +10,7 @@ use super::footprint::Interest;
 use super::gate::Op;
 use super::order::{Choose, Order, Random, Replay};
 use super::play::{Played, play, words};
+use super::report::{NOT_THE_SAME, WHY_NOT_THE_SAME};
 use super::search::{Reduction, Search};
 use super::{Explored, Outcome};
 use crate::Start;
@@ -37,8 +38,11 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         Self { scenario, interest, explored, seen: HashSet::new(), outcomes: HashSet::new(), visit }
     }
 
-    fn play(&self, choose: &mut dyn Choose) -> Played<W> {
-        play((self.scenario)(), &self.interest, choose)
+    fn play(&mut self, choose: &mut dyn Choose) -> Played<W> {
+        let played = play((self.scenario)(), &self.interest, choose);
+        self.explored.gave_up_on_time |= played.gave_up_on_time;
+        self.explored.had_children |= played.had_children;
+        played
     }
 
     /// Every order that makes a difference, one after the other; whether there is an end to it within so many.
@@ -63,7 +67,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
             self.explored.left_out = search.left_out;
             self.visit(played)?;
             if !more {
-                self.explored.exhaustive = true;
+                self.explored.exhaustive = !self.explored.gave_up_on_time;
                 return ControlFlow::Continue(true);
             }
         }
@@ -75,7 +79,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         let mut ways = 0.0;
         for place in 0..orders {
             let mut random = Random::new(seed, place);
-            let played = self.play(&mut random);
+            let played = self.draw(&mut random);
             let visited = self.visit(played);
             ways += random.ways();
             #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -85,6 +89,16 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
             visited?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// A run in an order that is drawn.
+    fn draw(&mut self, random: &mut Random) -> Played<W> {
+        loop {
+            let played = self.play(random);
+            if !random.begins_again() {
+                return played;
+            }
+        }
     }
 
     pub(super) fn replay(&mut self, order: &Order) -> ControlFlow<()> {
@@ -122,7 +136,7 @@ fn assert_same<W: Workflow>(search: &Search<'_>, played: &Played<W>) {
     let Some((before, now)) = &search.differs else { return };
     let list = |ops: &[Op]| ops.iter().map(|op| &*op.words).collect::<Vec<_>>().join("; ");
     panic!(
-        "a run does not do the same each time: after\n{}came once [{}] and once [{}]",
+        "{NOT_THE_SAME}: after\n{}came once [{}] and once [{}]\n{WHY_NOT_THE_SAME}",
         words(&played.moments),
         list(before),
         list(now)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use workflow_core::Workflow;
 use workflow_core::prelude::*;
+use workflow_core::{StepFailed, Workflow};
 use workflow_testkit::{Scenario, Start, explore};
 
 use crate::orders::{Bid, Bought, Go, Note, Stock};
@@ -310,4 +310,123 @@ impl TwoContexts {
 fn a_key_of_the_run_is_not_the_same_key_of_its_thread() {
     let explored = explore(|| Scenario::new(TwoContexts).start(Go)).survey();
     assert_eq!((explored.is_exhaustive(), explored.tried()), (true, 1));
+}
+
+/// A failure says which execution it was.
+struct Failing;
+
+#[workflow]
+impl Failing {
+    #[step]
+    async fn first(&self, _: &Go) -> Note {
+        Note(1)
+    }
+
+    #[step]
+    async fn second(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step]
+    async fn fail(&self, note: &Note) -> Result<Bid, StepError> {
+        Err(StepError::permanent(note.0.to_string()))
+    }
+
+    #[step]
+    async fn weigh(&self, _: &Bid) {}
+
+    #[step(catches = [fail])]
+    async fn catch(&self, failed: &StepFailed) -> Result<Option<Bought>, StepError> {
+        let note = failed.error.parse()?;
+        Ok((failed.execution.0 == 3).then_some(Bought(note)))
+    }
+}
+
+#[test]
+fn which_number_a_failed_execution_has_is_tried() {
+    let outputs = outputs(|| Scenario::new(Failing).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Page(u64);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Line(u64);
+
+/// Two fan-outs that have nothing to do with each other.
+struct Two;
+
+#[workflow]
+impl Two {
+    #[step]
+    async fn one(&self, _: &Go) -> FanOut<Note> {
+        FanOut::from_iter([Note(1)])
+    }
+
+    #[step]
+    async fn two(&self, _: &Go) -> FanOut<Stock> {
+        FanOut::from_iter([Stock(1)])
+    }
+
+    #[step]
+    async fn read(&self, note: &Note) -> Page {
+        Page(note.0)
+    }
+
+    #[step]
+    async fn count(&self, stock: &Stock) -> Line {
+        Line(stock.0)
+    }
+
+    #[step]
+    async fn close(&self, _: &Gather<Page>) -> Bought {
+        Bought(1)
+    }
+
+    #[step]
+    async fn add(&self, _: &Gather<Line>) {}
+}
+
+#[test]
+fn what_a_gather_holds_is_of_its_own_fan_out() {
+    let scenario = || Scenario::new(Two).start(Go);
+    let (reduced, every) = (explore(scenario).survey(), explore(scenario).every_order().orders(50_000).survey());
+    let [found, expected] =
+        [&reduced, &every].map(|explored| explored.outcomes().cloned().collect::<std::collections::HashSet<_>>());
+    assert_eq!(found, expected, "{reduced}, and {every}");
+}
+
+/// Two fan-outs of which one says which of its branches came first of all.
+struct Numbered;
+
+#[workflow]
+impl Numbered {
+    #[step]
+    async fn one(&self, _: &Go) -> FanOut<Note> {
+        FanOut::from_iter([Note(1)])
+    }
+
+    #[step]
+    async fn two(&self, _: &Go) -> FanOut<Stock> {
+        FanOut::from_iter([Stock(1)])
+    }
+
+    #[step]
+    async fn read(&self, note: &Note) -> Page {
+        Page(note.0)
+    }
+
+    #[step]
+    async fn add(&self, _: &Gather<Stock>) {}
+
+    #[step]
+    async fn close(&self, pages: &Gather<Page>) -> Bought {
+        Bought(pages.branches().map(|branch| u64::from(branch.scope().0)).sum())
+    }
+}
+
+#[test]
+fn which_number_a_branch_has_is_tried() {
+    assert_eq!(outputs(|| Scenario::new(Numbered).start(Go)).len(), 2);
 }

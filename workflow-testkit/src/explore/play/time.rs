@@ -1,0 +1,121 @@
+//! Time among the operations of a run: who may wait for it, and how it passes.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use workflow_core::{ExecutionId, PendingTimer, Reason, RunStatus, ScopeId, Seq, Workflow};
+
+use super::{Footprint, IDLE, Op, OpId, Stage};
+use crate::explore::gate::Actor;
+
+/// How many timers may run out without anything coming of it, while there is nothing else to choose.
+const MOST_TIMERS: u32 = 100_000;
+
+/// The same while there is: what sleeps in a loop then counts as asleep for good, and the exploration says so.
+const MOST_TIMERS_AMONG_OTHERS: u32 = 1_000;
+
+/// What comes of time.
+enum Passed {
+    Something,
+    /// No timer is left.
+    Nothing,
+    /// So many timers ran out in vain that no more were let to.
+    TooMuch,
+}
+
+/// A question that a precondition is asked: its step, where, and what triggered it.
+type Question = (Arc<str>, ScopeId, Seq);
+
+/// What shows whether a run has gone on: what has come to its gate, its state, how many of its children go on, and what
+/// is in its log.
+type SoFar = (u32, RunStatus, usize, Option<usize>);
+
+impl<W: Workflow> Stage<'_, W> {
+    /// That time passes, if somebody may wait for it beside these.
+    pub(super) async fn time(&self, others: &[Op]) -> Option<Op> {
+        let (calls, timer, asked) = (self.gate.elsewhere(), self.timer().await, self.asked(others).await);
+        let (retried, children) = (self.between_attempts(), self.outside.children());
+        let outside = !(asked.is_empty() && retried.is_empty() && children.is_empty());
+        // Something else keeps the run from waiting.
+        let hidden = others.is_empty() && self.handle.status() != RunStatus::Waiting;
+        if calls.is_none() && timer.is_none() && !outside && !hidden {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        (calls, timer.as_ref().map(|timer| timer.timer), self.times).hash(&mut hasher);
+        (asked, retried, children).hash(&mut hasher);
+        let words = match timer.filter(|_| calls.is_none() && !outside) {
+            Some(PendingTimer { request: Some(request), .. }) => format!("{request} expires"),
+            Some(timer) => format!("the timer {} for {} fires", timer.timer, timer.event),
+            None => "time passes".to_owned(),
+        };
+        let id = OpId::arrival(Actor::Time(hasher.finish()));
+        Some(Op { id, words: words.into(), footprint: Arc::new(Footprint::Everything) })
+    }
+
+    /// The timer of the run that is due next.
+    pub(super) async fn timer(&self) -> Option<PendingTimer> {
+        if !self.interest.has_timers() {
+            return None;
+        }
+        // An error says that the run has ended.
+        self.handle.timers().await.unwrap_or_default().into_iter().next()
+    }
+
+    /// The executions that wait for their next attempt.
+    fn between_attempts(&self) -> BTreeSet<ExecutionId> {
+        let mut retried = self.outside.retried();
+        retried.retain(|execution| !self.gate.is_called(*execution));
+        retried
+    }
+
+    /// The questions that have no answer yet, if there are more of them than preconditions at the gate.
+    async fn asked(&self, others: &[Op]) -> Vec<Question> {
+        if !self.interest.has_preconditions() {
+            return Vec::new();
+        }
+        // An error says that the run has ended.
+        let Ok(explanation) = self.handle.explain().await else { return Vec::new() };
+        let unanswered = explanation.steps.iter().flat_map(|step| {
+            let asked = step.did_not_run.iter().filter(|why| matches!(why.reason, Reason::Asking { .. }));
+            asked.map(|why| (Arc::clone(&step.step), why.scope, why.trigger.seq))
+        });
+        let unanswered: Vec<Question> = unanswered.collect();
+        let at_the_gate = others.iter().filter(|op| op.id.actor == Actor::Unknown).count();
+        if unanswered.len() > at_the_gate { unanswered } else { Vec::new() }
+    }
+
+    /// Lets time pass until something comes of it; says whether anything has.
+    pub(super) async fn time_passes(&mut self, alone: bool) -> bool {
+        let patient = alone || self.timer().await.is_some();
+        let passed = self.pass_time(if patient { MOST_TIMERS } else { MOST_TIMERS_AMONG_OTHERS }).await;
+        self.times += u64::from(matches!(passed, Passed::Something));
+        self.gave_up_on_time |= !alone && matches!(passed, Passed::TooMuch);
+        matches!(passed, Passed::Something)
+    }
+
+    /// Lets timers run out until another operation is at the gate, an event in the log, a child at its end, or the run in
+    /// another state.
+    async fn pass_time(&self, most: u32) -> Passed {
+        let before = self.so_far().await;
+        let until = Instant::now() + IDLE;
+        for _ in 0..most {
+            if self.quiet.after_time(until).await.is_err() {
+                return Passed::Nothing;
+            }
+            if self.so_far().await != before {
+                return Passed::Something;
+            }
+        }
+        Passed::TooMuch
+    }
+
+    async fn so_far(&self) -> SoFar {
+        // The task that drives the run may be what does not go on.
+        let report = tokio::time::timeout(IDLE, self.handle.report_so_far()).await;
+        let logged = report.ok().and_then(Result::ok).map(|report| report.log.len());
+        (self.gate.came(), self.handle.status(), self.outside.children().len(), logged)
+    }
+}
