@@ -91,13 +91,17 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.
 ///
 /// Time means order here, and not how long something takes. It may pass whenever the run has a
-/// [timer](workflow_core::Timer) or a request that expires, and whenever a step waits for anything else than its turn:
-/// what is due first comes first, until something comes of it, before or after all else that could go next. So a step
+/// [timer](workflow_core::Timer) or a request that expires, whenever a step or a precondition waits for anything else than
+/// its turn or an execution for its next attempt, and whenever a child run goes on: what is due first comes first, until something comes of it, before or after all else that could go next. So a step
 /// that sleeps for an hour may complete before one that does not sleep, and before what is sent after a minute; but never
 /// before a step that began to sleep at the same time and for less. While something else could go next and the run has no
-/// timer, at most 1,000 sleeps end in vain. The sleep of a precondition, or one beside an operation that the same step
-/// waits for, is over only when there is nothing else to choose, and so is the [time that a run may
+/// timer, at most 1,000 sleeps in a row end in vain; an exploration for which that was not enough is not
+/// [exhaustive](Explored::is_exhaustive), and says so. A sleep beside an operation that the same step waits for is over
+/// only when there is nothing else to choose, and so is the [time that a run may
 /// take](workflow_core::RunOptions::timeout) where nothing else lets time pass.
+///
+/// Child runs go on in one order each: only what they do to the context of a thread that they share with the run is an
+/// operation. What is [printed](Explored) of an exploration says so where child runs were started.
 ///
 /// # Which orders are left out
 /// Two operations commute if it makes no difference to the run which goes first, and of orders that differ only in such
@@ -105,8 +109,10 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// step can tell the order of their events: none takes or gathers events of both, or it takes one event at a time and
 /// has neither precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches
 /// or a failure waits for all of them. None do in a workflow with a step that takes a
-/// [`RunInfo`](workflow_core::RunInfo), which holds positions in the log and the numbers of executions. What ends the run,
-/// or fails, commutes with nothing, nor does the passing of time, nor anything beside an injectable of your own; in doubt
+/// [`RunInfo`](workflow_core::RunInfo), which holds positions in the log and the numbers of executions, or a
+/// [`StepFailed`](workflow_core::StepFailed), which holds one of these; nor where a step takes a
+/// [`Gather`](workflow_core::Gather), which holds the numbers of branches, and several fan-outs may open. What ends the
+/// run, be it because a precondition fails or the run comes to a limit, or fails, commutes with nothing, nor does the passing of time, nor anything beside an injectable of your own; in doubt
 /// operations do not.
 ///
 /// What counts is what the run's own steps can tell. An assertion on the log itself, as on the order of
@@ -120,9 +126,11 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 ///
 /// # What it needs
 /// Steps that do the same each time: what depends on a clock, on chance or on other threads is
-/// [replaced](crate::ScenarioOf::replace). A [`Mock`](crate::Mock) is refused, since one test cannot answer in every
+/// [replaced](crate::ScenarioOf::replace). That goes for [`blocking`](workflow_core::blocking()) and tokio's
+/// `spawn_blocking` too: a run that waits for another thread looks as if nothing in it could go on. A [`Mock`](crate::Mock) is refused, since one test cannot answer in every
 /// order. Each run has a tokio runtime of its own with a single thread and virtual time, so that an exploration takes
-/// place in a plain `#[test]`. A step that computes for ever is not noticed.
+/// place in a plain `#[test]`. A step that computes for ever is not noticed, nor is a precondition, or a task that a step
+/// has spawned, that does nothing but yield: the exploration hangs.
 ///
 /// # Cost
 /// A run per order, and some that are given up when they prove equivalent to others, or when nothing comes of time: 20
@@ -267,9 +275,8 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         };
         let played = again(smallest.order.choices());
         let (words, order) = (words(&played.moments), &smallest.order);
-        if failure(&played, holds).is_none_or(|again| again.order != *order) {
-            panic!("{}", NotAgain { message: &smallest.message, words: &words, order });
-        }
+        let again = failure(&played, holds).is_some_and(|again| again.order == *order);
+        assert!(again, "{}", NotAgain { message: &smallest.message, words: &words, order });
         // The testkit's own assertions have said it already.
         let transcript = played.run.as_ref().map(|run| shortened(&run.transcript()));
         let transcript = transcript.filter(|transcript| !smallest.message.contains(transcript));

@@ -14,6 +14,7 @@ use super::hooks;
 use super::order::{Choose, Order};
 use super::outside::Outside;
 use super::quiet::{IDLE, Quiet};
+use super::report::Caveats;
 use crate::journal::Journal;
 use crate::script::{Script, Sent};
 use crate::start::{Failure, Prepared};
@@ -59,9 +60,7 @@ pub(super) struct Played<W: Workflow> {
     /// What came from outside, in order.
     pub(super) arrived: Vec<Actor>,
     pub(super) opens_branches_in_turn: bool,
-    /// Whether so many timers ran out in vain that nobody knows what would have come of more.
-    pub(super) gave_up_on_time: bool,
-    pub(super) had_children: bool,
+    pub(super) caveats: Caveats,
     /// What the run lives on, if it waits.
     _runtime: Runtime,
 }
@@ -125,8 +124,10 @@ pub(super) fn play<W: Workflow>(
         broken,
         left: left.unwrap_or_default(),
         opens_branches_in_turn: stage.gate.opens_branches_in_turn(),
-        gave_up_on_time: stage.gave_up_on_time,
-        had_children: stage.outside.had_children(),
+        caveats: Caveats {
+            gave_up_on_time: stage.gave_up_on_time,
+            had_children: stage.outside.had_children(),
+        },
         moments: stage.moments,
         arrived: stage.arrived,
         _runtime: runtime,

@@ -21,9 +21,7 @@ pub struct Explored {
     /// Whether no two of those that were not drawn at random are equivalent as far as is known.
     pub(super) reduced: bool,
     pub(super) left_out: u64,
-    /// Whether time was not let pass somewhere, though something might have come of it.
-    pub(super) gave_up_on_time: bool,
-    pub(super) had_children: bool,
+    pub(super) caveats: Caveats,
     /// How many were drawn at random, and the seed.
     pub(super) drawn: Option<(u64, u64)>,
     /// About how many orders there are, equivalent ones counted.
@@ -38,8 +36,7 @@ impl Explored {
             exhaustive: false,
             reduced,
             left_out: 0,
-            gave_up_on_time: false,
-            had_children: false,
+            caveats: Caveats::default(),
             drawn: None,
             estimate: None,
             outcomes: Vec::new(),
@@ -106,6 +103,27 @@ impl fmt::Display for Explored {
             1 => f.write_str("; 1 other way leads only to orders equivalent to these")?,
             ways => write!(f, "; {ways} other ways lead only to orders equivalent to these")?,
         }
+        write!(f, "{}", self.caveats)
+    }
+}
+
+/// What orders may have been missed for, in runs that were tried.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Caveats {
+    /// So many timers ran out in vain that nobody knows what would have come of more.
+    pub(super) gave_up_on_time: bool,
+    pub(super) had_children: bool,
+}
+
+impl Caveats {
+    pub(super) fn add(&mut self, other: Self) {
+        self.gave_up_on_time |= other.gave_up_on_time;
+        self.had_children |= other.had_children;
+    }
+}
+
+impl fmt::Display for Caveats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.gave_up_on_time {
             f.write_str(
                 "; something sleeps so often in a row that what comes of it was not tried before all else",

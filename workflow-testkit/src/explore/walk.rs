@@ -40,8 +40,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
 
     fn play(&mut self, choose: &mut dyn Choose) -> Played<W> {
         let played = play((self.scenario)(), &self.interest, choose);
-        self.explored.gave_up_on_time |= played.gave_up_on_time;
-        self.explored.had_children |= played.had_children;
+        self.explored.caveats.add(played.caveats);
         played
     }
 
@@ -67,7 +66,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
             self.explored.left_out = search.left_out;
             self.visit(played)?;
             if !more {
-                self.explored.exhaustive = !self.explored.gave_up_on_time;
+                self.explored.exhaustive = !self.explored.caveats.gave_up_on_time;
                 return ControlFlow::Continue(true);
             }
         }

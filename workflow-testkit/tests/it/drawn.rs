@@ -9,6 +9,7 @@ use workflow_testkit::{Explored, Outcome, ScenarioOf, Start, explore};
 
 mod branches;
 mod crowds;
+mod hidden;
 mod shapes;
 
 /// A number below `sides`, the same one for the same arguments.

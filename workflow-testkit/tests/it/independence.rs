@@ -391,9 +391,10 @@ impl Two {
 #[test]
 fn what_a_gather_holds_is_of_its_own_fan_out() {
     let scenario = || Scenario::new(Two).start(Go);
-    let (reduced, every) = (explore(scenario).survey(), explore(scenario).every_order().orders(50_000).survey());
-    let [found, expected] =
-        [&reduced, &every].map(|explored| explored.outcomes().cloned().collect::<std::collections::HashSet<_>>());
+    let (reduced, every) =
+        (explore(scenario).survey(), explore(scenario).every_order().orders(50_000).survey());
+    let [found, expected] = [&reduced, &every]
+        .map(|explored| explored.outcomes().cloned().collect::<std::collections::HashSet<_>>());
     assert_eq!(found, expected, "{reduced}, and {every}");
 }
 

@@ -15,13 +15,13 @@ fn outputs(explored: &Explored) -> HashSet<&str> {
 }
 
 /// Sleeps more often than is waited for beside others.
-struct Marathon;
+struct Marathon(u32);
 
 #[workflow]
 impl Marathon {
     #[step]
     async fn run(&self, _: &Go) -> Bought {
-        for _ in 0..1_500 {
+        for _ in 0..self.0 {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Bought(2)
@@ -45,7 +45,7 @@ impl Marathon {
 
 #[test]
 fn an_exploration_that_gives_up_on_time_says_so() {
-    let explored = explore(|| Scenario::new(Marathon).start(Go)).survey();
+    let explored = explore(|| Scenario::new(Marathon(1_500)).start(Go)).survey();
     assert!(!explored.is_exhaustive());
     assert_eq!(
         explored.to_string(),
@@ -56,11 +56,12 @@ fn an_exploration_that_gives_up_on_time_says_so() {
 
 #[test]
 fn what_is_drawn_at_random_can_be_replayed() {
+    let scenario = || Scenario::new(Marathon(700)).start(Go);
     for seed in 60..80 {
-        let explored = explore(|| Scenario::new(Marathon).start(Go)).orders(1).seed(seed).survey();
+        let explored = explore(scenario).orders(1).seed(seed).survey();
         for outcome in explored.outcomes() {
             let order = explored.order_of(outcome).unwrap();
-            let again = explore(|| Scenario::new(Marathon).start(Go)).replay(&order).survey();
+            let again = explore(scenario).replay(&order).survey();
             assert_eq!(again.outcomes().collect::<Vec<_>>(), [outcome], "seed {seed}: {order}");
         }
     }
@@ -299,6 +300,9 @@ fn an_order_that_does_not_fail_again_is_not_offered_for_replay() {
     let failure = crate::support::panic_of(|| {
         explore(|| Scenario::new(Fickle).start(Go)).assert(|run| run.outcome().unwrap().0 > 0);
     });
-    assert!(failure.contains("a run does not do the same each time: the order 0 did not fail again"), "{failure}");
+    assert!(
+        failure.contains("a run does not do the same each time: the order 0 did not fail again"),
+        "{failure}"
+    );
     assert!(failure.contains("`spawn_blocking`") && !failure.contains(".replay("), "{failure}");
 }
