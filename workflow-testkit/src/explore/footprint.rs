@@ -15,8 +15,8 @@
 //! all its branches although one has failed, whichever commit settles the last branch fails the run, and which one that
 //! is shows only afterwards: each commit in a branch touches everything. Where a step takes a `RunInfo` it can tell
 //! positions in the log and numbers of executions, which every commit shifts: commits do not commute with each other. So
-//! does one that takes failures, or that gathers where several fan-outs may open, as branches are numbered too. An
-//! injectable that is not the core's own may look at anything: nothing commutes.
+//! it is where a step takes failures, which hold the numbers of their executions, and where one gathers and several
+//! fan-outs may open, because a gather holds the numbers of its branches. An injectable that is not the core's own may look at anything: nothing commutes.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,5 @@
 //! Noticing that a runtime has nothing left to do, without a clock: a single-threaded runtime says so before it parks.
+//! A runtime that waits for another thread of its own, or for the network, parks too, and is taken for quiet.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
