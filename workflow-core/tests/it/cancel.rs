@@ -32,8 +32,7 @@ struct Chosen {
 
 impl Points {
     fn cancel_at(&self, point: usize, guard: impl Any + Send) {
-        *self.0.lock().unwrap() =
-            Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_set: true };
+        *self.0.lock().unwrap() = Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_set: true };
     }
 
     /// Waits until a point is chosen: what goes on elsewhere could be past all of them before.
