@@ -81,7 +81,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Every failure is final.
+    /// Every failure is final, also where a step has a compaction: to have it called, add
+    /// `.on(ErrorClass::ContextLimit, Retries::fixed(1, Duration::ZERO))`.
     ///
     /// ```
     /// use std::time::Duration;

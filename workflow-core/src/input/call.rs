@@ -146,6 +146,11 @@ impl StepCall {
         (Slots { frame: &self.frame, kept: self.kept.iter_mut().enumerate() }, &mut self.batch)
     }
 
+    /// Gives up what parameters borrowed that were filled before, so that they can be filled again.
+    pub(crate) fn clear_kept(&mut self) {
+        self.kept.iter_mut().for_each(|kept| *kept = None);
+    }
+
     /// The call itself, for a precondition that outlives the question.
     #[doc(hidden)]
     pub fn take(&mut self) -> Self {

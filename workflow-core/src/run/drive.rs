@@ -195,6 +195,8 @@ impl Run {
                 return Poll::Pending;
             }
         }
+        // What there is to do may never end.
+        self.poll_journal(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -209,9 +211,9 @@ impl Run {
         }
     }
 
-    /// What was held back, and the next attempts of executions. Nothing begins in a run that has ended.
+    /// What was held back, and the next attempts of executions. Nothing begins in a run that has ended or is about to.
     fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
-        if self.held.is_empty() || self.scheduler.end().is_some() || !self.has_slot(cx) {
+        if self.held.is_empty() || self.scheduler.refuses() || !self.has_slot(cx) {
             return None;
         }
         self.held.pop_front()

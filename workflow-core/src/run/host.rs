@@ -4,12 +4,15 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use futures::FutureExt as _;
 
+use super::in_flight::panicked;
 use super::timeout::Timeout;
 use crate::error::{StepError, TableError};
 use crate::input::StepCall;
@@ -166,8 +169,10 @@ impl Host {
     ) -> Result<Emitted, StepError> {
         let is_compact = AtomicBool::new(false);
         let attempt = async {
-            self.steps.compact(step, &mut call)?.await?;
+            let compaction = AssertUnwindSafe(async { self.steps.compact(step, &mut call)?.await });
+            compaction.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
             is_compact.store(true, Ordering::Relaxed);
+            call.clear_kept();
             Arc::clone(&self).surrounded(step, call).await
         };
         let ended = match timeout {

@@ -25,6 +25,9 @@ use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummar
 /// How many batches wait for the store before the run takes no more news.
 const MOST_ENTERING: usize = 256;
 
+/// How many records may wait to be written before nothing more is put on its way.
+const MOST_RECORDS: usize = 4 * MOST_ENTERING;
+
 /// The writing side of one run's journal.
 pub(crate) struct Journal {
     store: Arc<dyn EventStore>,
@@ -81,6 +84,10 @@ impl Journal {
         writing.chain(&self.entering).map(|entering| entering.cause)
     }
 
+    fn is_full(&self) -> bool {
+        self.entering.len() >= MOST_ENTERING || self.records.len() >= MOST_RECORDS
+    }
+
     /// Adds a record to the next write. Nothing follows the end.
     pub(super) fn record(&mut self, record: Record) {
         if !self.ended {
@@ -126,7 +133,7 @@ impl Run {
 
     /// Whether the store has fallen so far behind that nothing more is to be put on its way.
     pub(super) fn journal_is_full(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.entering.len() >= MOST_ENTERING)
+        self.journal.as_ref().is_some_and(Journal::is_full)
     }
 
     fn record_batch(&mut self, entering: &Entering) {
@@ -223,7 +230,8 @@ impl Run {
         journal.ended = true;
     }
 
-    /// Goes on with the journal if nothing else is left to do; whether something came of it.
+    /// Goes on with the journal, once nothing else is left to do or there was enough of it; whether something came of
+    /// it.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         let Some(journal) = &mut self.journal else { return false };

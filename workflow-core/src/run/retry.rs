@@ -40,8 +40,8 @@ impl Run {
     }
 
     fn retry_in(&self, execution: ExecutionId, step: StepIndex, class: ErrorClass) -> Option<Duration> {
-        // Nothing begins in a run that has ended.
-        if self.scheduler.end().is_some() {
+        // Nothing begins in a run that has ended, or whose stop event is being written (S28).
+        if self.scheduler.refuses() {
             return None;
         }
         let earlier = self.trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
@@ -80,7 +80,8 @@ impl Run {
     }
 }
 
-/// What jitter is drawn from: another for each attempt, and the same whenever the run is made again under its id.
+/// What jitter is drawn from: another for each attempt, and the same whenever the same program makes the run again
+/// under its id.
 fn seed(run: &RunId, execution: ExecutionId, attempt: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (run.as_str(), execution.0, attempt).hash(&mut hasher);

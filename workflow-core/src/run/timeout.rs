@@ -1,10 +1,12 @@
 //! The time that an attempt may take.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::future::{Either, select};
+use futures::FutureExt as _;
+use futures::future::{Either, Fuse, select};
 
 use super::in_flight::StepResult;
 use crate::clock::EngineClock;
@@ -24,10 +26,13 @@ impl Timeout {
     /// The attempt, which is dropped when its time is over; with it goes what it had shown and emitted (S23, S25).
     pub(super) async fn around(self, attempt: impl Future<Output = StepResult> + Send) -> StepResult {
         let over = self.clock.sleep(self.after);
+        let mut attempt = pin!(attempt.fuse());
         // One that ends at that very moment has ended.
-        match select(pin!(attempt), over).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(TimedOut::after(self.after)),
+        if let Either::Left((result, _)) = select(attempt.as_mut(), over).await {
+            return result;
         }
+        // What it panics with while it is dropped is nobody's failure.
+        let _ = catch_unwind(AssertUnwindSafe(|| attempt.set(Fuse::terminated())));
+        Err(TimedOut::after(self.after))
     }
 }

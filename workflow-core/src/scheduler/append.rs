@@ -104,7 +104,7 @@ impl Scheduler {
     }
 
     /// Whether nothing is accepted any more: the run has ended, or the stop event is on its way to the log.
-    pub(super) fn refuses(&self) -> bool {
+    pub(crate) fn refuses(&self) -> bool {
         self.end.is_some() || self.stopping
     }
 

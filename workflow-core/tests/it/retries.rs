@@ -16,6 +16,7 @@ mod classes;
 mod compaction;
 mod delays;
 mod endings;
+mod every_order;
 mod timeouts;
 mod together;
 mod told;

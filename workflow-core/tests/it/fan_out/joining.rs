@@ -189,9 +189,9 @@ impl SameProduct {
 // S48
 #[test]
 fn a_gather_takes_every_fan_out_that_fits_one_after_the_other() {
-    let explored = explore(|| Scenario::new(SameProduct).start(Begin(2))).assert(|run| {
+    let explored = explore(|| Scenario::new(SameProduct).start(Begin(1))).assert(|run| {
         run.assert_output(&Done(0));
-        assert_eq!(noted_sorted(run), ["Chapter Chapter Chapter", "Item Item"]);
+        assert_eq!(noted_sorted(run), ["Chapter Chapter", "Item"]);
     });
     assert!(explored.is_exhaustive() && explored.tried() > 1);
 }

@@ -100,6 +100,35 @@ async fn a_stand_in_is_called_after_the_compaction_of_its_step() {
     assert_eq!(run.executions("ask"), 1);
 }
 
+/// Its compaction panics at first.
+struct Clumsy;
+
+#[workflow]
+impl Clumsy {
+    #[step(compact = shorten)]
+    async fn ask(&self, begin: &Begin, context: RunContext) -> Result<Done, StepError> {
+        match context.get::<i64>("compactions").await? {
+            Some(2) => Ok(Done(begin.0)),
+            _ => Err(StepError::context_limit("too long")),
+        }
+    }
+
+    async fn shorten(&self, context: RunContext) -> Result<(), StepError> {
+        assert!(context.increment("compactions", 1).await? > 1, "dropped it");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_panics_comes_first_again_too() {
+    let once = Retries::fixed(1, Duration::ZERO);
+    let policy = RetryPolicy::standard().on(ErrorClass::Permanent, once);
+    let run = Scenario::new(Clumsy).retry(policy).start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    let compacts = run.report().trace[0].attempts.iter().map(|failed| failed.compacts);
+    assert_eq!(compacts.collect::<Vec<_>>(), [true, true]);
+}
+
 /// Has nothing that could make it smaller.
 struct Helpless;
 

@@ -123,3 +123,31 @@ impl Flat {
         Err(StepError::transient("busy"))
     }
 }
+
+/// Never succeeds, and never waits.
+struct Furious;
+
+#[workflow]
+impl Furious {
+    #[step(retry = RetryPolicy::none().on(ErrorClass::Tool, Retries::fixed(u32::MAX, Duration::ZERO)))]
+    async fn fail(&self, _begin: &Begin) -> Result<Item, StepError> {
+        Err(StepError::tool("no"))
+    }
+
+    #[step]
+    async fn end(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[step]
+    async fn take(&self, _item: &Item) {}
+}
+
+// S28: no attempt begins once the stop event is on its way into the log, and what is written comes to its turn.
+#[tokio::test]
+async fn a_step_that_is_attempted_for_ever_keeps_no_run_with_a_journal_from_its_end() {
+    let engine =
+        Engine::builder().workflow(Furious).store(workflow_core::MemoryStore::default()).build().unwrap();
+    let run = engine.start::<Furious>(Begin(7)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(7));
+}

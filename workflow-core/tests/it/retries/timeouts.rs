@@ -117,3 +117,31 @@ async fn a_precondition_may_take_its_time() {
     run.assert_output(&Done(5));
     assert_eq!(run.elapsed(), Duration::from_hours(1));
 }
+
+/// Panics when it is dropped, the first time.
+struct Bomb(u32);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(self.0 > 1, "while it was dropped");
+    }
+}
+
+struct Explosive;
+
+#[workflow]
+impl Explosive {
+    #[step(timeout = "30s")]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Done {
+        let _bomb = Bomb(info.attempt());
+        tokio::time::sleep(if info.attempt() == 1 { Duration::MAX } else { Duration::ZERO }).await;
+        Done(begin.0)
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_panics_while_it_is_dropped_has_taken_too_long_all_the_same() {
+    let run = Scenario::new(Explosive).start(Begin(3)).await;
+    run.assert_output(&Done(3));
+    assert_eq!(run.report().trace[0].attempts[0].class, workflow_core::ErrorClass::Transient);
+}
