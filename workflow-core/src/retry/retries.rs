@@ -6,7 +6,12 @@ use std::time::Duration;
 /// The longest delay there is: a century. A point in time beyond it may not be one that a clock can show.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
+/// The most retries there are of one class.
+const MOST: u32 = 10_000;
+
 /// How often failures of one class are retried, and after which delays.
+///
+/// However many are asked for, there are at most 10,000: a run keeps why each attempt failed.
 ///
 /// A delay is counted from the end of the attempt that failed. [`jitter`](Self::jitter) only shortens it, so that no
 /// delay is longer than what is written here.
@@ -96,6 +101,7 @@ impl Retries {
     }
 
     const fn new(times: u32, delays: Delays) -> Self {
+        let times = if times < MOST { times } else { MOST };
         Self { times, delays, cap: LONGEST, jitter: 0.0 }
     }
 
@@ -200,7 +206,8 @@ mod tests {
     fn delays_that_grow_beyond_measure_end_at_a_century() {
         let growing = Retries::exponential(u32::MAX, SECOND);
         assert_eq!(growing.delay(1_000, 0), Some(LONGEST));
-        assert_eq!(growing.delay(u32::MAX, 0), Some(LONGEST));
+        assert_eq!(growing.delay(MOST, 0), Some(LONGEST));
+        assert_eq!(growing.delay(MOST + 1, 0), None);
         assert_eq!(growing.factor(f64::INFINITY).delay(2, 0), Some(LONGEST));
         assert_eq!(Retries::fixed(1, Duration::MAX).cap(Duration::MAX).delay(1, 0), Some(LONGEST));
     }
