@@ -396,6 +396,8 @@ fn what_a_gather_holds_is_of_its_own_fan_out() {
     let [found, expected] = [&reduced, &every]
         .map(|explored| explored.outcomes().cloned().collect::<std::collections::HashSet<_>>());
     assert_eq!(found, expected, "{reduced}, and {every}");
+    // How far the other fan-out has come by then is all that differs.
+    assert_eq!(expected.len(), 4, "{every}");
 }
 
 /// Two fan-outs of which one says which of its branches came first of all.
