@@ -1,9 +1,11 @@
 //! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::ChildRun;
+use crate::id::ExecutionId;
 use crate::observe::Observed;
 use crate::run::{ChildReport, Dropped, RunShared, RunStatus};
 
@@ -17,6 +19,8 @@ pub(crate) struct Family {
 struct State {
     /// In the order in which they joined.
     members: Vec<Member>,
+    /// The places of those that an execution waits for and that have not ended, by execution.
+    awaited: BTreeSet<(ExecutionId, usize)>,
     /// How many of them the run's journal knows.
     recorded: usize,
     /// Whether the run has ended: nobody joins any more.
@@ -66,9 +70,12 @@ impl Family {
             return None;
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
-        let (run, unwanted) = (Some(Arc::clone(run)), Arc::clone(unwanted));
+        let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
+        if child.awaited {
+            state.awaited.insert((child.execution, place));
+        }
         state.members.push(Member { child, joined: parent.clock.now(), run, unwanted, ended: None });
-        Some(state.members.len() - 1)
+        Some(place)
     }
 
     /// A child has ended.
@@ -76,11 +83,12 @@ impl Family {
         // Dropped after the lock: it may be the last that knows the child.
         let _run;
         let mut state = self.lock();
-        let over = state.over;
-        let Some(member) = state.members.get_mut(place) else { return };
+        let State { members, awaited, over, .. } = &mut *state;
+        let Some(member) = members.get_mut(place) else { return };
         member.ended = Some(status);
+        awaited.remove(&(member.child.execution, place));
         _run = if member.child.awaited { None } else { member.run.take() };
-        if !over {
+        if !*over {
             parent.tell(|| Observed::ChildEnded { child: member.child.clone(), status });
         }
         drop(state);
@@ -101,6 +109,13 @@ impl Family {
             run
         });
         told.collect()
+    }
+
+    /// The children that an execution waited for and that have not ended yet.
+    pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
+        let state = self.lock();
+        let places = state.awaited.range((execution, 0)..=(execution, usize::MAX));
+        places.filter_map(|(_, place)| state.members[*place].run.clone()).collect()
     }
 
     /// Observers are about to be told that the run has ended.

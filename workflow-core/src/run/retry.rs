@@ -51,13 +51,22 @@ impl Run {
         self.host.retry_policy(step.get()).retry_in(class, failed, elapsed, seed)
     }
 
-    /// S36: by the engine's clock. The wait is dropped as the attempt would be.
+    /// S36: by the engine's clock, and until the children have ended that the failed attempt waited for: two attempts
+    /// never work at the same time. The wait is dropped as the attempt would be.
     fn wait_for_retry(&mut self, execution: ExecutionId, retry_in: Duration) {
-        if retry_in.is_zero() {
+        let ending = self.shared.children.get().map_or_else(Vec::new, |family| family.awaited_by(execution));
+        if retry_in.is_zero() && ending.is_empty() {
             return self.attempt_again(execution);
         }
-        let (sleep, dropped) = (self.shared.clock.sleep(retry_in), self.droppable(execution));
-        self.in_flight.push(InFlight::Wait(Due::Retry(execution), sleep, dropped));
+        let sleep = self.shared.clock.sleep(retry_in);
+        let due = Box::pin(async move {
+            sleep.await;
+            for child in ending {
+                child.ended().await;
+            }
+        });
+        let dropped = self.droppable(execution);
+        self.in_flight.push(InFlight::Wait(Due::Retry(execution), due, dropped));
     }
 
     /// The time has come for the next attempt.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use workflow_core::prelude::*;
 use workflow_core::{RunHandle, RunStatus, StartError};
-use workflow_testkit::Scenario;
+use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Gate, Item, everyone_else, until};
 
@@ -265,4 +265,34 @@ async fn a_child_whose_task_is_gone_keeps_nobody_waiting() {
     let run = Scenario::new(bereaved).host(Living(Alive::default())).start(Begin(3)).await;
     run.assert_output(&Done(3));
     assert!(run.report().children[0].report.is_none());
+}
+
+/// Runs children and fails at once, the first time.
+struct Hasty(Alive);
+
+#[workflow]
+impl Hasty {
+    #[step]
+    async fn ask(&self, begin: &Begin, children: &Children, info: &RunInfo) -> Result<Done, StepError> {
+        assert_eq!(self.0.count(), 0, "the children of the attempt before have ended");
+        if info.attempt() == 2 {
+            return Ok(Done(begin.0));
+        }
+        let all = futures::future::join_all((0..3).map(|depth| children.run::<Living>(Begin(depth % 2))));
+        tokio::select! {
+            _ = all => unreachable!("they live for an hour"),
+            () = until(|| self.0.count() == 4) => Err(StepError::tool("they take too long")),
+        }
+    }
+}
+
+// S31, S35
+#[test]
+fn the_next_attempt_begins_when_the_children_of_the_one_before_have_ended() {
+    let explored = explore(|| {
+        let alive = Alive::default();
+        Scenario::new(Hasty(alive.clone())).host(Living(alive)).start(Begin(3))
+    });
+    let explored = explored.assert(|run| run.assert_output(&Done(3)));
+    assert!(explored.is_exhaustive(), "{explored}");
 }
