@@ -81,7 +81,9 @@ impl Brood {
     pub(crate) fn end(&self) {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Told after the lock: who is woken may end at once.
-        awaited.into_iter().flatten().for_each(|unwanted| unwanted.tell());
+        for unwanted in awaited.into_iter().flatten() {
+            unwanted.tell();
+        }
     }
 
     fn birth(&self, awaited: bool) -> Birth {

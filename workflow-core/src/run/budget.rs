@@ -50,8 +50,7 @@ impl Run {
         let Some(account) = &mut self.budget.0 else { return };
         if let Some((since, alarm)) = account.active.take() {
             account.used += self.clock.now.saturating_sub(since);
-            alarm.tell();
-            self.dropping += 1;
+            self.dropping += usize::from(alarm.tell());
         }
     }
 

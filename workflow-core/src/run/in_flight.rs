@@ -74,7 +74,15 @@ impl Future for InFlight {
             return Poll::Ready(Arrived::Dropped);
         }
         ready!(take_turn(cx));
-        match &mut *self {
+        let arrived = ready!(self.poll_inner(cx));
+        self.dropped().pass();
+        Poll::Ready(arrived)
+    }
+}
+
+impl InFlight {
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
+        match self {
             Self::Execution(id, step, _) => {
                 Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
             }
@@ -86,9 +94,7 @@ impl Future for InFlight {
             },
         }
     }
-}
 
-impl InFlight {
     fn dropped(&self) -> &Dropped {
         match self {
             Self::Execution(_, _, dropped)
@@ -113,13 +119,21 @@ fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     told: AtomicBool,
+    /// Whether it has come to its end before it was told.
+    passed: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Dropped {
-    pub(crate) fn tell(&self) {
+    /// Tells it; `false` if it has come to its end already.
+    pub(crate) fn tell(&self) -> bool {
         self.told.store(true, Ordering::Release);
         self.waker.wake();
+        !self.passed.load(Ordering::Acquire)
+    }
+
+    fn pass(&self) {
+        self.passed.store(true, Ordering::Release);
     }
 
     pub(super) fn is_told(&self, cx: &mut Context<'_>) -> bool {

@@ -122,9 +122,8 @@ impl Run {
 
     pub(super) fn drop_execution(&mut self, execution: ExecutionId) {
         if let Some(dropped) = self.droppable.remove(&execution) {
-            dropped.tell();
+            self.dropping += usize::from(dropped.tell());
             self.shared.cancellations.tell(execution);
-            self.dropping += 1;
         }
         self.held
             .retain(|held| !matches!(held, Action::StartExecution { execution: id, .. } if *id == execution));
@@ -143,8 +142,7 @@ impl Run {
         while let Some((asking, _)) = self.asked.range(all.clone()).next() {
             let asking = *asking;
             if let Some(Asked { dropped: Some(dropped), .. }) = self.asked.remove(&asking) {
-                dropped.tell();
-                self.dropping += 1;
+                self.dropping += usize::from(dropped.tell());
             }
         }
     }

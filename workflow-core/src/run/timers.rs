@@ -152,8 +152,7 @@ impl Run {
         }
         let dropped = Arc::<Dropped>::default();
         if let Some((_, earlier)) = self.timers.alarm.replace((due, Arc::clone(&dropped))) {
-            earlier.tell();
-            self.dropping += 1;
+            self.dropping += usize::from(earlier.tell());
         }
         let sleep = self.shared.clock.sleep_until(due);
         self.in_flight.push(InFlight::Wait(Due::Timer(due), sleep, dropped));
