@@ -133,7 +133,7 @@ pub use input::{
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
-pub use retry::{FailedAttempt, Retries, RetryPolicy};
+pub use retry::{FailedAttempt, NotRetried, Retries, RetryPolicy};
 pub use run::{
     BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
     OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,

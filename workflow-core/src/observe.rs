@@ -11,6 +11,7 @@ use crate::display::DisplayItem;
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::retry::NotRetried;
 use crate::run::RunStatus;
 use crate::scheduler::Cause;
 
@@ -108,6 +109,8 @@ pub enum Observed {
         class: ErrorClass,
         /// The error's text.
         error: String,
+        /// Why it is not attempted again.
+        not_retried: NotRetried,
         /// How long it took.
         took: Duration,
     },

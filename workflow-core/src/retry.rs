@@ -8,10 +8,12 @@ use std::time::Duration;
 use crate::error::ErrorClass;
 
 mod attempts;
+mod not_retried;
 mod retries;
 mod rules;
 
 pub use attempts::FailedAttempt;
+pub use not_retried::NotRetried;
 pub use retries::Retries;
 
 pub(crate) use attempts::retried;
@@ -156,9 +158,40 @@ impl RetryPolicy {
     /// assert_eq!([1, 2, 3].map(delay), [Some(Duration::ZERO), Some(Duration::ZERO), None]);
     /// ```
     pub fn retry_in(&self, class: ErrorClass, failed: u32, elapsed: Duration, seed: u64) -> Option<Duration> {
-        let delay = self.of(class).delay(failed, seed)?;
-        let in_time = |most| elapsed.saturating_add(delay) <= most;
-        self.budget.is_none_or(in_time).then_some(delay)
+        self.decide(class, failed, elapsed, seed).ok()
+    }
+
+    /// The same with the reason if it is not. Both are recorded and told; a policy of a run that is ending is
+    /// overruled by [`NotRetried::RunEnding`].
+    ///
+    /// # Errors
+    /// Why the failure is final: its class, that its retries are used up, or the budget.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{ErrorClass, NotRetried, RetryPolicy};
+    ///
+    /// let budget = Duration::from_mins(1);
+    /// let policy = RetryPolicy::standard().budget(budget);
+    /// let decide = |class, failed, after| policy.decide(class, failed, Duration::from_secs(after), 0);
+    /// assert_eq!(decide(ErrorClass::Transient, 2, 30), Ok(Duration::from_secs(30)));
+    /// assert_eq!(decide(ErrorClass::Transient, 2, 31), Err(NotRetried::Budget { budget }));
+    /// assert_eq!(decide(ErrorClass::Tool, 3, 0), Err(NotRetried::UsedUp { retries: 2 }));
+    /// assert_eq!(decide(ErrorClass::Permanent, 1, 0), Err(NotRetried::Class));
+    /// ```
+    pub fn decide(
+        &self,
+        class: ErrorClass,
+        failed: u32,
+        elapsed: Duration,
+        seed: u64,
+    ) -> Result<Duration, NotRetried> {
+        let retries = self.of(class);
+        let Some(delay) = retries.delay(failed, seed) else { return Err(retries.over()) };
+        match self.budget {
+            Some(budget) if elapsed.saturating_add(delay) > budget => Err(NotRetried::Budget { budget }),
+            _ => Ok(delay),
+        }
     }
 
     /// The same for a step with a compaction.

@@ -9,7 +9,6 @@ use super::{
 use crate::id::ScopeId;
 use crate::input::InputKind;
 use crate::retry::retried;
-use crate::run::ExecutionOutcome;
 
 /// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
 const FIRST_ROWS: usize = 5;
@@ -194,13 +193,7 @@ impl fmt::Display for WhyRan {
         if !self.attempts.is_empty() {
             write!(f, ", {}", retried(&self.attempts))?;
         }
-        match &self.outcome {
-            ExecutionOutcome::Succeeded => Ok(()),
-            ExecutionOutcome::Failed { class, error } => write!(f, ": failed ({class}): {error}"),
-            ExecutionOutcome::Refused => f.write_str(": ended after the run had"),
-            ExecutionOutcome::Dropped => f.write_str(": dropped"),
-            ExecutionOutcome::Running => f.write_str(": still running"),
-        }
+        f.write_str(&self.outcome.told())
     }
 }
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use super::NotRetried;
+
 /// The longest delay there is: a century. A point in time beyond it may not be one that a clock can show.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
@@ -178,6 +180,14 @@ impl Retries {
             Delays::Exponential { first, factor } => grown(*first, *factor, before),
         };
         Some(shortened(written.min(self.cap), self.jitter, seed))
+    }
+
+    /// Why there is no further one.
+    pub(super) const fn over(&self) -> NotRetried {
+        match self.times {
+            0 => NotRetried::Class,
+            retries => NotRetried::UsedUp { retries },
+        }
     }
 }
 

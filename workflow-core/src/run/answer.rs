@@ -14,6 +14,7 @@ use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
+use crate::retry::NotRetried;
 use crate::scheduler::{Cause, Fact};
 use crate::table::StepIndex;
 
@@ -55,9 +56,7 @@ impl Run {
             }
             Err(error) => {
                 let error = self.host.rules().classified(error);
-                if !self.retried(execution, step, &error) {
-                    self.failed(execution, step, error);
-                }
+                self.attempt_failed(execution, step, error);
             }
         }
     }
@@ -81,8 +80,15 @@ impl Run {
         self.meter.executed(&self.host.table.step(step).name, ended, took);
     }
 
-    fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
-        self.trace.failed(execution, self.clock.now, &error);
+    /// The last attempt of an execution failed.
+    pub(super) fn failed(
+        &mut self,
+        execution: ExecutionId,
+        step: StepIndex,
+        error: StepError,
+        not_retried: NotRetried,
+    ) {
+        self.trace.failed(execution, self.clock.now, &error, not_retried);
         self.note_end(execution, step, Ended::Failed(&error));
         let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionFailed {
@@ -90,9 +96,10 @@ impl Run {
             step: name.clone(),
             class: error.class(),
             error: error.to_string(),
+            not_retried,
             took: self.trace.took(execution),
         });
-        self.record_execution(execution, Some(&error));
+        self.record_execution(execution, Some((&error, not_retried)));
         let row = self.host.table.step(step);
         if row.failed.is_some() || !row.policy.continue_on_error {
             self.failures.insert(execution, error);

@@ -18,7 +18,7 @@ use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId};
 use crate::input::Gathered;
-use crate::retry::FailedAttempt;
+use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, Entry, Fact, TimerEntry};
 use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
 
@@ -184,7 +184,11 @@ impl Run {
 
     /// An execution ended; what follows from it is written behind it. Nothing waits for a failure to be written:
     /// one that is lost with its process is made up by another execution (S39).
-    pub(super) fn record_execution(&mut self, execution: ExecutionId, failure: Option<&StepError>) {
+    pub(super) fn record_execution(
+        &mut self,
+        execution: ExecutionId,
+        failure: Option<(&StepError, NotRetried)>,
+    ) {
         self.record_children();
         let Some(journal) = &mut self.journal else { return };
         let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
@@ -192,9 +196,9 @@ impl Run {
         let at = self.clock.wall();
         journal.record(match failure {
             None => Record::ExecutionSucceeded { execution, step, scope, trigger, at },
-            Some(error) => {
+            Some((error, not_retried)) => {
                 let (class, error) = (error.class(), error.to_string());
-                Record::ExecutionFailed { execution, step, scope, trigger, class, error, at }
+                Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at }
             }
         });
     }

@@ -15,10 +15,10 @@ use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 use crate::input::Gathered;
-use crate::retry::{FailedAttempt, retried};
+use crate::retry::{FailedAttempt, NotRetried, retried};
 
-/// How many executions that were retried are printed.
-const RETRIED: usize = 20;
+/// How many executions with attempts that failed are printed.
+const TRIED: usize = 20;
 
 /// Everything a run did (S34).
 ///
@@ -157,6 +157,8 @@ pub enum ExecutionOutcome {
         class: ErrorClass,
         /// The error's text.
         error: String,
+        /// Why it was not attempted again.
+        not_retried: NotRetried,
     },
     /// It returned after the run had ended; its events were refused (S28).
     Refused,
@@ -256,6 +258,31 @@ pub enum Violation {
     },
 }
 
+impl ExecutionTrace {
+    /// Whether there is more to say of its attempts than what its outcome is.
+    fn tells_of_attempts(&self) -> bool {
+        let is_news =
+            matches!(self.outcome, ExecutionOutcome::Failed { not_retried, .. } if not_retried.is_news());
+        is_news || !self.attempts.is_empty()
+    }
+}
+
+impl ExecutionOutcome {
+    /// The rest of a line about the execution: nothing if it went well.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Succeeded => String::new(),
+            Self::Failed { class, error, not_retried } if not_retried.is_news() => {
+                format!(": failed ({class}): {}; {not_retried}", error.trim_end())
+            }
+            Self::Failed { class, error, .. } => format!(": failed ({class}): {error}"),
+            Self::Refused => ": ended after the run had".into(),
+            Self::Dropped => ": dropped".into(),
+            Self::Running => ": still running".into(),
+        }
+    }
+}
+
 impl LoggedEvent {
     /// Whether it says that a fan-out is gathered (S48).
     pub fn is_gathered(&self) -> bool {
@@ -296,15 +323,19 @@ impl RunReport {
         Ok(())
     }
 
-    /// The executions that were attempted more than once; of many the first.
+    /// The executions that were attempted more than once, or might have been; of many the first.
     fn fmt_retries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut again = self.trace.iter().filter(|trace| !trace.attempts.is_empty());
-        for trace in again.by_ref().take(RETRIED) {
-            writeln!(f, "{} {} {}", trace.execution, trace.step, retried(&trace.attempts))?;
+        let mut told = self.trace.iter().filter(|trace| trace.tells_of_attempts());
+        for trace in told.by_ref().take(TRIED) {
+            write!(f, "{} {}", trace.execution, trace.step)?;
+            if !trace.attempts.is_empty() {
+                write!(f, " {}", retried(&trace.attempts))?;
+            }
+            writeln!(f, "{}", trace.outcome.told())?;
         }
-        match again.count() {
+        match told.count() {
             0 => Ok(()),
-            more => writeln!(f, "… and {more} more executions that were retried"),
+            more => writeln!(f, "… and {more} more executions with attempts that failed"),
         }
     }
 

@@ -10,14 +10,20 @@ use super::in_flight::{Due, InFlight};
 use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, RunId};
 use crate::observe::Observed;
-use crate::retry::FailedAttempt;
+use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::Action;
 use crate::table::StepIndex;
 
 impl Run {
-    /// Whether a failed attempt is followed by another, which then is on its way (S35).
-    pub(super) fn retried(&mut self, execution: ExecutionId, step: StepIndex, error: &StepError) -> bool {
-        let Some(retry_in) = self.retry_in(execution, step, error.class()) else { return false };
+    /// A failed attempt is followed by another (S35), or the execution fails.
+    pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
+        match self.decide(execution, step, error.class()) {
+            Ok(retry_in) => self.retry(execution, step, &error, retry_in),
+            Err(not_retried) => self.failed(execution, step, error, not_retried),
+        }
+    }
+
+    fn retry(&mut self, execution: ExecutionId, step: StepIndex, error: &StepError, retry_in: Duration) {
         let attempt = self.trace.attempt(execution);
         let too_large = error.class() == ErrorClass::ContextLimit || error.is_of_compaction();
         let compacts = too_large && self.host.compacts(step.get());
@@ -36,19 +42,21 @@ impl Run {
         self.record_retry(execution, attempt, &failed);
         self.trace.failed_attempt(execution, failed);
         self.wait_for_retry(execution, retry_in);
-        true
     }
 
-    fn retry_in(&self, execution: ExecutionId, step: StepIndex, class: ErrorClass) -> Option<Duration> {
-        // Nothing begins in a run that has ended, or whose stop event is being written (S28).
-        if self.scheduler.refuses() {
-            return None;
-        }
+    fn decide(
+        &self,
+        execution: ExecutionId,
+        step: StepIndex,
+        class: ErrorClass,
+    ) -> Result<Duration, NotRetried> {
         let earlier = self.trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = self.trace.elapsed(execution, self.clock.now);
         let seed = seed(&self.shared.id, execution, self.trace.attempt(execution));
-        self.host.retry_policy(step.get()).retry_in(class, failed, elapsed, seed)
+        let retry_in = self.host.retry_policy(step.get()).decide(class, failed, elapsed, seed)?;
+        // Nothing begins in a run that has ended, or whose stop event is being written (S28).
+        if self.scheduler.refuses() { Err(NotRetried::RunEnding) } else { Ok(retry_in) }
     }
 
     /// S36: by the engine's clock, and until the children have ended that the failed attempt waited for: two attempts

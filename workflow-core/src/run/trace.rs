@@ -8,7 +8,7 @@ use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
 use crate::error::StepError;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
-use crate::retry::FailedAttempt;
+use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Binding, Bound, Entry};
 use crate::table::{DependencyTable, StepIndex};
 
@@ -153,8 +153,15 @@ impl Trace {
         Some(entry.step)
     }
 
-    pub(super) fn failed(&mut self, execution: ExecutionId, now: Duration, error: &StepError) {
-        let outcome = ExecutionOutcome::Failed { class: error.class(), error: error.to_string() };
+    pub(super) fn failed(
+        &mut self,
+        execution: ExecutionId,
+        now: Duration,
+        error: &StepError,
+        not_retried: NotRetried,
+    ) {
+        let (class, error) = (error.class(), error.to_string());
+        let outcome = ExecutionOutcome::Failed { class, error, not_retried };
         self.end(execution, now, outcome);
     }
 

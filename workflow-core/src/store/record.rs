@@ -14,6 +14,7 @@ use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
+use crate::retry::NotRetried;
 use crate::run::RunStatus;
 use crate::scheduler::Cause;
 
@@ -136,6 +137,8 @@ pub enum Record {
         class: ErrorClass,
         /// The error's text.
         error: String,
+        /// Why it is not attempted again.
+        not_retried: NotRetried,
         /// When.
         at: SystemTime,
     },

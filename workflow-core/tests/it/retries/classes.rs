@@ -4,10 +4,11 @@ use std::io;
 use std::num::ParseIntError;
 use std::time::Duration;
 
-use workflow_core::ErrorClass;
 use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, ExecutionOutcome, NotRetried};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
+use super::{CLASSES, flaky};
 use crate::fixtures::{Begin, Done, Item, Part};
 
 /// Fails with errors of others' types, and with one whose class it says.
@@ -42,6 +43,26 @@ async fn failed(
     set: impl FnOnce(ScenarioOf<Fetching>) -> ScenarioOf<Fetching>,
 ) -> (ErrorClass, u32) {
     failure(&set(Scenario::new(Fetching)).start(Begin(begin)).await)
+}
+
+// S35
+#[tokio::test]
+async fn each_class_says_in_the_trace_why_it_is_retried_no_more() {
+    let of = [
+        NotRetried::UsedUp { retries: 3 },
+        NotRetried::UsedUp { retries: 2 },
+        NotRetried::UsedUp { retries: 1 },
+        NotRetried::Class,
+        NotRetried::Class,
+        NotRetried::Class,
+    ];
+    for (class, expected) in CLASSES.into_iter().zip(of) {
+        let (run, _) = flaky(&[class; 9], |scenario| scenario).await;
+        let ExecutionOutcome::Failed { not_retried, .. } = run.report().trace[0].outcome else {
+            panic!("{}", run.transcript())
+        };
+        assert_eq!(not_retried, expected, "{class}");
+    }
 }
 
 // S35

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, Retries, RetryPolicy, RunStatus};
+use workflow_core::{ErrorClass, ExecutionOutcome, NotRetried, Retries, RetryPolicy, RunStatus};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, everyone_else, outcomes_of};
@@ -150,4 +150,39 @@ async fn a_step_that_is_attempted_for_ever_keeps_no_run_with_a_journal_from_its_
         Engine::builder().workflow(Furious).store(workflow_core::MemoryStore::default()).build().unwrap();
     let run = engine.start::<Furious>(Begin(7)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(7));
+}
+
+/// Ends at once, and fails at the same time.
+struct Late(ErrorClass);
+
+#[workflow]
+impl Late {
+    #[step]
+    async fn end(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Result<Item, StepError> {
+        Err(StepError::new(self.0, "no"))
+    }
+
+    #[step]
+    async fn take(&self, _item: &Item) {}
+}
+
+// S28
+#[tokio::test]
+async fn what_fails_when_the_run_has_ended_is_not_retried_and_says_so_if_it_would_have_been() {
+    for (class, not_retried, told) in [
+        (ErrorClass::Tool, NotRetried::RunEnding, "no; it is not retried, because the run was ending"),
+        (ErrorClass::Permanent, NotRetried::Class, "no"),
+    ] {
+        let run = Scenario::new(Late(class)).start(Begin(1)).await;
+        run.assert_output(&Done(1));
+        let failed = ExecutionOutcome::Failed { class, error: "no".into(), not_retried };
+        assert_eq!(outcomes_of(run.report(), "work"), [&failed]);
+        let explanation = run.explanation().unwrap().to_string();
+        assert!(explanation.contains(&format!("`Begin`: failed ({class}): {told}\n")), "{explanation}");
+    }
 }

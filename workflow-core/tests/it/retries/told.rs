@@ -6,7 +6,8 @@ use std::time::Duration;
 use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{
-    ErrorClass, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record, RunOptions,
+    ErrorClass, EventStore, MemoryStore, NotRetried, Observation, Observed, Observer, Position, Record,
+    RetryPolicy, RunOptions,
 };
 use workflow_testkit::VirtualClock;
 
@@ -29,8 +30,8 @@ impl Observer for Scribe {
             Observed::ExecutionSucceeded { execution, took, .. } => {
                 format!("{execution} succeeded after {took:?}")
             }
-            Observed::ExecutionFailed { execution, class, error, .. } => {
-                format!("{execution} failed ({class}): {error}")
+            Observed::ExecutionFailed { execution, class, error, not_retried, .. } => {
+                format!("{execution} failed ({class}): {error}; {not_retried}")
             }
             _ => return,
         };
@@ -65,7 +66,11 @@ async fn observers_see_every_attempt_that_is_followed_by_another_and_one_executi
     );
     assert_eq!(
         observed(fails(&[ErrorClass::Model; 2])).await,
-        ["x1 started", "x1 work attempt 1 failed (model): no 1, again in 10s", "x1 failed (model): no 2",]
+        [
+            "x1 started",
+            "x1 work attempt 1 failed (model): no 1, again in 10s",
+            "x1 failed (model): no 2; its retry is used up"
+        ]
     );
 }
 
@@ -108,9 +113,10 @@ async fn reports_explanations_and_errors_say_what_was_tried() {
     assert_eq!(error.to_string(), "step `work` failed after 3 attempts (x1, tool): no 3");
     let tried = "failed twice (tool: no 1; tool: no 2), retried at once";
     let explanation = run.explanation().unwrap().to_string();
-    assert!(explanation.contains(&format!("{tried}: failed (tool): no 3")), "{explanation}");
+    let failed = "failed (tool): no 3; its 2 retries are used up";
+    assert!(explanation.ends_with(&format!("{tried}: {failed}")), "{explanation}");
     let report = run.report().to_string();
-    assert!(report.ends_with(&format!("x1 work {tried}\n")), "{report}");
+    assert!(report.ends_with(&format!("x1 work {tried}: {failed}\n")), "{report}");
     let json = serde_json::to_value(&run.report().trace[0].attempts).unwrap();
     assert_eq!(
         json[0],
@@ -118,4 +124,49 @@ async fn reports_explanations_and_errors_say_what_was_tried() {
             "class": "tool", "error": "no 1", "retry_in": {"secs": 0, "nanos": 0}, "compacts": false
         })
     );
+}
+
+/// What is said of the only execution: in the explanation, and in the report if there is anything.
+async fn said(policy: RetryPolicy, fails: &[ErrorClass]) -> (String, Option<String>) {
+    let (run, _) = flaky(fails, |scenario| scenario.retry(policy)).await;
+    let (report, explanation) = (run.report().to_string(), run.explanation().unwrap().to_string());
+    let line = |text: &str, start: &str| {
+        let mut lines = text.lines().map(str::trim).filter_map(|line| line.strip_prefix(start));
+        lines.next().map(str::to_owned)
+    };
+    (line(&explanation, "x1, triggered by #1 `Begin`").unwrap(), line(&report, "x1 work"))
+}
+
+// S35
+#[tokio::test]
+async fn it_is_said_why_a_failure_was_final_unless_its_class_says_it() {
+    let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Permanent]).await;
+    assert_eq!((&*explained, reported), (": failed (permanent): no 1", None));
+
+    let hasty = RetryPolicy::standard().budget(Duration::from_secs(9));
+    let (explained, reported) = said(hasty, &[ErrorClass::Transient]).await;
+    let budget = ": failed (transient): no 1; its retry budget of 9s is used up";
+    assert_eq!((&*explained, reported.as_deref()), (budget, Some(budget)));
+
+    let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Model; 2]).await;
+    let used_up =
+        ", failed once (model: no 1), retried after 10s: failed (model): no 2; its retry is used up";
+    assert_eq!((&*explained, reported.as_deref()), (used_up, Some(&used_up.replacen(", ", " ", 1)[..])));
+}
+
+// S35
+#[tokio::test]
+async fn the_journal_and_the_trace_have_why_a_failure_was_final() {
+    let store = Arc::new(MemoryStore::default());
+    let (run, _) =
+        flaky(&[ErrorClass::Tool; 3], |scenario| scenario.engine(|engine| engine.store(store.clone()))).await;
+    let not_retried = NotRetried::UsedUp { retries: 2 };
+    let records = store.read(&"scenario".into(), Position(0), usize::MAX).await.unwrap();
+    let written = records.iter().find_map(|record| match record {
+        Record::ExecutionFailed { not_retried, .. } => Some(*not_retried),
+        _ => None,
+    });
+    assert_eq!(written, Some(not_retried));
+    let json = serde_json::to_value(&run.report().trace[0].outcome).unwrap();
+    assert_eq!(json["failed"]["not_retried"], serde_json::json!({ "used_up": { "retries": 2 } }));
 }

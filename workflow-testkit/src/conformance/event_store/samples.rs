@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, ErrorClass, ExecutionId, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId, TimerId,
+    AnyEvent, ErrorClass, ExecutionId, NotRetried, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId,
+    TimerId,
 };
 
 /// An event that holds any JSON.
@@ -109,9 +110,9 @@ pub(super) fn every_kind() -> Vec<Record> {
         at,
     }));
     records.push(Record::ExecutionSucceeded { execution, step: "work".into(), scope, trigger, at });
-    records.extend(CLASSES.map(|class| {
-        let error = "line 1\nline 2: \"ä\"\0".to_owned();
-        Record::ExecutionFailed { execution, step: "work".into(), scope, trigger, class, error, at }
+    records.extend(CLASSES.into_iter().zip(NOT_RETRIED.into_iter().cycle()).map(|(class, not_retried)| {
+        let (step, error) = ("work".into(), "line 1\nline 2: \"ä\"\0".to_owned());
+        Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at }
     }));
     records.extend([Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(|retry_in| {
         let (step, class, error) = ("work".into(), ErrorClass::Transient, String::new());
@@ -157,6 +158,13 @@ const CLASSES: [ErrorClass; 6] = [
     ErrorClass::ContextLimit,
     ErrorClass::Permanent,
     ErrorClass::Rejected,
+];
+
+const NOT_RETRIED: [NotRetried; 4] = [
+    NotRetried::Class,
+    NotRetried::UsedUp { retries: u32::MAX },
+    NotRetried::Budget { budget: Duration::MAX },
+    NotRetried::RunEnding,
 ];
 
 /// Where a journal can say that a run stands.

@@ -1,0 +1,107 @@
+//! Why a failure is final: the other half of what a policy decides, kept and told like the delay of a retry.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a failed attempt is not followed by another.
+///
+/// It comes with every failure of an execution: in its trace, in its explanation, to observers and in the journal.
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_core::{ExecutionOutcome, NotRetried, Retries, RetryPolicy};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+///
+/// #[workflow]
+/// impl Greeter {
+///     #[step]
+///     async fn greet(&self, _greet: &Greet) -> Result<Greeting, StepError> {
+///         Err(StepError::tool("the line is busy"))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).build()?;
+/// let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+/// let report = run.report().await?;
+/// let ExecutionOutcome::Failed { not_retried, .. } = report.trace[0].outcome else { panic!("it failed") };
+/// assert_eq!(not_retried, NotRetried::UsedUp { retries: 2 });
+/// assert_eq!(not_retried.to_string(), "its 2 retries are used up");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NotRetried {
+    /// The policy retries no failures of this class.
+    Class,
+    /// Every retry that the policy has for failures of this class was made.
+    UsedUp {
+        /// How many there are.
+        retries: u32,
+    },
+    /// The next attempt would begin later than the policy allows, whatever the class.
+    Budget {
+        /// How long after the first attempt began the last may begin.
+        budget: Duration,
+    },
+    /// The policy would retry it, and the run has ended, or its stop event is on the way into the log (S28).
+    RunEnding,
+}
+
+impl NotRetried {
+    /// Whether it says more than the class of the failure does.
+    pub(crate) fn is_news(self) -> bool {
+        self != Self::Class
+    }
+}
+
+impl fmt::Display for NotRetried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class => f.write_str("failures of its class are not retried"),
+            Self::UsedUp { retries: 1 } => f.write_str("its retry is used up"),
+            Self::UsedUp { retries } => write!(f, "its {retries} retries are used up"),
+            Self::Budget { budget } => write!(f, "its retry budget of {budget:?} is used up"),
+            Self::RunEnding => f.write_str("it is not retried, because the run was ending"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_says_in_a_few_words_why() {
+        let budget = Duration::from_mins(2);
+        let all = [
+            NotRetried::Class,
+            NotRetried::UsedUp { retries: 1 },
+            NotRetried::UsedUp { retries: 3 },
+            NotRetried::Budget { budget },
+            NotRetried::RunEnding,
+        ];
+        assert_eq!(
+            all.map(|why| why.to_string()),
+            [
+                "failures of its class are not retried",
+                "its retry is used up",
+                "its 3 retries are used up",
+                "its retry budget of 120s is used up",
+                "it is not retried, because the run was ending",
+            ]
+        );
+    }
+}
