@@ -129,9 +129,13 @@ pub struct WhyRan {
     pub trigger: Cited,
     /// What each parameter was bound to.
     pub inputs: Vec<CitedInput>,
-    /// The attempts that failed and were followed by another (S35).
+    /// The attempts that failed and were followed by another, or were to be (S35).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
+    /// Of an execution that waits for another attempt, or ended while it did: when that attempt is, or was, due, from
+    /// when the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<Duration>,
     /// What came of it.
     pub outcome: ExecutionOutcome,
 }
@@ -245,6 +249,8 @@ pub enum WhyNotProduced {
     Running {
         /// Which.
         step: Arc<str>,
+        /// When its next attempt is due, from when the run began, if that is all that it waits for (S35).
+        next_attempt: Option<Duration>,
     },
     /// The step ran, and emitted none of it.
     EmittedNone {

@@ -74,8 +74,9 @@ pub enum Observed {
         /// The event that triggered it.
         trigger: Seq,
     },
-    /// An attempt failed and is followed by another (S35); what it showed is taken back (S25). A failure without another
-    /// attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
+    /// An attempt failed and is to be followed by another (S35); what it showed is taken back (S25). The other has come
+    /// with [`AttemptStarted`](Self::AttemptStarted), and never does if the execution is dropped before. A failure
+    /// without another attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
     AttemptFailed {
         /// Whose.
         execution: ExecutionId,
@@ -87,8 +88,17 @@ pub enum Observed {
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// How long after this the next attempt begins.
+        /// How long after this the next attempt is to begin.
         retry_in: Duration,
+    },
+    /// An execution is attempted again. Its first attempt is [`ExecutionStarted`](Self::ExecutionStarted) alone.
+    AttemptStarted {
+        /// Which.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Which attempt, from 2.
+        attempt: u32,
     },
     /// An execution ended by itself: its events follow.
     ExecutionSucceeded {

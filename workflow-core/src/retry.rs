@@ -1,5 +1,5 @@
-//! What becomes of an attempt that failed: whether it is followed by another, and after which time. Decisions are
-//! made here and are data; whoever waits, and begins the next attempt, is the run.
+//! What becomes of an attempt that failed: whether it is followed by another and after which time, or why not.
+//! Decisions are made here and are data; whoever waits, and begins the next attempt, is the run.
 //!
 //! No clock and no runtime: the same policy, failure and seed always give the same delay (S36).
 
@@ -16,7 +16,7 @@ pub use attempts::FailedAttempt;
 pub use not_retried::NotRetried;
 pub use retries::Retries;
 
-pub(crate) use attempts::retried;
+pub(crate) use attempts::{NextAttempt, tried};
 pub(crate) use rules::Rules;
 
 /// Which failures are followed by another attempt, by their class, and when (S35).

@@ -255,7 +255,7 @@ impl Source<'_> {
         match &facts.last_error {
             _ if elsewhere > 0 => WhyNotProduced::EmittedInBranches { step, events: elsewhere, seen },
             _ if executions == 0 => self.why_idle(index, row),
-            _ if facts.is_running => WhyNotProduced::Running { step },
+            _ if facts.is_running => WhyNotProduced::Running { step, next_attempt: facts.next_attempt },
             Some(error) => WhyNotProduced::Failed {
                 step,
                 executions,

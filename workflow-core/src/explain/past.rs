@@ -84,6 +84,7 @@ impl Source<'_> {
         // An execution that waits for room is in no trace yet (S21).
         let outcome = trace.map_or(ExecutionOutcome::Running, |trace| trace.outcome.clone());
         let attempts = trace.map(|trace| trace.attempts.clone()).unwrap_or_default();
-        WhyRan { execution, scope, trigger, inputs: inputs.collect(), attempts, outcome }
+        let next_attempt = trace.and_then(|trace| trace.next_attempt);
+        WhyRan { execution, scope, trigger, inputs: inputs.collect(), attempts, next_attempt, outcome }
     }
 }

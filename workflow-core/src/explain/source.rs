@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Arrival, Cited, FailedStep, Untaken};
 use crate::id::{ExecutionId, ScopeId, Seq};
@@ -47,10 +48,24 @@ pub(super) struct StepFacts {
     /// The scopes in which it failed.
     failed_in: BTreeSet<ScopeId>,
     pub(super) is_running: bool,
+    /// When an attempt is due first, if all that run wait for one.
+    pub(super) next_attempt: Option<Duration>,
     pub(super) was_refused: bool,
     pub(super) came_to_its_limit: bool,
     /// The scopes of the events that it emitted, by type.
     pub(super) emitted: BTreeMap<EventIndex, Vec<ScopeId>>,
+}
+
+impl StepFacts {
+    /// One of its executions runs, or waits for its next attempt.
+    fn runs(&mut self, next_attempt: Option<Duration>) {
+        self.next_attempt = match (self.next_attempt, next_attempt) {
+            (None, next) if !self.is_running => next,
+            (Some(one), Some(other)) => Some(one.min(other)),
+            _ => None,
+        };
+        self.is_running = true;
+    }
 }
 
 impl<'a> Source<'a> {
@@ -92,7 +107,7 @@ impl<'a> Source<'a> {
                     facts.failed_in.insert(trace.scope);
                     facts.last_error = Some(error.as_str().into());
                 }
-                ExecutionOutcome::Running => facts.is_running = true,
+                ExecutionOutcome::Running => facts.runs(trace.next_attempt),
                 ExecutionOutcome::Succeeded | ExecutionOutcome::Refused | ExecutionOutcome::Dropped => {}
             }
         }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::id::ScopeId;
 use crate::input::InputKind;
-use crate::retry::retried;
+use crate::retry::tried;
 
 /// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
 const FIRST_ROWS: usize = 5;
@@ -191,9 +191,9 @@ impl fmt::Display for WhyRan {
             write!(f, ", with {}", enumerated(&others, "and"))?;
         }
         if !self.attempts.is_empty() {
-            write!(f, ", {}", retried(&self.attempts))?;
+            write!(f, ", {}", tried(&self.attempts, self.outcome.next(self.next_attempt)))?;
         }
-        f.write_str(&self.outcome.told())
+        f.write_str(&self.outcome.told(self.next_attempt))
     }
 }
 
@@ -284,7 +284,10 @@ impl fmt::Display for WhyNotProduced {
             Self::Refused { step, precondition } => {
                 write!(f, "`{step}` did not run: its precondition `{precondition}` said no")
             }
-            Self::Running { step } => write!(f, "`{step}` is still running"),
+            Self::Running { step, next_attempt: None } => write!(f, "`{step}` is still running"),
+            Self::Running { step, next_attempt: Some(due) } => {
+                write!(f, "`{step}` waits for its next attempt, which is due {due:?} after the run began")
+            }
             Self::EmittedNone { step, executions, limit, only } => {
                 write!(f, "`{step}` ran {}", times(*executions))?;
                 match limit.map(u64::from) {

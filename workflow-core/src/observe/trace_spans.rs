@@ -97,7 +97,7 @@ pub(crate) fn execution_span(
     )
 }
 
-/// Writes on the span of an attempt that it failed and is followed by another.
+/// Writes on the span of an attempt that it failed and is to be followed by another.
 pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
     let class = error.class();
     span.record("workflow.execution.outcome", Ended::Failed(error).name());

@@ -1,4 +1,4 @@
-//! The attempts of an execution that failed and were followed by another, as people are told of them.
+//! The attempts of an execution that failed and were to be followed by another, as people are told of them.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::explain::{enumerated, times};
 /// How many delays are printed; the rest is counted.
 const DELAYS: usize = 5;
 
-/// An attempt that failed and is followed by another.
+/// An attempt that failed and is, or was, to be followed by another.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,12 +63,22 @@ pub struct FailedAttempt {
 
 impl fmt::Display for FailedAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed ({}): {}; {}", self.class, self.error, after(&[self.retry_in]))
+        write!(f, "failed ({}): {}; to be retried {}", self.class, self.error, after(&[self.retry_in]))
     }
 }
 
+/// Whether the attempt after the last that failed has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextAttempt {
+    Began,
+    /// It is waited for.
+    Due,
+    /// It was waited for until the execution ended.
+    NeverCame,
+}
+
 /// The attempts in a few words: "failed twice (transient: busy), retried after 10s and 30s".
-pub(crate) fn retried(attempts: &[FailedAttempt]) -> String {
+pub(crate) fn tried(attempts: &[FailedAttempt], next: NextAttempt) -> String {
     let mut errors: Vec<String> = Vec::new();
     for FailedAttempt { class, error, .. } in attempts {
         let text = format!("{class}: {error}");
@@ -79,20 +89,32 @@ pub(crate) fn retried(attempts: &[FailedAttempt]) -> String {
     let more = errors.len().saturating_sub(DELAYS);
     errors.drain(..more);
     let delays: Vec<Duration> = attempts.iter().map(|attempt| attempt.retry_in).collect();
-    format!("failed {} ({}), {}", times(attempts.len() as u64), errors.join("; "), after(&delays))
+    let failed = format!("failed {} ({})", times(attempts.len() as u64), errors.join("; "));
+    failed + &retries(&delays, next)
 }
 
-/// When it is tried again.
+/// Which attempts followed, and which was to.
+fn retries(delays: &[Duration], next: NextAttempt) -> String {
+    let (last, before) = delays.split_last().map_or((None, delays), |(last, before)| (Some(*last), before));
+    let (made, to_come) = match (next, last) {
+        (NextAttempt::Due, Some(last)) => (before, format!(", to be retried {}", after(&[last]))),
+        (NextAttempt::NeverCame, Some(last)) => (before, format!(", was to be retried {}", after(&[last]))),
+        _ => (delays, String::new()),
+    };
+    if made.is_empty() { to_come } else { format!(", retried {}{to_come}", after(made)) }
+}
+
+/// After which delays.
 fn after(delays: &[Duration]) -> String {
     if delays.iter().all(Duration::is_zero) {
-        return "retried at once".into();
+        return "at once".into();
     }
     let mut texts: Vec<String> = delays.iter().take(DELAYS).map(|delay| format!("{delay:?}")).collect();
     match delays.len().saturating_sub(DELAYS) {
         0 => {}
         more => texts.push(format!("{more} more")),
     }
-    format!("retried after {}", enumerated(&texts, "and"))
+    format!("after {}", enumerated(&texts, "and"))
 }
 
 #[cfg(test)]
@@ -106,9 +128,9 @@ mod tests {
 
     #[test]
     fn errors_that_are_the_same_are_told_once() {
-        let text = retried(&[failed("busy", 10), failed("busy", 30)]);
+        let text = tried(&[failed("busy", 10), failed("busy", 30)], NextAttempt::Began);
         assert_eq!(text, "failed twice (transient: busy), retried after 10s and 30s");
-        let text = retried(&[failed("busy", 0), failed("torn", 0), failed("busy", 0)]);
+        let text = tried(&[failed("busy", 0), failed("torn", 0), failed("busy", 0)], NextAttempt::Began);
         assert_eq!(
             text,
             "failed 3 times (transient: busy; transient: torn; transient: busy), retried at once"
@@ -116,10 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_that_has_not_come_is_not_told_as_made() {
+        let (once, twice) = ([failed("busy", 10)], [failed("busy", 10), failed("busy", 0)]);
+        assert_eq!(tried(&once, NextAttempt::Due), "failed once (transient: busy), to be retried after 10s");
+        assert_eq!(
+            tried(&twice, NextAttempt::NeverCame),
+            "failed twice (transient: busy), retried after 10s, was to be retried at once"
+        );
+        assert_eq!(once[0].to_string(), "failed (transient): busy; to be retried after 10s");
+    }
+
+    #[test]
     fn many_attempts_are_folded() {
         let attempts: Vec<FailedAttempt> = (0..40).map(|i| failed(&i.to_string(), i)).collect();
         assert_eq!(
-            retried(&attempts),
+            tried(&attempts, NextAttempt::Began),
             "failed 40 times (transient: 35; transient: 36; transient: 37; transient: 38; transient: 39), \
              retried after 0ns, 1s, 2s, 3s, 4s and 35 more"
         );

@@ -58,6 +58,8 @@ pub enum NotRetried {
     },
     /// The policy would retry it, and the run has ended, or its stop event is on the way into the log (S28).
     RunEnding,
+    /// The engine's clock panicked while the attempt was waited for, as one does that finds no timers: it never began.
+    Clock,
 }
 
 impl NotRetried {
@@ -75,6 +77,7 @@ impl fmt::Display for NotRetried {
             Self::UsedUp { retries } => write!(f, "its {retries} retries are used up"),
             Self::Budget { budget } => write!(f, "its retry budget of {budget:?} is used up"),
             Self::RunEnding => f.write_str("it is not retried, because the run was ending"),
+            Self::Clock => f.write_str("the engine's clock panicked"),
         }
     }
 }
@@ -92,6 +95,7 @@ mod tests {
             NotRetried::UsedUp { retries: 3 },
             NotRetried::Budget { budget },
             NotRetried::RunEnding,
+            NotRetried::Clock,
         ];
         assert_eq!(
             all.map(|why| why.to_string()),
@@ -101,6 +105,7 @@ mod tests {
                 "its 3 retries are used up",
                 "its retry budget of 120s is used up",
                 "it is not retried, because the run was ending",
+                "the engine's clock panicked",
             ]
         );
     }

@@ -128,7 +128,7 @@ impl Run {
             return RunError::Abandoned;
         };
         let step = self.step_name(step);
-        let (attempts, class) = (self.trace.attempt(execution), error.class());
+        let (attempts, class) = (self.trace.attempts_made(execution), error.class());
         RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
     }
 

@@ -203,7 +203,7 @@ impl Run {
         });
     }
 
-    /// An attempt failed and is followed by another. Nothing waits for it to be written either.
+    /// An attempt failed and is to be followed by another. Nothing waits for it to be written either.
     pub(super) fn record_retry(&mut self, execution: ExecutionId, attempt: u32, failed: &FailedAttempt) {
         self.record_children();
         let Some(journal) = &mut self.journal else { return };

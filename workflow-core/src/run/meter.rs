@@ -46,7 +46,7 @@ mod on {
         );
         metrics::describe_counter!(
             RETRIES,
-            "Attempts that failed and are followed by another, by step and class of the failure"
+            "Attempts that failed and are to be followed by another, by step and class of the failure"
         );
         metrics::describe_counter!(EVENTS, "Events that entered a log");
         metrics::describe_gauge!(
@@ -101,7 +101,7 @@ mod on {
             histogram!(EXECUTION_DURATION, labels).record(took());
         }
 
-        /// An attempt of an execution failed and is followed by another.
+        /// An attempt of an execution failed and is to be followed by another.
         pub(crate) fn retried(&self, step: &Arc<str>, class: ErrorClass) {
             let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
             let class = Label::from_static_parts("class", class.name());

@@ -75,6 +75,9 @@ impl Run {
                 trigger,
             });
             self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
+        } else {
+            self.shared.tell(|| Observed::AttemptStarted { execution, step: Arc::clone(&row.name), attempt });
+            self.trace.attempted_again(execution);
         }
         let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
         let compacts = self.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
@@ -255,7 +258,7 @@ impl Run {
     fn failed_event(&mut self, execution: ExecutionId) -> Option<AnyEvent> {
         let (step, error) = (self.trace.step_of(execution)?, self.failures.remove(&execution)?);
         let step = Arc::clone(&self.host.table.step(step).name);
-        let attempts = self.trace.attempt(execution);
+        let attempts = self.trace.attempts_made(execution);
         Some(AnyEvent::new(StepFailed::new(step, execution, attempts, &error)))
     }
 

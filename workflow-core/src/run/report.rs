@@ -15,7 +15,7 @@ use crate::error::ErrorClass;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 use crate::input::Gathered;
-use crate::retry::{FailedAttempt, NotRetried, retried};
+use crate::retry::{FailedAttempt, NextAttempt, NotRetried, tried};
 
 /// How many executions with attempts that failed are printed.
 const TRIED: usize = 20;
@@ -116,10 +116,14 @@ pub struct ExecutionTrace {
     pub started: Duration,
     /// How long it took, by the engine's clock, with every attempt and the time between them.
     pub took: Duration,
-    /// The attempts that failed and were followed by another, in order (S35); what the last attempt came to is the
-    /// outcome.
+    /// The attempts that failed and were followed by another, or were to be, in order (S35); what the last attempt came
+    /// to is the outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
+    /// Of an execution that waits for another attempt, or ended while it did: when that attempt is, or was, due, from
+    /// when the first event entered the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<Duration>,
     /// What came of it.
     pub outcome: ExecutionOutcome,
     /// The event that its failure is, if a step catches it (S29).
@@ -164,7 +168,7 @@ pub enum ExecutionOutcome {
     Refused,
     /// It was dropped: the run ended, or its branch was dropped.
     Dropped,
-    /// It is still running.
+    /// It is still running, or waits for its next attempt.
     Running,
 }
 
@@ -268,8 +272,17 @@ impl ExecutionTrace {
 }
 
 impl ExecutionOutcome {
+    /// What became of the next attempt of an execution that has come so far, if one is or was due.
+    pub(crate) fn next(&self, next_attempt: Option<Duration>) -> NextAttempt {
+        match (next_attempt, self) {
+            (None, _) => NextAttempt::Began,
+            (Some(_), Self::Running) => NextAttempt::Due,
+            (Some(_), _) => NextAttempt::NeverCame,
+        }
+    }
+
     /// The rest of a line about the execution: nothing if it went well.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn told(&self, next_attempt: Option<Duration>) -> String {
         match self {
             Self::Succeeded => String::new(),
             Self::Failed { class, error, not_retried } if not_retried.is_news() => {
@@ -278,7 +291,12 @@ impl ExecutionOutcome {
             Self::Failed { class, error, .. } => format!(": failed ({class}): {error}"),
             Self::Refused => ": ended after the run had".into(),
             Self::Dropped => ": dropped".into(),
-            Self::Running => ": still running".into(),
+            Self::Running => match next_attempt {
+                None => ": still running".into(),
+                Some(due) => {
+                    format!(": waits for its next attempt, which is due {due:?} after the run began")
+                }
+            },
         }
     }
 }
@@ -329,9 +347,9 @@ impl RunReport {
         for trace in told.by_ref().take(TRIED) {
             write!(f, "{} {}", trace.execution, trace.step)?;
             if !trace.attempts.is_empty() {
-                write!(f, " {}", retried(&trace.attempts))?;
+                write!(f, " {}", tried(&trace.attempts, trace.outcome.next(trace.next_attempt)))?;
             }
-            writeln!(f, "{}", trace.outcome.told())?;
+            writeln!(f, "{}", trace.outcome.told(trace.next_attempt))?;
         }
         match told.count() {
             0 => Ok(()),

@@ -40,7 +40,7 @@ impl Run {
             retry_in,
         });
         self.record_retry(execution, attempt, &failed);
-        self.trace.failed_attempt(execution, failed);
+        self.trace.failed_attempt(execution, self.clock.now, failed);
         self.wait_for_retry(execution, retry_in);
     }
 
@@ -50,6 +50,10 @@ impl Run {
         step: StepIndex,
         class: ErrorClass,
     ) -> Result<Duration, NotRetried> {
+        // The attempt that failed was only waited for: no policy has anything to say of a clock.
+        if self.trace.next_attempt(execution).is_some() {
+            return Err(NotRetried::Clock);
+        }
         let earlier = self.trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = self.trace.elapsed(execution, self.clock.now);

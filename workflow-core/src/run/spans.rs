@@ -55,7 +55,7 @@ impl Spans {
         span
     }
 
-    /// Writes on the span of an attempt that it failed and is followed by another, and lets go of it.
+    /// Writes on the span of an attempt that it failed and is to be followed by another, and lets go of it.
     pub(super) fn retry(&mut self, execution: ExecutionId, error: &StepError, retry_in: Duration) {
         if let Some(span) = self.executions.remove(&execution) {
             note_retry(&span, error, retry_in);

@@ -19,9 +19,17 @@ pub(super) struct Trace {
     /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
     /// those that wait later.
     places: Vec<u32>,
-    /// The failed attempts of those that were attempted again.
-    attempts: HashMap<ExecutionId, Vec<FailedAttempt>>,
+    /// Of those that were, or are to be, attempted again.
+    attempts: HashMap<ExecutionId, Attempts>,
     pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
+}
+
+/// What an execution has behind it besides the attempt that it is at.
+#[derive(Debug, Default)]
+struct Attempts {
+    failed: Vec<FailedAttempt>,
+    /// When the attempt after the last of these is due; none once it has begun.
+    next: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -110,7 +118,17 @@ impl Trace {
 
     /// The failed attempts that were, or are to be, followed by another.
     pub(super) fn attempts(&self, execution: ExecutionId) -> &[FailedAttempt] {
-        self.attempts.get(&execution).map_or(&[], |attempts| attempts)
+        self.attempts.get(&execution).map_or(&[], |attempts| &attempts.failed)
+    }
+
+    /// When the attempt is, or was, due that the execution waits for, or waited for when it ended.
+    pub(super) fn next_attempt(&self, execution: ExecutionId) -> Option<Duration> {
+        self.attempts.get(&execution)?.next
+    }
+
+    /// How many attempts have begun, of an execution that has.
+    pub(super) fn attempts_made(&self, execution: ExecutionId) -> u32 {
+        self.attempt(execution) - u32::from(self.next_attempt(execution).is_some())
     }
 
     /// Which attempt the current one is, or the next while the execution waits for it, from 1.
@@ -123,8 +141,18 @@ impl Trace {
         self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started))
     }
 
-    pub(super) fn failed_attempt(&mut self, execution: ExecutionId, attempt: FailedAttempt) {
-        self.attempts.entry(execution).or_default().push(attempt);
+    /// An attempt failed and is to be followed by another.
+    pub(super) fn failed_attempt(&mut self, execution: ExecutionId, now: Duration, attempt: FailedAttempt) {
+        let attempts = self.attempts.entry(execution).or_default();
+        attempts.next = Some(now.saturating_add(attempt.retry_in));
+        attempts.failed.push(attempt);
+    }
+
+    /// The next attempt begins.
+    pub(super) fn attempted_again(&mut self, execution: ExecutionId) {
+        if let Some(attempts) = self.attempts.get_mut(&execution) {
+            attempts.next = None;
+        }
     }
 
     fn end(&mut self, execution: ExecutionId, now: Duration, outcome: ExecutionOutcome) -> Option<&Entered> {
@@ -213,7 +241,9 @@ impl Trace {
             |entry: &Entered| entry.caught.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
         let traced = self.entries.iter().map(|entry| ExecutionTrace {
             children: children.get(&entry.execution).cloned().unwrap_or_default(),
-            ..traced(entry, self.attempts(entry.execution), caught_by(entry), table, began)
+            attempts: self.attempts(entry.execution).to_vec(),
+            next_attempt: self.next_attempt(entry.execution).map(|due| due.saturating_sub(began)),
+            ..traced(entry, caught_by(entry), table, began)
         });
         traced.collect()
     }
@@ -271,7 +301,6 @@ impl Trace {
 
 fn traced(
     entry: &Entered,
-    attempts: &[FailedAttempt],
     caught_by: Vec<ExecutionId>,
     table: &DependencyTable,
     began: Duration,
@@ -286,7 +315,8 @@ fn traced(
         emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
         started: entry.started.saturating_sub(began),
         took: entry.took(),
-        attempts: attempts.to_vec(),
+        attempts: Vec::new(),
+        next_attempt: None,
         outcome: entry.outcome.clone(),
         failure: entry.caught,
         caught_by,

@@ -98,8 +98,8 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// An attempt failed, and another begins so long after it: drawn once, and never again (S36). It left nothing in the
-    /// log.
+    /// An attempt failed, and another is to begin so long after it: drawn once, and never again (S36). It left nothing
+    /// in the log.
     RetryScheduled {
         /// Whose.
         execution: ExecutionId,
@@ -115,7 +115,7 @@ pub enum Record {
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// How long after `at` the next attempt begins.
+        /// How long after `at` the next attempt is to begin.
         retry_in: Duration,
         /// Whether it begins with the step's compaction.
         compacts: bool,

@@ -14,13 +14,28 @@ pub(super) struct Executions<'a> {
     traces: HashMap<ExecutionId, &'a ExecutionTrace>,
     ends: HashMap<ExecutionId, &'a Observed>,
     at_once: HashSet<ExecutionId>,
+    /// The attempts that began after the first of their executions.
+    attempts: HashSet<(ExecutionId, u32)>,
 }
 
 impl<'a> Executions<'a> {
     pub(super) fn of(report: &'a RunReport, observed: &'a [Observed]) -> Self {
         let traces = report.trace.iter().map(|trace| (trace.execution, trace)).collect();
         let ends = observed.iter().filter_map(|what| Some((ended(what)?, what))).collect();
-        Self { traces, ends, at_once: at_once(observed) }
+        let attempts = observed.iter().filter_map(|what| match what {
+            Observed::AttemptStarted { execution, attempt, .. } => Some((*execution, *attempt)),
+            _ => None,
+        });
+        Self { traces, ends, at_once: at_once(observed), attempts: attempts.collect() }
+    }
+
+    /// How the attempt after the one that failed is spoken of: as one that came, that may come, or that never did.
+    pub(super) fn retried(&self, execution: ExecutionId, failed: u32) -> &'static str {
+        match (self.attempts.contains(&(execution, failed + 1)), self.ends.contains_key(&execution)) {
+            (true, _) => "retried",
+            (false, false) => "to be retried",
+            (false, true) => "was to be retried",
+        }
     }
 
     /// Whether nothing happened between its beginning and its end but what it showed and its children did: one line
@@ -92,7 +107,9 @@ pub(super) fn ended(what: &Observed) -> Option<ExecutionId> {
 /// The execution that showed something, is attempted again, or started a child of which there is something to tell.
 pub(super) fn showing(what: &Observed) -> Option<ExecutionId> {
     match what {
-        Observed::AttemptFailed { execution, .. } => Some(*execution),
+        Observed::AttemptFailed { execution, .. } | Observed::AttemptStarted { execution, .. } => {
+            Some(*execution)
+        }
         Observed::ChildStarted { child } | Observed::ChildEnded { child, .. } => Some(child.execution),
         Observed::Displayed(item) => match item {
             DisplayItem::Shown { execution, .. } | DisplayItem::Retracted { execution, .. } => {

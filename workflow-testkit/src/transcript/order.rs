@@ -35,6 +35,10 @@ impl Lines<'_> {
     /// Writes one thing, or several that are one text.
     fn write(&mut self, stretch: &[Observed]) -> fmt::Result {
         let what = &stretch[0];
+        // The failure of the attempt before has told of it.
+        if let Observed::AttemptStarted { .. } = what {
+            return Ok(());
+        }
         if let Some(execution) = showing(what) {
             return self.shown(execution, stretch);
         }
@@ -82,6 +86,6 @@ impl Lines<'_> {
             self.below = Some(execution);
             write!(self.text, "{execution}")?;
         }
-        shown::write(self.text, stretch)
+        shown::write(self.text, &self.executions, stretch)
     }
 }

@@ -6,17 +6,18 @@ use std::fmt::{self, Write as _};
 use workflow_core::{Chunk, DisplayItem, ExecutionId, Observed, Thought};
 
 use super::event::{cut, value};
-use super::execution::indented;
+use super::execution::{Executions, indented};
 
 /// Writes the rest of a line that begins with who showed it.
-pub(super) fn write(text: &mut String, stretch: &[Observed]) -> fmt::Result {
+pub(super) fn write(text: &mut String, executions: &Executions<'_>, stretch: &[Observed]) -> fmt::Result {
     match &stretch[0] {
         Observed::ChildStarted { child } => {
             let verb = if child.awaited { "runs" } else { "starts" };
             writeln!(text, " {verb} {} of {}", child.run, child.workflow)
         }
-        Observed::AttemptFailed { attempt, class, error, retry_in, .. } => {
-            write!(text, " attempt {attempt} failed ({class}): {}; retried ", indented(error))?;
+        Observed::AttemptFailed { execution, attempt, class, error, retry_in, .. } => {
+            let (error, retried) = (indented(error), executions.retried(*execution, *attempt));
+            write!(text, " attempt {attempt} failed ({class}): {error}; {retried} ")?;
             if retry_in.is_zero() { writeln!(text, "at once") } else { writeln!(text, "after {retry_in:?}") }
         }
         Observed::ChildEnded { child, status } => writeln!(text, " {} {status}", child.run),

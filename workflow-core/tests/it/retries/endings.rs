@@ -47,6 +47,8 @@ async fn a_stop_event_ends_the_wait() {
     assert_eq!((run.elapsed(), alive.count()), (day, 0));
     assert_eq!(run.report().trace[0].attempts.len(), 25);
     assert_eq!(outcomes_of(run.report(), "work"), [&ExecutionOutcome::Dropped]);
+    let report = run.report().to_string();
+    assert!(report.contains("and 19 more, was to be retried after 3600s: dropped\n"), "{report}");
 }
 
 // S31
@@ -57,18 +59,23 @@ async fn a_run_that_is_cancelled_waits_for_no_retry() {
     let run = engine.build().unwrap().start::<Stubborn>(Begin(1)).await.unwrap();
     everyone_else().await;
     assert_eq!(run.status(), RunStatus::Running);
-    assert!(
-        run.explain()
-            .await
-            .unwrap()
-            .to_string()
-            .contains("failed once (transient: no 1), retried after 3600s")
-    );
+    let explanation = run.explain().await.unwrap().to_string();
+    let waits =
+        "failed once (transient: no 1), to be retried after 3600s: waits for its next attempt, which is due";
+    assert!(explanation.contains(&format!("{waits} 3600s after the run began")), "{explanation}");
+    let so_far = run.report_so_far().await.unwrap();
+    assert_eq!(so_far.trace[0].next_attempt, Some(Duration::from_hours(1)));
+    assert_eq!(outcomes_of(&so_far, "work"), [&ExecutionOutcome::Running]);
     run.cancel("enough").await.unwrap();
     let report = run.report().await.unwrap();
     assert_eq!((report.status, alive.count()), (RunStatus::Cancelled, 0));
     assert_eq!(report.trace[0].attempts.len(), 1);
+    assert_eq!(report.trace[0].next_attempt, Some(Duration::from_hours(1)));
     assert_eq!(outcomes_of(&report, "work"), [&ExecutionOutcome::Dropped]);
+    let never_came = "failed once (transient: no 1), was to be retried after 3600s: dropped";
+    assert!(report.to_string().contains(&format!("x1 work {never_came}\n")), "{report}");
+    let explanation = run.explain().await.unwrap().to_string();
+    assert!(explanation.contains(&format!("`Begin`, {never_came}")), "{explanation}");
 }
 
 /// Two attempts, and something that ends the run in between, before or after.
@@ -106,11 +113,11 @@ fn whatever_comes_first_ends_the_run_and_nothing_is_attempted_after_it() {
 }
 
 #[test]
-fn without_timers_the_attempt_that_would_be_waited_for_fails() {
+fn without_timers_the_execution_fails_whose_attempt_would_be_waited_for() {
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let outcome = without_timers.block_on(Flat.run(Begin(1)));
     let Err(RunError::StepFailed { attempts, class, source, .. }) = outcome else { panic!("{outcome:?}") };
-    assert_eq!((attempts, class), (2, ErrorClass::Permanent));
+    assert_eq!((attempts, class), (1, ErrorClass::Permanent));
     assert!(source.to_string().contains("timers are disabled"), "{source}");
 }
 
@@ -122,6 +129,31 @@ impl Flat {
     async fn work(&self, _begin: &Begin) -> Result<Done, StepError> {
         Err(StepError::transient("busy"))
     }
+}
+
+// Whatever the policy says of what a clock panics with: the attempt never began.
+#[test]
+fn the_panic_of_a_clock_is_retried_by_no_policy_and_said_to_be_the_clocks() {
+    let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let second = Retries::fixed(3, Duration::from_secs(1));
+    let stubborn = RetryPolicy::standard().on(ErrorClass::Permanent, second);
+    let explanation = without_timers.block_on(async {
+        let engine = Engine::builder().workflow(Flat).retry(stubborn).build().unwrap();
+        let run = engine.start::<Flat>(Begin(1)).await.unwrap();
+        let report = run.report().await.unwrap();
+        let [ExecutionOutcome::Failed { not_retried: NotRetried::Clock, .. }] =
+            outcomes_of(&report, "work")[..]
+        else {
+            panic!("{report}")
+        };
+        run.explain().await.unwrap().to_string()
+    });
+    assert!(
+        explanation
+            .contains(", failed once (transient: busy), was to be retried after 10s: failed (permanent)"),
+        "{explanation}"
+    );
+    assert!(explanation.contains("; the engine's clock panicked"), "{explanation}");
 }
 
 /// Never succeeds, and never waits.
@@ -185,4 +217,48 @@ async fn what_fails_when_the_run_has_ended_is_not_retried_and_says_so_if_it_woul
         let explanation = run.explanation().unwrap().to_string();
         assert!(explanation.contains(&format!("`Begin`: failed ({class}): {told}\n")), "{explanation}");
     }
+}
+
+/// A step that waits for its next attempt, and one that waits for what comes of it.
+struct Patient;
+
+#[workflow]
+impl Patient {
+    #[step]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Item, StepError> {
+        if info.attempt() == 1 { Err(StepError::transient("busy")) } else { Ok(Item(begin.0)) }
+    }
+
+    #[step]
+    async fn end(&self, item: &Item) -> Done {
+        Done(item.0)
+    }
+}
+
+// The transcript of a run that went on and of one that ended first.
+#[tokio::test]
+async fn a_retry_that_never_came_is_not_told_as_made() {
+    let run = Scenario::new(Patient).start(Begin(1)).await;
+    assert!(
+        run.transcript().contains(" failed (transient): busy; retried after 10s\n"),
+        "{}",
+        run.transcript()
+    );
+    let second = Duration::from_secs(1);
+    let run = Scenario::new(Patient).cancel_after(second, "enough").start(Begin(1)).await;
+    let was = " attempt 1 failed (transient): busy; was to be retried after 10s\n";
+    assert!(run.transcript().contains(was), "{}", run.transcript());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_said_to_wait_for_the_next_attempt_of_its_step() {
+    let engine = Engine::builder().workflow(Patient).clock(VirtualClock::new()).build().unwrap();
+    let run = engine.start::<Patient>(Begin(1)).await.unwrap();
+    everyone_else().await;
+    let explanation = run.explain().await.unwrap().to_string();
+    let due = "`work` waits for its next attempt, which is due 10s after the run began";
+    assert!(explanation.contains(due), "{explanation}");
+    run.outcome().await.unwrap();
+    let report = run.report().await.unwrap();
+    assert_eq!((report.trace[0].attempts.len(), report.trace[0].next_attempt), (1, None));
 }

@@ -27,6 +27,9 @@ impl Observer for Scribe {
                     "{execution} {step} attempt {attempt} failed ({class}): {error}, again in {retry_in:?}"
                 )
             }
+            Observed::AttemptStarted { execution, step, attempt } => {
+                format!("{execution} {step} attempt {attempt} started")
+            }
             Observed::ExecutionSucceeded { execution, took, .. } => {
                 format!("{execution} succeeded after {took:?}")
             }
@@ -54,13 +57,15 @@ async fn observed(workflow: Flaky) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn observers_see_every_attempt_that_is_followed_by_another_and_one_execution() {
+async fn observers_see_every_attempt_in_order_and_one_execution() {
     assert_eq!(
         observed(fails(&[ErrorClass::Transient, ErrorClass::Tool])).await,
         [
             "x1 started",
             "x1 work attempt 1 failed (transient): no 1, again in 10s",
+            "x1 work attempt 2 started",
             "x1 work attempt 2 failed (tool): no 2, again in 0ns",
+            "x1 work attempt 3 started",
             "x1 succeeded after 10s",
         ]
     );
@@ -69,6 +74,7 @@ async fn observers_see_every_attempt_that_is_followed_by_another_and_one_executi
         [
             "x1 started",
             "x1 work attempt 1 failed (model): no 1, again in 10s",
+            "x1 work attempt 2 started",
             "x1 failed (model): no 2; its retry is used up"
         ]
     );

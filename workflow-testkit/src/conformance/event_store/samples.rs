@@ -160,11 +160,12 @@ const CLASSES: [ErrorClass; 6] = [
     ErrorClass::Rejected,
 ];
 
-const NOT_RETRIED: [NotRetried; 4] = [
+const NOT_RETRIED: [NotRetried; 5] = [
     NotRetried::Class,
     NotRetried::UsedUp { retries: u32::MAX },
     NotRetried::Budget { budget: Duration::MAX },
     NotRetried::RunEnding,
+    NotRetried::Clock,
 ];
 
 /// Where a journal can say that a run stands.

@@ -53,6 +53,11 @@ impl Story {
         Err(StepError::permanent("on purpose"))
     }
 
+    #[step]
+    async fn insist(&self, _draft: &Draft, info: &RunInfo) -> Result<(), StepError> {
+        if info.attempt() == 1 { Err(StepError::tool("on purpose, once")) } else { Ok(()) }
+    }
+
     #[precondition]
     fn never(_draft: &Draft) -> bool {
         false
@@ -141,6 +146,8 @@ mod tests {
         assert_told("a start", |what| matches!(what, Observed::ExecutionStarted { .. }));
         assert_told("a success", |what| matches!(what, Observed::ExecutionSucceeded { .. }));
         assert_told("a failure", |what| matches!(what, Observed::ExecutionFailed { .. }));
+        assert_told("a failed attempt", |what| matches!(what, Observed::AttemptFailed { .. }));
+        assert_told("another attempt", |what| matches!(what, Observed::AttemptStarted { attempt: 2, .. }));
         assert_told("a drop", |what| matches!(what, Observed::ExecutionDropped { .. }));
         assert_told("a refusal", |what| matches!(what, Observed::CommitRefused { .. }));
         assert_told("waiting", |what| matches!(what, Observed::RunWaiting));
