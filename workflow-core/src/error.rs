@@ -304,34 +304,41 @@ impl fmt::Debug for RunError {
 
 /// An error that clones share.
 #[derive(Clone)]
-pub struct SharedError(Arc<dyn Error + Send + Sync>);
+pub struct SharedError {
+    error: Arc<dyn Error + Send + Sync>,
+    /// Whether it is of a step's compaction.
+    in_compaction: bool,
+}
 
 impl SharedError {
     pub(crate) fn of(error: &StepError) -> Self {
-        Self(error.shared_source())
+        Self { error: error.shared_source(), in_compaction: error.is_of_compaction() }
     }
 
     /// The error, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.0.downcast_ref()
+        self.error.downcast_ref()
     }
 }
 
 impl fmt::Debug for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }
 
 impl fmt::Display for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        if self.in_compaction {
+            f.write_str(step::COMPACTING)?;
+        }
+        self.error.fmt(f)
     }
 }
 
 impl Error for SharedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
+        self.error.source()
     }
 }
 

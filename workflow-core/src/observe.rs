@@ -90,6 +90,8 @@ pub enum Observed {
         error: String,
         /// How long after this the next attempt is to begin.
         retry_in: Duration,
+        /// Whether it begins with the step's compaction.
+        compacts: bool,
     },
     /// An execution is attempted again. Its first attempt is [`ExecutionStarted`](Self::ExecutionStarted) alone.
     AttemptStarted {

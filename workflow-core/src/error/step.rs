@@ -44,6 +44,9 @@ impl fmt::Display for ErrorClass {
     }
 }
 
+/// What the text of an error begins with that is of a compaction.
+pub(super) const COMPACTING: &str = "while compacting: ";
+
 /// Why an execution failed: a class and the error itself.
 ///
 /// Any [`std::error::Error`] converts with `?` and is then [`ErrorClass::Permanent`], unless the engine has a
@@ -95,7 +98,16 @@ impl StepError {
         Self { in_compaction: true, ..self }
     }
 
-    pub(crate) fn is_of_compaction(&self) -> bool {
+    /// Whether the step's compaction (`#[step(compact = …)]`) failed, and the step itself was not called again.
+    ///
+    /// The text of such an error begins with `while compacting:`; the error itself is that of the compaction.
+    ///
+    /// ```
+    /// use workflow_core::StepError;
+    ///
+    /// assert!(!StepError::context_limit("too long").is_of_compaction());
+    /// ```
+    pub fn is_of_compaction(&self) -> bool {
         self.in_compaction
     }
 
@@ -155,6 +167,9 @@ impl<E: Error + Send + Sync + 'static> From<E> for StepError {
 
 impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.in_compaction {
+            f.write_str(COMPACTING)?;
+        }
         self.source.fmt(f)
     }
 }

@@ -38,6 +38,7 @@ impl Run {
             class: failed.class,
             error: failed.error.clone(),
             retry_in,
+            compacts,
         });
         self.record_retry(execution, attempt, &failed);
         self.trace.failed_attempt(execution, self.clock.now, failed);

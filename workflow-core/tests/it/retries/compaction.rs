@@ -1,10 +1,16 @@
 //! What is too large is made smaller before the next attempt (S35).
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use expect_test::expect;
+use futures::future::BoxFuture;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Record, Retries, RetryPolicy};
+use workflow_core::{
+    Emitted, ErrorClass, Middleware, Next, Observation, Observed, Observer, Record, Retries, RetryPolicy,
+    StepCall,
+};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
 use crate::fixtures::{Begin, Done};
@@ -84,13 +90,79 @@ async fn a_compaction_that_fails_is_retried_by_its_class_and_comes_first_again()
         #1 Begin from outside: 1
         x1 ask by #1: succeeded
            attempt 1 failed (context_limit): too long; retried at once
-           attempt 2 failed (tool): nobody to summarize; retried at once
-           attempt 3 failed (tool): nobody to summarize; retried at once
+           attempt 2 failed (tool): while compacting: nobody to summarize; retried at once
+           attempt 3 failed (tool): while compacting: nobody to summarize; retried at once
         #2 Done of x1: 5
         completed with #2
     "]]
     .assert_eq(&run.transcript());
     assert_eq!(class_of(&asks(3, 8).start(Begin(1)).await), (ErrorClass::Tool, 4));
+}
+
+#[tokio::test]
+async fn a_compaction_that_fails_for_good_is_said_to_have_failed() {
+    let compacted = RetryPolicy::none().on(ErrorClass::ContextLimit, Retries::fixed(1, Duration::ZERO));
+    let run = asks(1, 8).retry(compacted).start(Begin(1)).await;
+    let Err(error @ RunError::StepFailed { source, .. }) = run.outcome() else {
+        panic!("{}", run.transcript())
+    };
+    let said = "while compacting: nobody to summarize";
+    assert_eq!(error.to_string(), format!("step `ask` failed after 2 attempts (x1, tool): {said}"));
+    assert_eq!(source.to_string(), said);
+    let explanation = run.explanation().unwrap().to_string();
+    let failed = "failed once (context_limit: too long), retried at once: failed (tool): ";
+    assert!(explanation.contains(&format!("{failed}{said}")), "{explanation}");
+    assert!(run.report().to_string().contains(&format!("{failed}{said}\n")), "{}", run.report());
+}
+
+/// Notes of each failed attempt whether the next begins with the compaction.
+#[derive(Clone, Default)]
+struct Compacts(Arc<Mutex<Vec<bool>>>);
+
+impl Observer for Compacts {
+    fn observe(&self, observation: &Observation) {
+        if let Observed::AttemptFailed { compacts, .. } = observation.what {
+            self.0.lock().unwrap().push(compacts);
+        }
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn observers_see_whether_the_next_attempt_begins_with_the_compaction() {
+    let compacts = Compacts::default();
+    let run = asks(1, 8).engine(|engine| engine.observer(compacts.clone())).start(Begin(1)).await;
+    run.assert_output(&Done(4));
+    assert_eq!(*compacts.0.lock().unwrap(), [true, true]);
+
+    let compacts = Compacts::default();
+    let run = asks(0, 4)
+        .fail_first("ask", 1, || StepError::tool("busy"))
+        .engine(|engine| engine.observer(compacts.clone()));
+    run.start(Begin(1)).await.assert_output(&Done(3));
+    assert_eq!(*compacts.0.lock().unwrap(), [false]);
+}
+
+/// Counts the calls of steps.
+#[derive(Clone, Default)]
+struct Calls(Arc<AtomicU32>);
+
+impl Middleware for Calls {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        next.call(call)
+    }
+}
+
+#[tokio::test]
+async fn middleware_stands_around_the_step_and_not_around_its_compaction() {
+    let calls = Calls::default();
+    let run = asks(1, 8).engine(|engine| engine.middleware(calls.clone())).start(Begin(1)).await;
+    assert_eq!(run.report().trace[0].attempts.len(), 2);
+    assert_eq!(calls.0.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
