@@ -13,6 +13,7 @@ use crate::fixtures::{Begin, Done};
 mod attempts;
 mod branches;
 mod classes;
+mod compacting;
 mod compaction;
 mod delays;
 mod endings;
