@@ -18,6 +18,7 @@ mod compaction;
 mod delays;
 mod endings;
 mod every_order;
+mod groups;
 mod timeouts;
 mod together;
 mod told;
