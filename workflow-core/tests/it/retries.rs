@@ -19,6 +19,7 @@ mod delays;
 mod endings;
 mod every_order;
 mod groups;
+mod inputs;
 mod timeouts;
 mod together;
 mod told;
