@@ -20,6 +20,7 @@ mod endings;
 mod every_order;
 mod groups;
 mod inputs;
+mod started;
 mod timeouts;
 mod together;
 mod told;
