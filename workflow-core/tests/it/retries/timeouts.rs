@@ -8,7 +8,7 @@ use workflow_core::prelude::*;
 use workflow_core::{ErrorClass, RetryPolicy, TimedOut};
 use workflow_testkit::Scenario;
 
-use crate::fixtures::{Alive, Begin, Done, Item};
+use crate::fixtures::{Alive, Begin, Done, Item, Part};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
@@ -144,4 +144,50 @@ async fn an_attempt_that_panics_while_it_is_dropped_has_taken_too_long_all_the_s
     let run = Scenario::new(Explosive).start(Begin(3)).await;
     run.assert_output(&Done(3));
     assert_eq!(run.report().trace[0].attempts[0].class, workflow_core::ErrorClass::Transient);
+}
+
+/// Takes exactly as long as it may: here, in a task of its own, and together with its compaction. Fails then, or does not.
+struct Punctual;
+
+#[workflow]
+impl Punctual {
+    #[step(timeout = "2m", retry = RetryPolicy::none())]
+    async fn here(&self, begin: &Begin) -> Result<Item, StepError> {
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        if begin.0 == 13 { Err(StepError::rejected("thirteen")) } else { Ok(Item(1)) }
+    }
+
+    #[step(timeout = "2m", retry = RetryPolicy::none(), spawn)]
+    async fn elsewhere(&self, _: &Begin) -> Part {
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        Part(2)
+    }
+
+    #[step(timeout = "2m", compact = rest)]
+    async fn end(&self, item: &Item, part: &Part, info: &RunInfo) -> Result<Done, StepError> {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        if info.attempt() == 1 { Err(StepError::context_limit("tired")) } else { Ok(Done(item.0 + part.0)) }
+    }
+
+    async fn rest(&self) {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_ends_at_the_very_moment_when_its_time_is_over_has_ended() {
+    let run = Scenario::new(Punctual).start(Begin(1)).await;
+    run.assert_output(&Done(3));
+    assert_eq!(run.elapsed(), Duration::from_mins(2 + 1 + 2));
+    let late = run.report().trace.iter().flat_map(|trace| &trace.attempts);
+    assert_eq!(late.map(|failed| failed.class).collect::<Vec<_>>(), [ErrorClass::ContextLimit]);
+}
+
+#[tokio::test]
+async fn what_fails_at_the_very_moment_when_its_time_is_over_has_failed_with_its_own_error() {
+    let run = Scenario::new(Punctual).start(Begin(13)).await;
+    let Err(RunError::StepFailed { class, source, .. }) = run.outcome() else {
+        panic!("{}", run.transcript())
+    };
+    assert_eq!((*class, source.to_string()), (ErrorClass::Rejected, "thirteen".to_owned()));
 }
