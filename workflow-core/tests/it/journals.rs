@@ -12,6 +12,8 @@ use workflow_core::{
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
 
+mod attempts;
+
 /// A store that a test holds up, makes fail, and counts the batches of. Clones are one store.
 #[derive(Debug, Clone, Default)]
 struct Shelf {
