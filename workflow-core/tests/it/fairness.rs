@@ -3,10 +3,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, Retries, RetryPolicy};
+use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Begin, Done, Item, Part};
+use crate::fixtures::{Begin, Done, Item, Part, until};
 
 /// What the huge runs have done so far, and whether they are to come to their end.
 #[derive(Clone, Default)]
@@ -64,6 +67,34 @@ impl Polls {
             tokio::task::yield_now().await;
         }
         Part(item.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(parts.len()).unwrap())
+    }
+}
+
+/// Fans out, and in each branch three attempts fail with this class before one succeeds.
+struct Attempts(Progress, ErrorClass);
+
+fn thrice() -> RetryPolicy {
+    RetryPolicy::none()
+        .on(ErrorClass::Tool, Retries::fixed(3, Duration::ZERO))
+        .on(ErrorClass::Transient, Retries::fixed(3, Duration::from_secs(10)))
+}
+
+#[workflow]
+impl Attempts {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step(retry = thrice())]
+    async fn work(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+        self.0.count();
+        if info.attempt() <= 3 { Err(StepError::new(self.1, "no")) } else { Ok(Part(item.0)) }
     }
 
     #[step]
@@ -163,6 +194,43 @@ async fn branches_that_go_on_are_polled_twice_at_most_for_each_hop_of_another_ru
     assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
     let most = most_between(&seen);
     assert!(most > 0 && most <= 2 * AT_A_TIME, "{most} polls between two hops");
+}
+
+// S21, S35
+#[tokio::test]
+async fn a_crowd_that_is_retried_at_once_makes_no_more_than_two_slices_of_attempts_for_each_hop_of_another_run()
+ {
+    let progress = Progress::default();
+    let (hops, seen) = hops(&progress);
+    let crowd = Attempts(progress.clone(), ErrorClass::Tool);
+    let engine = Engine::builder().workflow(crowd).workflow(hops).build().unwrap();
+    let huge = engine.start::<Attempts>(Begin(BRANCHES)).await.unwrap();
+    let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
+    assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
+    small.outcome().await.unwrap();
+    assert_eq!(progress.counted(), u64::from(BRANCHES) * 4);
+    let most = most_between(&seen);
+    assert!(most > 0 && most <= 2 * SLICE, "{most} attempts between two hops");
+}
+
+// S21, S36
+#[tokio::test(start_paused = true)]
+async fn a_crowd_whose_retries_fall_due_together_lets_another_run_have_its_turns() {
+    let progress = Progress::default();
+    let (hops, seen) = hops(&progress);
+    let crowd = Attempts(progress.clone(), ErrorClass::Transient);
+    let engine = Engine::builder().workflow(crowd).workflow(hops).clock(VirtualClock::new());
+    let engine = engine.max_concurrent_executions(BRANCHES as usize).build().unwrap();
+    let huge = engine.start::<Attempts>(Begin(BRANCHES)).await.unwrap();
+    until(|| progress.counted() == u64::from(BRANCHES)).await;
+    let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
+    until(|| seen.lock().unwrap().len() > 10).await;
+    tokio::time::advance(Duration::from_secs(10)).await;
+    small.outcome().await.unwrap();
+    assert_eq!(progress.counted(), 2 * u64::from(BRANCHES), "all of them fell due meanwhile");
+    let most = most_between(&seen);
+    assert!(most > 0 && most <= 2 * SLICE, "{most} attempts between two hops");
+    assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
 }
 
 /// How often the branches of the huge runs may be polled while another run goes a hundred hops, with two threads that
