@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use workflow_core::prelude::*;
 use workflow_core::{
-    MemoryStore, Observation, Observed, Observer, Record, RunHandle, RunId, RunOptions, RunStatus, Seq,
+    Batch, EngineBuilder, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record,
+    RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
 };
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
@@ -22,10 +23,10 @@ mod timers;
 mod told;
 
 /// The points that a run comes to. At the one that is chosen it is cancelled.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct Points(Arc<Mutex<Chosen>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Chosen {
     passed: usize,
     /// At which point, and what is dropped there.
@@ -96,9 +97,12 @@ async fn answer<W: Workflow>(run: &RunHandle<W>, points: &Points) {
     }
 }
 
-/// What observers are told of logs and ends, in their order: of which run, and the position of the event.
+/// What observers are told of logs and ends, in their order.
 #[derive(Clone, Default)]
-struct Story(Arc<Mutex<Vec<(RunId, Option<Seq>)>>>);
+struct Story(Arc<Mutex<Vec<Told>>>);
+
+/// Of which run, and the position of the event; none if it is the end of the run.
+type Told = (RunId, Option<Seq>);
 
 impl Observer for Story {
     fn observe(&self, Observation { run, what, .. }: &Observation) {
@@ -131,6 +135,32 @@ impl Story {
     }
 }
 
+/// A store that takes its time, in which a run can be cancelled as well.
+#[derive(Debug, Clone, Default)]
+struct Slow(Arc<MemoryStore>, Points);
+
+impl EventStore for Slow {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let (Self(kept, points), run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            points.turn().await;
+            kept.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.0.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+}
+
 /// How a run is cancelled.
 #[derive(Debug, Clone, Copy)]
 enum Cancel {
@@ -158,10 +188,9 @@ impl Cancel {
 
 /// A run that is cancelled there leaves nothing behind, nor does a run below it: no event after the end, which is told
 /// after theirs, no task and no guard. Says whether it was, or completed first.
-async fn leaves_nothing<W: Workflow>(workflow: W, world: &World, cancel: Cancel) -> RunStatus {
+async fn leaves_nothing<W: Workflow>(engine: EngineBuilder, world: &World, cancel: Cancel) -> RunStatus {
     let (story, runtime) = (Story::default(), Handle::current().metrics());
-    let engine = Engine::builder().workflow(workflow).clock(VirtualClock::new());
-    let engine = engine.observer(story.clone()).store(MemoryStore::default()).build().unwrap();
+    let engine = engine.clock(VirtualClock::new()).observer(story.clone()).build().unwrap();
     let options = |id: &str| RunOptions::new().id(id).thread("shared");
     let tasks = runtime.num_alive_tasks();
     let run = engine.start_with::<W>(Begin(2), options("first")).await.unwrap();
@@ -200,12 +229,19 @@ async fn leaves_nothing<W: Workflow>(workflow: W, world: &World, cancel: Cancel)
     status
 }
 
-/// Cancels at each point there is, until the run has ended before.
+/// Cancels at each point there is, until the run has ended before; with a store that answers at once, and a slow one.
 fn everywhere<W: Workflow>(workflow: impl Fn(World) -> W, cancel: impl Fn(usize) -> Cancel) {
+    let engine = |world: &World| Engine::builder().workflow(workflow(world.clone()));
+    wherever::<W>(|world| engine(world).store(MemoryStore::default()), &cancel);
+    wherever::<W>(|world| engine(world).store(Slow(Arc::default(), world.points.clone())), &cancel);
+}
+
+fn wherever<W: Workflow>(engine: impl Fn(&World) -> EngineBuilder, cancel: impl Fn(usize) -> Cancel) {
     for point in 1.. {
         let world = World::default();
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let status = runtime.block_on(leaves_nothing(workflow(world.clone()), &world, cancel(point)));
+        let status =
+            runtime.block_on(async { leaves_nothing::<W>(engine(&world), &world, cancel(point)).await });
         if status == RunStatus::Completed {
             assert!(point > 1, "it was cancelled before");
             return;

@@ -85,7 +85,7 @@ impl Group {
     #[step]
     async fn open(&self, begin: &Begin) -> FanOut<Item> {
         let _guard = self.0.guarded_turn().await;
-        (0..begin.0 + 1).map(Item).collect::<FanOut<_>>().wait_all()
+        (0..=begin.0).map(Item).collect::<FanOut<_>>().wait_all()
     }
 
     #[step(retry = soon(), concurrency = 2)]

@@ -1,37 +1,51 @@
 //! Runs with runs below them, cancelled at every point of it: all of them have ended before the end is told (S31).
 
-use workflow_core::StartError;
 use workflow_core::prelude::*;
 
 use super::{Cancel, World, everywhere, in_every_order};
 use crate::fixtures::{Begin, Done, Item, Part};
 
-/// Has so many generations below it, and in each a run that is waited for and one that is not.
-struct Bears(World);
+/// Has so many generations below it. Each attempt has a run that it waits for and one that it does not; of the first run,
+/// so many attempts fail when they have theirs.
+struct Bears {
+    world: World,
+    fails: u32,
+}
+
+impl Bears {
+    async fn failed(&self, info: &RunInfo) -> Result<(), StepError> {
+        self.world.points.turn().await;
+        if info.parent().is_none() && info.attempt() <= self.fails {
+            Err(StepError::tool("torn"))
+        } else {
+            Ok(())
+        }
+    }
+}
 
 #[workflow]
 impl Bears {
     #[step]
-    async fn wait(&self, begin: &Begin, children: &Children) -> Result<Item, RunError> {
-        let _guard = self.0.guarded_turn().await;
+    async fn wait(&self, begin: &Begin, children: &Children, info: &RunInfo) -> Result<Item, StepError> {
+        let _guard = self.world.guarded_turn().await;
         let Some(below) = begin.0.checked_sub(1) else { return Ok(Item(0)) };
         let Done(below) = children.run::<Self>(Begin(below)).await?;
-        self.0.points.turn().await;
+        self.failed(info).await?;
         Ok(Item(below + 1))
     }
 
     #[step(spawn)]
-    async fn leave(&self, begin: &Begin, children: &Children) -> Result<Part, StartError> {
-        let _guard = self.0.guarded_turn().await;
+    async fn leave(&self, begin: &Begin, children: &Children, info: &RunInfo) -> Result<Part, StepError> {
+        let _guard = self.world.guarded_turn().await;
         let Some(below) = begin.0.checked_sub(1) else { return Ok(Part(0)) };
         children.start::<Self>(Begin(below)).await?;
-        self.0.points.turn().await;
+        self.failed(info).await?;
         Ok(Part(0))
     }
 
     #[step]
     async fn end(&self, item: &Item, part: &Part) -> Done {
-        let _guard = self.0.guarded_turn().await;
+        let _guard = self.world.guarded_turn().await;
         Done(item.0 + part.0)
     }
 }
@@ -39,12 +53,15 @@ impl Bears {
 // S31
 #[test]
 fn runs_below_runs_can_be_cancelled_at_every_point() {
-    everywhere(Bears, Cancel::AtPoint);
-    everywhere(Bears, Cancel::AfterTurns);
+    for fails in [0, 1] {
+        everywhere(|world| Bears { world, fails }, Cancel::AtPoint);
+        everywhere(|world| Bears { world, fails }, Cancel::AfterTurns);
+    }
 }
 
 // S31
 #[test]
 fn a_cancel_in_every_order_leaves_no_run_below() {
-    in_every_order(Bears);
+    in_every_order(|world| Bears { world, fails: 0 });
+    in_every_order(|world| Bears { world, fails: 1 });
 }

@@ -175,7 +175,7 @@ async fn a_compaction_has_what_its_step_has_and_leaves_what_its_attempt_leaves()
         ]
     "#]]
     .assert_debug_eq(&calls);
-    expect![[r#"
+    expect![[r"
         #1 Begin from outside: 2
         x1 ask by #1: succeeded
            showed Trying: 101
@@ -204,7 +204,7 @@ async fn a_compaction_has_what_its_step_has_and_leaves_what_its_attempt_leaves()
         x2 end by #5 with a list of 2, #4: succeeded
         #6 Done of x2: 14
         completed with #6
-    "#]]
+    "]]
     .assert_eq(&run.transcript());
 }
 
