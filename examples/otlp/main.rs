@@ -58,8 +58,35 @@ impl Shop {
     }
 
     #[step]
-    async fn bill(&self, subtotal: &Subtotal) -> Invoice {
-        Invoice { cents: subtotal.cents }
+    async fn bill(&self, subtotal: &Subtotal, children: &Children) -> Result<Invoice, RunError> {
+        let postage = children.run::<Shipping>(Parcel { cents: subtotal.cents }).await?;
+        Ok(Invoice { cents: subtotal.cents + postage.cents })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Parcel {
+    cents: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Postage {
+    cents: u64,
+}
+
+/// A run of its own within `bill`, and so is its span; the scale answers the second time.
+struct Shipping;
+
+#[workflow]
+impl Shipping {
+    #[step]
+    async fn weigh(&self, parcel: &Parcel, info: &RunInfo) -> Result<Postage, StepError> {
+        if info.attempt() == 1 {
+            return Err(StepError::tool("the scale is settling"));
+        }
+        Ok(Postage { cents: if parcel.cents > 5_000 { 0 } else { 490 } })
     }
 }
 
@@ -80,7 +107,8 @@ fn exporting(
 }
 
 async fn run() -> Result<Invoice, Box<dyn Error>> {
-    let engine = Engine::builder().workflow(Shop).observer(TracingObserver::new()).build()?;
+    let engine =
+        Engine::builder().workflow(Shop).workflow(Shipping).observer(TracingObserver::new()).build()?;
     let run = engine.start::<Shop>(Order { prices: vec![1_250, 300, 80] }).await?;
     Ok(run.outcome().await?)
 }

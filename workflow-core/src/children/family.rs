@@ -136,11 +136,17 @@ impl Family {
         self.lock().members.iter().map(Member::report).collect()
     }
 
-    /// Whether a child that was waited for failed or stalled.
+    /// Whether a child that was waited for came to no good end, other than that nobody wanted it any more.
     pub(crate) fn has_failures(&self) -> bool {
         let state = self.lock();
         let mut awaited = state.members.iter().filter(|member| member.child.awaited);
-        awaited.any(|member| matches!(member.ended, Some(RunStatus::Failed | RunStatus::Stalled)))
+        awaited.any(|member| match member.ended {
+            Some(RunStatus::Failed | RunStatus::Stalled | RunStatus::TimedOut) => true,
+            None
+            | Some(RunStatus::Running | RunStatus::Waiting | RunStatus::Completed | RunStatus::Cancelled) => {
+                false
+            }
+        })
     }
 
     /// Nothing in it is ever left half-changed.

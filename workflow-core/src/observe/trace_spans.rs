@@ -147,7 +147,8 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::TooManyExecutions { .. } => "too_many_executions",
         RunError::Store { .. } | RunError::Conflict { .. } => "store",
         RunError::Abandoned => "abandoned",
-        // What OpenTelemetry calls an error without a name.
-        _ => "_OTHER",
+        RunError::TimedOut { .. } => "timed_out",
+        RunError::UnexpectedStop { .. } => "unexpected_stop",
+        RunError::Build(_) | RunError::Start(_) => "not_started",
     })
 }

@@ -281,9 +281,14 @@ impl Run {
     fn has_slot(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(slots) = self.slots.as_ref().filter(|_| self.slot.is_none()) else { return true };
         let wait = self.slot_wait.get_or_insert_with(|| Box::pin(slots.clone().take()));
-        let Poll::Ready(slot) = wait.as_mut().poll(cx) else { return false };
+        let Poll::Ready(slot) = wait.as_mut().poll(cx) else {
+            // Others have the time meanwhile.
+            self.stop_counting_time();
+            return false;
+        };
         self.slot_wait = None;
         self.slot = Some(slot);
+        self.count_time();
         true
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RequestId, RunStatus, SendError, Seq};
+use workflow_core::{OpenRequest, RequestId, RunHandle, RunStatus, SendError, Seq};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, started};
@@ -398,16 +398,11 @@ impl Pairs {
     }
 }
 
-/// Replies to all that is open, in an order that the seed says.
-async fn reply_in_some_order(run: workflow_core::RunHandle<Pairs>, seed: u64) {
-    run.settled().await;
-    let mut open = run.requests().await.unwrap();
-    if seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1 {
-        open.reverse();
-    }
-    for request in open {
+/// Replies to these requests of these runs, one after the other.
+async fn reply_to_all(open: Vec<(RunHandle<Pairs>, OpenRequest)>) {
+    for (run, request) in open {
         let Which { run: number, place } = *request.downcast_ref().unwrap();
-        if seed.is_multiple_of(2) {
+        if number.is_multiple_of(2) {
             run.reply(request.id::<Which>().unwrap(), (number, place)).await.unwrap();
         } else {
             run.reply_json(request.seq(), serde_json::json!([number, place])).await.unwrap();
@@ -415,15 +410,26 @@ async fn reply_in_some_order(run: workflow_core::RunHandle<Pairs>, seed: u64) {
     }
 }
 
-// S5, S33
+// S5, S33: all are open before the first is answered, and four tasks answer them in an order that is drawn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_thousand_runs_every_reply_reaches_its_own_request() {
     let engine = Engine::builder().workflow(Pairs).build().unwrap();
     let mut runs = Vec::new();
     for number in 0..1_000 {
-        let run = engine.start::<Pairs>(Begin(number)).await.unwrap();
-        tokio::spawn(reply_in_some_order(run.clone(), u64::from(number)));
-        runs.push(run);
+        runs.push(engine.start::<Pairs>(Begin(number)).await.unwrap());
+    }
+    let mut open = Vec::new();
+    for run in &runs {
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        open.extend(run.requests().await.unwrap().into_iter().map(|request| (run.clone(), request)));
+    }
+    assert_eq!(open.len(), 2_000);
+    let seed = fastrand::u64(..);
+    println!("the order of replies is drawn from {seed}");
+    fastrand::Rng::with_seed(seed).shuffle(&mut open);
+    let quarters = open.chunks(500).map(|quarter| tokio::spawn(reply_to_all(quarter.to_vec())));
+    for replies in quarters.collect::<Vec<_>>() {
+        replies.await.unwrap();
     }
     for run in runs {
         assert_eq!(run.outcome().await.unwrap(), Done(11));

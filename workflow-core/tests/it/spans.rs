@@ -346,6 +346,22 @@ async fn a_cancelled_run_is_no_error_and_lies_where_it_was_started() {
     .assert_eq(&recorder.tree(&["otel.status", "error", "workflow.run.status"]));
 }
 
+// S32
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_out_of_time_says_so() {
+    let recorder = Recorder::default();
+    let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
+    let options = RunOptions::new().timeout(std::time::Duration::from_secs(1));
+    let run = traced(Sleeps).start_with::<Sleeps>(Begin(1), options).await.unwrap();
+    assert!(matches!(run.outcome().await, Err(RunError::TimedOut { .. })));
+    expect![[r#"
+        workflow.run error.type="timed_out" otel.status_code="ERROR" workflow.run.status="timed out"
+          - run ended
+          workflow.execution
+    "#]]
+    .assert_eq(&recorder.tree(&["otel.status_code", "error", "workflow.run.status"]));
+}
+
 // S27
 #[test]
 fn a_run_whose_task_is_gone_closes_its_spans_and_says_so() {

@@ -8,7 +8,7 @@ use workflow_core::{
     EventStore, ExecutionOutcome, MemoryStore, Position, Quality, Record, RunError, RunId, RunOptions,
     RunStatus, SendError,
 };
-use workflow_testkit::{Scenario, VirtualClock};
+use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, log_of, outcomes_of};
 
@@ -68,6 +68,91 @@ async fn time_spent_waiting_does_not_count() {
     let run = works().send_after(20 * HOUR, Alpha(1)).send_after(40 * HOUR, Close).start(Begin(1)).await;
     run.assert_output(&Done(1));
     assert_eq!(run.elapsed(), 40 * HOUR);
+}
+
+// S32
+#[tokio::test(start_paused = true)]
+async fn time_in_a_queue_for_a_place_does_not_count() {
+    let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
+    let engine = engine.max_concurrent_runs(1).build().unwrap();
+    let queued = engine.start_with::<Works>(Begin(0), at_most(2)).await.unwrap();
+    assert_eq!(queued.settled().await, RunStatus::Waiting);
+    let busy = engine.start::<Works>(Begin(5)).await.unwrap();
+    queued.send(Alpha(1)).await.unwrap();
+    assert_eq!(busy.settled().await, RunStatus::Waiting);
+    assert_eq!(queued.settled().await, RunStatus::Waiting, "it has worked for an hour of its two");
+    assert_eq!(queued.report_so_far().await.unwrap().executions("again"), 1);
+    queued.send(Close).await.unwrap();
+    assert_eq!(queued.outcome().await.unwrap(), Done(1));
+}
+
+/// Runs others at the same time, each for an hour.
+struct Crowded;
+
+#[workflow]
+impl Crowded {
+    #[step]
+    async fn all(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let all = (0..begin.0).map(|_| children.run_with::<Hourly>(Begin(1), at_most(2)));
+        let done = futures::future::try_join_all(all).await?;
+        Ok(Done(done.iter().map(|done| done.0).sum()))
+    }
+}
+
+struct Hourly;
+
+#[workflow]
+impl Hourly {
+    #[step]
+    async fn work(&self, begin: &Begin) -> Done {
+        tokio::time::sleep(begin.0 * HOUR).await;
+        Done(begin.0)
+    }
+}
+
+// S32
+#[tokio::test]
+async fn neither_does_that_of_children_in_the_queue_for_theirs() {
+    let crowded = Scenario::new(Crowded).host(Hourly).engine(|engine| engine.max_concurrent_children(1));
+    let run = crowded.start(Begin(6)).await;
+    run.assert_output(&Done(6));
+    assert_eq!(run.elapsed(), 6 * HOUR);
+}
+
+// S32, S34
+#[tokio::test]
+async fn a_parent_that_goes_on_without_a_child_that_ran_out_of_time_is_degraded() {
+    let run = Scenario::new(Lenient).host(Hourly).start(Begin(3)).await;
+    run.assert_output(&Done(0));
+    run.assert_quality(Quality::Degraded);
+    assert_eq!(run.report().children[0].status, RunStatus::TimedOut);
+}
+
+/// Goes on without its child.
+struct Lenient;
+
+#[workflow]
+impl Lenient {
+    #[step]
+    async fn ask(&self, begin: &Begin, children: &Children) -> Done {
+        children.run_with::<Hourly>(begin.clone(), at_most(2)).await.unwrap_or(Done(0))
+    }
+}
+
+// S30, S32, S33: what comes from outside may come at the very moment at which the time is over.
+#[test]
+fn a_run_ends_in_time_or_out_of_time_in_any_order() {
+    let works = || {
+        let works = Scenario::new(Works(Alive::default())).options(at_most(2));
+        works.send_after(HOUR, Alpha(1)).send_after(2 * HOUR, Close).start(Begin(1))
+    };
+    let explored = explore(works).assert(|run| match run.status() {
+        RunStatus::Completed => assert_eq!(log_of(run.report()).last(), Some(&"Done")),
+        RunStatus::TimedOut => assert!(!log_of(run.report()).contains(&"Done")),
+        other => panic!("{other}"),
+    });
+    let completed = explored.outcomes().filter(|outcome| outcome.output().is_some()).count();
+    assert!(completed > 0 && explored.outcomes().count() > completed, "{explored}");
 }
 
 // S32: one hour of work before the wait, and then two more.
