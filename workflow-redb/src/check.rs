@@ -1,0 +1,296 @@
+//! Verifying what a file says: positions without gaps, summaries that agree with journals, everything decodable. What
+//! redb says of its own pages is in `store_file`.
+
+use serde::Serialize;
+use serde_json::{Value, from_slice};
+use workflow_core::{Position, Record, RunId, RunStatus, RunSummary};
+
+use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
+use crate::tables::View;
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many runs there are.
+    pub runs: u64,
+    /// How many records.
+    pub records: u64,
+    /// How many values of contexts.
+    pub context_values: u64,
+    /// What is wrong, in the order of the tables: the first 1,000 problems.
+    pub problems: Vec<Problem>,
+    /// How many problems more there are.
+    pub more_problems: u64,
+}
+
+impl Report {
+    /// How many problems are told.
+    const MOST: usize = 1_000;
+
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, problem: Problem) {
+        if self.problems.len() < Self::MOST {
+            self.problems.push(problem);
+        } else {
+            self.more_problems += 1;
+        }
+    }
+}
+
+/// Something that is wrong with a file.
+///
+/// ```
+/// use workflow_core::Position;
+/// use workflow_redb::Problem;
+///
+/// let gap = Problem::Gap { run: "order-17".into(), expected: Position(3), found: Position(5) };
+/// assert_eq!(gap.to_string(), "run `order-17`: position 3 is missing, the next is 5");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Problem {
+    /// Pages of the file are not what was written.
+    #[error("the file is damaged: {detail}")]
+    Damaged {
+        /// What redb reported.
+        detail: String,
+    },
+    /// A key of a table is not of the format.
+    #[error("table `{table}` has a key that is none: {key}")]
+    BadKey {
+        /// The table.
+        table: &'static str,
+        /// The key, with escapes for what is not text.
+        key: String,
+    },
+    /// Records of a run are missing.
+    #[error("run `{run}`: position {expected} is missing, the next is {found}")]
+    Gap {
+        /// The run.
+        run: RunId,
+        /// The position that is missing.
+        expected: Position,
+        /// The next position that is there.
+        found: Position,
+    },
+    /// A record cannot be decoded.
+    #[error("run `{run}`: the record at {position} cannot be decoded: {detail}")]
+    BadRecord {
+        /// The run.
+        run: RunId,
+        /// The record's position.
+        position: Position,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A run has records and no summary.
+    #[error("run `{run}` has records and no summary")]
+    NoSummary {
+        /// The run.
+        run: RunId,
+    },
+    /// A summary cannot be decoded.
+    #[error("run `{run}`: the summary cannot be decoded: {detail}")]
+    BadSummary {
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A journal does not end where its summary says.
+    #[error("run `{run}` ends at {found}, and its summary says at {summary}")]
+    EndDiffers {
+        /// The run.
+        run: RunId,
+        /// Where its summary says that it ends.
+        summary: Position,
+        /// Where it ends.
+        found: Position,
+    },
+    /// The first record names another workflow than the summary, or another start, or is none that begins a run.
+    #[error("run `{run}`: its first record does not begin the run that its summary tells of")]
+    StartDiffers {
+        /// The run.
+        run: RunId,
+    },
+    /// The last record and the summary do not agree on whether and how the run has ended.
+    #[error("run `{run}`: its summary says {summary:?}, and its last record says {found:?}")]
+    StatusDiffers {
+        /// The run.
+        run: RunId,
+        /// What the summary says.
+        summary: RunStatus,
+        /// What the last record says.
+        found: RunStatus,
+    },
+    /// The index of runs that have not ended has one too many, or is without one.
+    #[error("run `{run}` is {} the index of runs that have not ended", if *listed { "wrongly in" } else { "missing in" })]
+    OpenDiffers {
+        /// The run.
+        run: RunId,
+        /// Whether it is in the index.
+        listed: bool,
+    },
+    /// A value of a context cannot be decoded.
+    #[error("the value `{key}` of the context of {scope} cannot be decoded: {detail}")]
+    BadValue {
+        /// Whose context.
+        scope: String,
+        /// The value's key.
+        key: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// Verifies the tables.
+pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
+    let mut report = Report::default();
+    journals(view, &mut report)?;
+    runs(view, &mut report)?;
+    index(view, &mut report)?;
+    contexts(view, &mut report)?;
+    Ok(report)
+}
+
+/// A journal as far as it was read.
+struct Journal {
+    run: RunId,
+    end: Position,
+    begins: Option<(String, std::time::SystemTime)>,
+    status: RunStatus,
+}
+
+fn journals(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    let mut journal: Option<Journal> = None;
+    for entry in view.records.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        let Some((run, position)) = parse_record_key(key.value()) else {
+            report.add(bad_key("workflow.records", key.value()));
+            continue;
+        };
+        if let Some(ended) = journal.take_if(|journal| journal.run.as_str() != run) {
+            compare(view, &ended, report)?;
+        }
+        let journal = journal.get_or_insert_with(|| Journal::new(run));
+        journal.add(position, value.value(), report);
+    }
+    journal.map_or(Ok(()), |last| compare(view, &last, report))
+}
+
+impl Journal {
+    fn new(run: &str) -> Self {
+        Self { run: run.into(), end: Position(0), begins: None, status: RunStatus::Running }
+    }
+
+    fn add(&mut self, position: Position, bytes: &[u8], report: &mut Report) {
+        report.records += 1;
+        if position != self.end {
+            report.add(Problem::Gap { run: self.run.clone(), expected: self.end, found: position });
+        }
+        self.end = position.after(1);
+        self.status = RunStatus::Running;
+        match from_slice::<Record>(bytes) {
+            Ok(Record::RunStarted { workflow, at, .. }) if position == Position(0) => {
+                self.begins = Some((workflow.to_string(), at));
+            }
+            Ok(Record::RunEnded { status, .. }) => self.status = status,
+            Ok(_) => {}
+            Err(error) => {
+                let (run, detail) = (self.run.clone(), error.to_string());
+                report.add(Problem::BadRecord { run, position, detail });
+            }
+        }
+    }
+}
+
+/// Compares a journal with its summary. One that cannot be decoded is reported with the runs.
+fn compare(view: &View, journal: &Journal, report: &mut Report) -> Result<(), redb::Error> {
+    let run = || journal.run.clone();
+    let Some(entry) = view.runs.get(journal.run.as_str().as_bytes())? else {
+        report.add(Problem::NoSummary { run: run() });
+        return Ok(());
+    };
+    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return Ok(()) };
+    if entry.end != journal.end {
+        report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: journal.end });
+    }
+    let Ok(summary) = from_slice::<RunSummary>(entry.summary) else { return Ok(()) };
+    let begins = journal.begins.as_ref();
+    if begins.is_none_or(|(workflow, at)| **workflow != *summary.workflow || *at != summary.started) {
+        report.add(Problem::StartDiffers { run: run() });
+    }
+    if journal.status != summary.status {
+        report.add(Problem::StatusDiffers { run: run(), summary: summary.status, found: journal.status });
+    }
+    Ok(())
+}
+
+fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    for entry in view.runs.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        report.runs += 1;
+        let Ok(id) = std::str::from_utf8(key.value()) else {
+            report.add(bad_key("workflow.runs", key.value()));
+            continue;
+        };
+        let run = || RunId::from(id);
+        let Some(entry) = RunEntry::from_bytes(value.value()) else {
+            report.add(Problem::BadSummary { run: run(), detail: "it is too short".to_owned() });
+            continue;
+        };
+        let keys = record_keys(id, Position(0));
+        let has_records = view.records.range(&*keys.start..&*keys.end)?.next().is_some();
+        if !has_records && entry.end != Position(0) {
+            report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: Position(0) });
+        }
+        match from_slice::<RunSummary>(entry.summary) {
+            Ok(summary) => {
+                let listed = view.open.get(key.value())?.is_some();
+                if listed == summary.status.is_ended() {
+                    report.add(Problem::OpenDiffers { run: run(), listed });
+                }
+            }
+            Err(error) => report.add(Problem::BadSummary { run: run(), detail: error.to_string() }),
+        }
+    }
+    Ok(())
+}
+
+/// Entries of the index without a run; those of runs were compared with them.
+fn index(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    for entry in view.open.range::<&[u8]>(..)? {
+        let (key, _) = entry?;
+        if view.runs.get(key.value())?.is_none() {
+            let run = RunId::from(String::from_utf8_lossy(key.value()).into_owned());
+            report.add(Problem::OpenDiffers { run, listed: true });
+        }
+    }
+    Ok(())
+}
+
+fn contexts(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    for entry in view.contexts.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        report.context_values += 1;
+        let Some((scope, name)) = parse_context_key(key.value()) else {
+            report.add(bad_key("workflow.contexts", key.value()));
+            continue;
+        };
+        if let Err(error) = from_slice::<Value>(value.value()) {
+            let (scope, key, detail) = (scope.to_string(), name.to_owned(), error.to_string());
+            report.add(Problem::BadValue { scope, key, detail });
+        }
+    }
+    Ok(())
+}
+
+fn bad_key(table: &'static str, key: &[u8]) -> Problem {
+    Problem::BadKey { table, key: key.escape_ascii().to_string() }
+}

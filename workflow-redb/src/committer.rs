@@ -1,0 +1,131 @@
+//! The one thread that writes: it commits together what waits together, answers, and opens the file again after an
+//! error. What is written is the jobs' own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use redb::Database;
+
+use crate::builder::Durability;
+use crate::error::{OpenError, WorkError};
+use crate::queue::{Alone, Job, Next};
+use crate::shared::{Shared, State};
+use crate::tables::Tables;
+
+/// Opens the file again.
+pub(crate) type Reopen = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
+
+pub(crate) struct Committer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) durability: Durability,
+    /// None where nobody but the user can open what the store is kept in.
+    pub(crate) reopen: Option<Reopen>,
+    /// When the oldest commit was answered that is not on disk yet.
+    pub(crate) unsynced_since: Option<Instant>,
+}
+
+impl Committer {
+    /// Works until the queue is closed and empty, and closes the file.
+    pub(crate) fn run(mut self) {
+        loop {
+            match self.shared.queue.next(self.sync_due()) {
+                Next::Jobs(jobs) => self.commit(jobs),
+                Next::Sync(reply) => drop(reply.send(self.sync())),
+                Next::Alone(work) => self.work_alone(work),
+                Next::Idle => {}
+                Next::Closed => break,
+            }
+            if self.sync_due().is_some_and(|due| due <= Instant::now()) {
+                // Whoever is concerned was answered; the next call says what became of the file.
+                drop(self.sync());
+            }
+        }
+        drop(self.sync());
+        *self.shared.alone() = State::Closed;
+    }
+
+    fn sync_due(&self) -> Option<Instant> {
+        match self.durability {
+            Durability::Sync => None,
+            // A time that the clock cannot reach never comes.
+            Durability::Buffered(interval) => self.unsynced_since?.checked_add(interval),
+        }
+    }
+
+    fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        let to_disk = self.durability == Durability::Sync;
+        let committed = self.transact(to_disk, |tables| jobs.iter_mut().try_for_each(|job| job.work(tables)));
+        if committed.is_ok() && !to_disk {
+            self.unsynced_since.get_or_insert_with(Instant::now);
+        }
+        for job in jobs {
+            job.answer(committed.clone());
+        }
+    }
+
+    /// Puts on disk what was answered before.
+    fn sync(&mut self) -> Result<(), WorkError> {
+        if self.unsynced_since.is_none() {
+            return Ok(());
+        }
+        self.transact(true, |_| Ok(()))
+    }
+
+    /// Works in one transaction and commits it. After an error the file is opened again: redb uses it no further.
+    fn transact(
+        &mut self,
+        to_disk: bool,
+        work: impl FnOnce(&mut Tables<'_>) -> Result<(), redb::Error>,
+    ) -> Result<(), WorkError> {
+        self.recover();
+        let committed = self.shared.with_database(|database| {
+            let mut transaction = database.begin_write()?;
+            let durability = if to_disk { redb::Durability::Immediate } else { redb::Durability::None };
+            transaction.set_durability(durability)?;
+            let mut tables = Tables::open(&transaction)?;
+            work(&mut tables)?;
+            drop(tables);
+            Ok(transaction.commit()?)
+        });
+        match &committed {
+            Ok(()) if to_disk => self.unsynced_since = None,
+            Ok(()) => {}
+            Err(error) => self.fail(error.clone()),
+        }
+        committed
+    }
+
+    /// Works with the database alone.
+    fn work_alone(&mut self, work: Alone) {
+        self.recover();
+        let mut state = self.shared.alone();
+        let database = state.database_mut(&self.shared);
+        let panicked = catch_unwind(AssertUnwindSafe(|| work(database))).is_err();
+        drop(state);
+        if panicked {
+            self.fail(self.shared.queue.is_closed());
+        }
+    }
+
+    /// Closes the database, whose file may be half written, and opens it again, which mends it.
+    fn fail(&mut self, error: WorkError) {
+        self.unsynced_since = None;
+        // Closed before it is opened: a file is open once. Closing may panic for the reason it is closed for.
+        let was = std::mem::replace(&mut *self.shared.alone(), State::Failed(error));
+        drop(catch_unwind(AssertUnwindSafe(|| drop(was))));
+        self.recover();
+    }
+
+    /// Opens the file again, if it had to be closed.
+    fn recover(&mut self) {
+        let Some(reopen) = self.reopen.as_ref().filter(|_| !self.shared.is_open()) else { return };
+        *self.shared.alone() = match reopen() {
+            Ok(database) => State::Open(database),
+            Err(error) => State::Failed(WorkError::NotReopened {
+                path: Arc::clone(&self.shared.path),
+                source: Arc::new(error),
+            }),
+        };
+    }
+}

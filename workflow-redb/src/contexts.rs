@@ -1,0 +1,155 @@
+//! The context store: each call is one job, and an update is a comparison that is repeated until it holds.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::ser::Error as _;
+use serde_json::Value;
+use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
+
+use crate::error::WorkError;
+use crate::format::{beginning_with, context_key, context_prefix};
+use crate::store::RedbStore;
+use crate::tables::{Tables, Unread, bytes_at};
+
+/// How deep `serde_json` reads.
+const MAX_DEPTH: usize = 127;
+
+/// JSON of a value, or nothing.
+type Stored = Option<Vec<u8>>;
+
+impl RedbStore {
+    async fn context_bytes(&self, key: Vec<u8>) -> Result<Stored, ContextError> {
+        let read = move |view: &crate::tables::View| bytes_at(&view.contexts, &key).map_err(Unread::from);
+        self.shared().read::<_, ContextError>(read).await
+    }
+
+    async fn replace(&self, scope: &ContextScope, name: &str, value: Stored) -> Result<Stored, ContextError> {
+        let key = context_key(scope, name);
+        let bytes = key.len() + value.as_ref().map_or(0, Vec::len);
+        let work = move |tables: &mut Tables<'_>| put(tables, &key, value.as_deref());
+        Ok(self.shared().queue.commit(bytes, work).await?)
+    }
+
+    /// Puts a value in place of the one that was seen. `Err` has the one that is there instead.
+    async fn replace_seen(
+        &self,
+        key: Vec<u8>,
+        seen: Stored,
+        value: Stored,
+    ) -> Result<Result<(), Stored>, WorkError> {
+        let bytes = key.len() + value.as_ref().map_or(0, Vec::len);
+        let work = move |tables: &mut Tables<'_>| {
+            let there = bytes_at(&tables.contexts, &key)?;
+            if there != seen {
+                return Ok(Err(there));
+            }
+            put(tables, &key, value.as_deref())?;
+            Ok(Ok(()))
+        };
+        self.shared().queue.commit(bytes, work).await
+    }
+
+    /// The change runs here, in the caller's task, while nothing is held. Of those who compare at the same time one
+    /// succeeds, so that no two can hold each other up for good.
+    async fn apply(
+        &self,
+        scope: &ContextScope,
+        name: &str,
+        change: ContextChange<'_>,
+    ) -> Result<Option<ContextValue>, ContextError> {
+        let key = context_key(scope, name);
+        let mut seen = self.context_bytes(key.clone()).await?;
+        loop {
+            let next = change(value_of(seen.as_deref())?)?;
+            let bytes = next.as_ref().map(|value| bytes_of(name, value)).transpose()?;
+            match self.replace_seen(key.clone(), seen, bytes).await? {
+                Ok(()) => return Ok(next),
+                Err(there) => seen = there,
+            }
+        }
+    }
+
+    async fn clear_scope(&self, scope: &ContextScope) -> Result<(), ContextError> {
+        let keys = beginning_with(context_prefix(scope));
+        let bytes = keys.start.len();
+        let work = move |tables: &mut Tables<'_>| {
+            Ok(tables.contexts.retain_in(&*keys.start..&*keys.end, |_, _| false)?)
+        };
+        Ok(self.shared().queue.commit(bytes, work).await?)
+    }
+}
+
+/// Puts a value in place, or removes the one that is there; returns the one that was.
+fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stored, redb::Error> {
+    let was = match value {
+        Some(value) => tables.contexts.insert(key, value)?,
+        None => tables.contexts.remove(key)?,
+    };
+    Ok(was.map(|was| was.value().to_vec()))
+}
+
+fn bytes_of(name: &str, value: &ContextValue) -> Result<Vec<u8>, ContextError> {
+    let bytes = value.to_json().and_then(|json| {
+        // What nobody could read again is not written.
+        let is_readable = is_at_most_so_deep(&json, MAX_DEPTH);
+        let too_deep = || serde_json::Error::custom(format_args!("it is nested more than {MAX_DEPTH} deep"));
+        if is_readable { serde_json::to_vec(&json) } else { Err(too_deep()) }
+    });
+    bytes.map_err(|error| ContextError::Unserialisable { key: name.into(), source: Arc::new(error) })
+}
+
+fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
+    match json {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| is_at_most_so_deep(item, depth - 1)),
+        Value::Object(members) => {
+            depth > 0 && members.values().all(|member| is_at_most_so_deep(member, depth - 1))
+        }
+        _ => true,
+    }
+}
+
+fn value_of(bytes: Option<&[u8]>) -> Result<Option<ContextValue>, ContextError> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    match serde_json::from_slice(bytes) {
+        Ok(json) => Ok(Some(ContextValue::from_json(json))),
+        Err(error) => Err(ContextError::unavailable(error)),
+    }
+}
+
+impl ContextStore for RedbStore {
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        async move { value_of(self.context_bytes(context_key(scope, key)).await?.as_deref()) }.boxed()
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        async move {
+            let bytes = value.as_ref().map(|value| bytes_of(key, value)).transpose()?;
+            value_of(self.replace(scope, key, bytes).await?.as_deref())
+        }
+        .boxed()
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        self.apply(scope, key, change).boxed()
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        self.clear_scope(scope).boxed()
+    }
+}

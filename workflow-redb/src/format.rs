@@ -1,0 +1,212 @@
+//! The format of a store's file, byte by byte. This is version 1.
+//!
+//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the five tables below. Keys and values of all
+//! of them are byte strings (`&[u8]` to redb), and keys are ordered byte by byte. Numbers are big-endian, so that their
+//! order is that of their bytes. Texts are UTF-8. JSON is what `serde_json` writes of the type that is named.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `workflow.meta` | a name | see below |
+//! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`](workflow_core::Record) |
+//! | `workflow.runs` | *run* | *end*, *written*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
+//! | `workflow.open` | *run* | nothing: 0 bytes |
+//! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
+//!
+//! The parts follow each other without separators:
+//!
+//! | part | bytes | what |
+//! |---|---|---|
+//! | *length* | 4 | how many bytes the run's or the scope's id has |
+//! | *run* | *length*, or the whole key | the run's id |
+//! | *position* | 8 | how many records of the run stand before it: 0, 1, 2 … without a gap |
+//! | *end* | 8 | how many records the run has |
+//! | *written* | 8 | when its latest batch was written: milliseconds since 1970 in UTC, by the clock of the machine |
+//! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
+//! | *scope* | *length* | the run's or the thread's id |
+//! | *name* | the rest | the key of the value in its context |
+//!
+//! `workflow.meta` has two keys:
+//!
+//! | key | value |
+//! |---|---|
+//! | `format` | 4 bytes: the version of this format, 1 |
+//! | `recovery` | `one-phase`: every commit is one of redb in one phase, and what a crash leaves is found by checksums |
+//!
+//! # What holds between the tables
+//! - Each run in `workflow.records` has an entry in `workflow.runs`, and as many records as its *end* says.
+//! - `workflow.open` has the runs whose summary says that they have not ended, and no others.
+//! - A batch, its summary and the change of `workflow.open` are one transaction of redb.
+//!
+//! The records of a run are one range of keys, in their order; runs are ordered by the bytes of their ids; a context is
+//! one range. Reading a page of any of them touches nothing else.
+//!
+//! # Versions
+//! Whoever reads a file looks at `format` first, and leaves alone what has a greater version. Kinds of records that
+//! are added to the core do not change the version: a record is opaque to its store.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+
+use redb::TableDefinition;
+use workflow_core::{ContextScope, Position};
+
+/// The version of the format that this crate writes, and the greatest that it reads.
+pub const VERSION: u32 = 1;
+
+/// All tables have this type.
+pub(crate) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+pub(crate) const META: Definition = TableDefinition::new("workflow.meta");
+pub(crate) const RECORDS: Definition = TableDefinition::new("workflow.records");
+pub(crate) const RUNS: Definition = TableDefinition::new("workflow.runs");
+pub(crate) const OPEN: Definition = TableDefinition::new("workflow.open");
+pub(crate) const CONTEXTS: Definition = TableDefinition::new("workflow.contexts");
+
+/// Every table of a store.
+pub(crate) const TABLES: [Definition; 5] = [META, RECORDS, RUNS, OPEN, CONTEXTS];
+
+pub(crate) const FORMAT_KEY: &[u8] = b"format";
+pub(crate) const RECOVERY_KEY: &[u8] = b"recovery";
+pub(crate) const RECOVERY: &[u8] = b"one-phase";
+
+const RUN_KIND: u8 = 0;
+const THREAD_KIND: u8 = 1;
+
+/// The key of a record.
+pub(crate) fn record_key(run: &str, position: Position) -> Vec<u8> {
+    let mut key = Vec::with_capacity(4 + run.len() + 8);
+    push_id(&mut key, run);
+    key.extend_from_slice(&position.0.to_be_bytes());
+    key
+}
+
+/// The keys of the records of a run from a position on. The last one is left out: no journal is that long.
+pub(crate) fn record_keys(run: &str, from: Position) -> Range<Vec<u8>> {
+    record_key(run, from)..record_key(run, Position(u64::MAX))
+}
+
+/// The run and the position that a key stands for; none if it is no key of a record.
+pub(crate) fn parse_record_key(key: &[u8]) -> Option<(&str, Position)> {
+    let (run, rest) = split_id(key)?;
+    Some((run, Position(u64::from_be_bytes(rest.try_into().ok()?))))
+}
+
+/// What all keys of a context begin with.
+pub(crate) fn context_prefix(scope: &ContextScope) -> Vec<u8> {
+    let (kind, id) = match scope {
+        ContextScope::Run(run) => (RUN_KIND, run.as_str()),
+        ContextScope::Thread(thread) => (THREAD_KIND, thread.as_str()),
+    };
+    let mut key = vec![kind];
+    push_id(&mut key, id);
+    key
+}
+
+/// The key of a value in a context.
+pub(crate) fn context_key(scope: &ContextScope, name: &str) -> Vec<u8> {
+    let mut key = context_prefix(scope);
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// The context and the name that a key stands for; none if it is no key of a value.
+pub(crate) fn parse_context_key(key: &[u8]) -> Option<(ContextScope, &str)> {
+    let (kind, rest) = key.split_first()?;
+    let (id, name) = split_id(rest)?;
+    let scope = match *kind {
+        RUN_KIND => ContextScope::Run(id.into()),
+        THREAD_KIND => ContextScope::Thread(id.into()),
+        _ => return None,
+    };
+    Some((scope, std::str::from_utf8(name).ok()?))
+}
+
+/// All keys that begin with this prefix, which has a byte below 255.
+pub(crate) fn beginning_with(prefix: Vec<u8>) -> Range<Vec<u8>> {
+    let mut end = prefix.clone();
+    while end.pop_if(|last| *last == u8::MAX).is_some() {}
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    prefix..end
+}
+
+/// An id longer than a batch may be is never written, so that its length need not be told from others.
+fn push_id(key: &mut Vec<u8>, id: &str) {
+    let length = u32::try_from(id.len()).unwrap_or(u32::MAX);
+    key.extend_from_slice(&length.to_be_bytes());
+    key.extend_from_slice(id.as_bytes());
+}
+
+fn split_id(key: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = key.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (id, rest) = rest.split_at_checked(length)?;
+    Some((std::str::from_utf8(id).ok()?, rest))
+}
+
+/// What `workflow.runs` has of a run.
+pub(crate) struct RunEntry<'a> {
+    pub(crate) end: Position,
+    pub(crate) written: SystemTime,
+    /// JSON of the summary.
+    pub(crate) summary: &'a [u8],
+}
+
+impl<'a> RunEntry<'a> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let since = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let mut bytes = Vec::with_capacity(16 + self.summary.len());
+        bytes.extend_from_slice(&self.end.0.to_be_bytes());
+        bytes.extend_from_slice(&millis.to_be_bytes());
+        bytes.extend_from_slice(self.summary);
+        bytes
+    }
+
+    /// None if there are too few bytes.
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        let (end, rest) = bytes.split_first_chunk::<8>()?;
+        let (millis, summary) = rest.split_first_chunk::<8>()?;
+        let since = Duration::from_millis(u64::from_be_bytes(*millis));
+        let written = SystemTime::UNIX_EPOCH.checked_add(since)?;
+        Some(Self { end: Position(u64::from_be_bytes(*end)), written, summary })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_as_what_it_was_made_of() {
+        for run in ["", "a", "a\0\0\0\0\0\0\0\0", "日本"] {
+            let key = record_key(run, Position(7));
+            assert_eq!(parse_record_key(&key), Some((run, Position(7))));
+        }
+        let scope = ContextScope::Thread("user-4".into());
+        assert_eq!(parse_context_key(&context_key(&scope, "k")), Some((scope, "k")));
+    }
+
+    #[test]
+    fn the_bytes_of_a_key_are_those_of_the_format() {
+        assert_eq!(record_key("ab", Position(258)), b"\0\0\0\x02ab\0\0\0\0\0\0\x01\x02");
+        assert_eq!(context_key(&ContextScope::Run("ab".into()), "k"), b"\0\0\0\0\x02abk");
+        assert_eq!(context_key(&ContextScope::Thread("ab".into()), ""), b"\x01\0\0\0\x02ab");
+    }
+
+    #[test]
+    fn what_is_no_key_is_none() {
+        assert_eq!(parse_record_key(b""), None);
+        assert_eq!(parse_record_key(b"\0\0\0\x09ab\0\0\0\0\0\0\0\0"), None);
+        assert_eq!(parse_record_key(b"\0\0\0\x01\xff\0\0\0\0\0\0\0\0"), None);
+        assert_eq!(parse_context_key(b"\x02\0\0\0\0"), None);
+        assert!(RunEntry::from_bytes(&[0; 15]).is_none());
+    }
+
+    #[test]
+    fn the_keys_that_begin_with_a_prefix_end_before_the_next_prefix() {
+        assert_eq!(beginning_with(vec![0, 1]), vec![0, 1]..vec![0, 2]);
+        assert_eq!(beginning_with(vec![0, 255]), vec![0, 255]..vec![1]);
+    }
+}

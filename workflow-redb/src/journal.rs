@@ -1,0 +1,169 @@
+//! What calls of an event store do to the tables. Who calls, and when it is committed, is elsewhere.
+
+use std::ops::Bound;
+use std::time::SystemTime;
+
+use redb::ReadableTable;
+use serde_json::from_slice;
+use workflow_core::{Batch, Position, Record, RunId, RunQuery, StoreError, StoredRun};
+
+use crate::error::{Malformed, TooLarge};
+use crate::format::{RunEntry, beginning_with, context_prefix, parse_record_key, record_key, record_keys};
+use crate::tables::{Tables, Unread, View, bytes_at};
+
+/// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
+const MAX_BATCH_BYTES: usize = 256 << 20;
+
+/// How many bytes a page of records has before it ends, be it shorter than asked for.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// A batch as it is written.
+pub(crate) struct Written {
+    run: RunId,
+    expected: Position,
+    records: Vec<Vec<u8>>,
+    summary: Vec<u8>,
+    ended: bool,
+    /// What it takes of a commit.
+    pub(crate) bytes: usize,
+}
+
+impl Written {
+    /// Serialises a batch.
+    pub(crate) fn new(run: &RunId, expected: Position, batch: &Batch) -> Result<Self, StoreError> {
+        let serialised = batch.records.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>();
+        let records = serialised.map_err(StoreError::unserialisable)?;
+        let summary = serde_json::to_vec(&batch.run).map_err(StoreError::unserialisable)?;
+        let keys = record_key(run.as_str(), expected).len() * (records.len() + 1);
+        let bytes = records.iter().map(Vec::len).sum::<usize>() + keys + summary.len();
+        if bytes > MAX_BATCH_BYTES {
+            return Err(StoreError::unserialisable(TooLarge { bytes, limit: MAX_BATCH_BYTES }));
+        }
+        let ended = batch.run.status.is_ended();
+        Ok(Self { run: run.clone(), expected, records, summary, ended, bytes })
+    }
+
+    /// Appends it, or says where the journal ends instead.
+    pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), Position>, redb::Error> {
+        let run = self.run.as_str();
+        let end = end_of(tables, run)?;
+        let found = end.unwrap_or_default();
+        if found != self.expected {
+            return Ok(Err(found));
+        }
+        for (number, record) in self.records.iter().enumerate() {
+            tables.records.insert(&*record_key(run, found.after(number)), &**record)?;
+        }
+        let end = found.after(self.records.len());
+        let entry = RunEntry { end, written: SystemTime::now(), summary: &self.summary };
+        tables.runs.insert(run.as_bytes(), &*entry.to_bytes())?;
+        if self.ended {
+            tables.open.remove(run.as_bytes())?;
+        } else {
+            tables.open.insert(run.as_bytes(), &[][..])?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Where the journal of a run ends; none if there is no such run.
+fn end_of(tables: &Tables<'_>, run: &str) -> Result<Option<Position>, redb::Error> {
+    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(None) };
+    match RunEntry::from_bytes(entry.value()) {
+        Some(entry) => Ok(Some(entry.end)),
+        None => Err(redb::Error::Corrupted(format!("the entry of run `{run}` is too short"))),
+    }
+}
+
+/// Removes a run, if there is one.
+pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb::Error> {
+    let keys = record_keys(run.as_str(), Position(0));
+    tables.records.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
+    tables.open.remove(run.as_str().as_bytes())?;
+    Ok(tables.runs.remove(run.as_str().as_bytes())?.is_some())
+}
+
+/// Removes a run with its context, if it is still as it was seen.
+pub(crate) fn remove_seen(tables: &mut Tables<'_>, run: &RunId, seen: &[u8]) -> Result<bool, redb::Error> {
+    let is_as_seen = bytes_at(&tables.runs, run.as_str().as_bytes())?.is_some_and(|entry| entry == seen);
+    if is_as_seen {
+        remove(tables, run)?;
+        let keys = beginning_with(context_prefix(&workflow_core::ContextScope::Run(run.clone())));
+        tables.contexts.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
+    }
+    Ok(is_as_seen)
+}
+
+/// A page of a journal.
+pub(crate) fn read(
+    view: &View,
+    run: &RunId,
+    from: Position,
+    at_most: usize,
+) -> Result<Vec<Record>, Unread<StoreError>> {
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    let keys = record_keys(run.as_str(), from);
+    for entry in view.records.range(&*keys.start..&*keys.end)? {
+        let (key, value) = entry?;
+        let position = from.after(records.len());
+        // A gap would shift every record behind it.
+        if parse_record_key(key.value()).is_none_or(|(_, found)| found != position) {
+            return Err(Unread::Own(StoreError::corrupt(run, position, Malformed("record here"))));
+        }
+        let record = from_slice(value.value())
+            .map_err(|error| Unread::Own(StoreError::corrupt(run, position, error)))?;
+        records.push(record);
+        bytes += value.value().len();
+        if records.len() >= at_most.max(1) || bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(records)
+}
+
+/// A page of runs. Of runs that have not ended there is an index, so that the others cost nothing.
+pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unread<StoreError>> {
+    let after = query.begins_after().map(|after| after.as_str().as_bytes());
+    let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+    let table = if query.only_open() { &view.open } else { &view.runs };
+    let mut page = Vec::new();
+    for entry in table.range::<&[u8]>(range)? {
+        let (key, value) = entry?;
+        let indexed = if query.only_open() { view.runs.get(key.value())? } else { None };
+        // An entry of the index without a run is nothing to list; a check finds it.
+        if query.only_open() && indexed.is_none() {
+            continue;
+        }
+        let value = indexed.as_ref().map_or_else(|| value.value(), redb::AccessGuard::value);
+        let stored = stored_run(key.value(), value).map_err(Unread::Own)?;
+        if query.admits(&stored.id, &stored.run) {
+            page.push(stored);
+        }
+        if page.len() >= query.page() {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// One run; none if there is no such run.
+pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, Unread<StoreError>> {
+    let key = run.as_str().as_bytes();
+    let Some(entry) = view.runs.get(key)? else { return Ok(None) };
+    stored_run(key, entry.value()).map(Some).map_err(Unread::Own)
+}
+
+/// A run as its entry has it.
+fn stored_run(key: &[u8], value: &[u8]) -> Result<StoredRun, StoreError> {
+    let id = RunId::from(String::from_utf8_lossy(key).into_owned());
+    if std::str::from_utf8(key).is_err() {
+        return Err(StoreError::corrupt(&id, Position(0), Malformed("id in UTF-8")));
+    }
+    let Some(entry) = RunEntry::from_bytes(value) else {
+        return Err(StoreError::corrupt(&id, Position(0), Malformed("entry of 16 bytes and more")));
+    };
+    match from_slice(entry.summary) {
+        Ok(run) => Ok(StoredRun { id, end: entry.end, run }),
+        Err(error) => Err(StoreError::corrupt(&id, entry.end, error)),
+    }
+}

@@ -1,0 +1,86 @@
+//! Journals and contexts of [`workflow-core`](workflow_core) in one file.
+//!
+//! ```
+//! use workflow_core::prelude::*;
+//! use workflow_redb::RedbStore;
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! #[event(start)]
+//! struct Greet { name: String }
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! #[event(stop)]
+//! struct Greeting(String);
+//!
+//! struct Greeter;
+//!
+//! #[workflow]
+//! impl Greeter {
+//!     #[step]
+//!     async fn greet(&self, greet: &Greet) -> Greeting {
+//!         Greeting(format!("Hello, {}!", greet.name))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("runs.redb");
+//! let store = RedbStore::open(&path)?;
+//! let engine = Engine::builder().workflow(Greeter).store(store.clone()).contexts(store).build()?;
+//! # let _ = engine;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is promised
+//! - **One file**, written by [redb](https://docs.rs/redb) in pure Rust. It is open in one place at a time: a second
+//!   handle, in this process or another, gets [`OpenError::InUse`].
+//! - **Crash-safe**: what was answered is on disk ([`Durability::Sync`], the default), and a batch is there as a whole or
+//!   not at all. After a crash the file mends itself when it is opened, which takes as long as reading it.
+//! - **Commits are shared**: one thread writes, and what waits for it is committed together, across runs, with one
+//!   `fsync`. An append that is refused refuses nothing but itself. The more runs write at once, the less each costs.
+//! - **Reading is cheap**: the records of a run are one range of keys, and so are pages of runs and contexts. Reads
+//!   happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
+//! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
+//! - **Bounds**: 256 MiB for the JSON of a batch; a queue of 1,024 calls that write; commits of at most 1,024 calls and
+//!   16 MiB; pages of records that end behind 16 MiB.
+//!
+//! After an error of the disk, such as a full one, the call fails with `Unavailable`, whose source is a [`WorkError`]
+//! that names file and cause; the file is closed, and opened again with the next call that writes.
+//!
+//! # Maintenance
+//! [`RedbStore::retain`] removes runs that ended, [`RedbStore::compact`] makes the file smaller,
+//! [`RedbStore::snapshot`] copies the store while it is used, [`StoreFile::check`] verifies a file. The command
+//! `workflow-redb` shows what is in a file, and never changes it:
+//!
+//! ```text
+//! workflow-redb runs.redb list
+//! workflow-redb runs.redb show order-17
+//! workflow-redb runs.redb export order-17 > order-17.jsonl
+//! workflow-redb runs.redb check
+//! ```
+
+mod builder;
+mod check;
+mod committer;
+mod contexts;
+mod error;
+mod file;
+pub mod format;
+mod journal;
+mod overlay;
+mod queue;
+mod retention;
+mod shared;
+mod snapshot;
+mod store;
+mod store_file;
+mod tables;
+
+pub use builder::{Durability, RedbStoreBuilder};
+pub use check::{Problem, Report};
+pub use error::{OpenError, WorkError};
+pub use retention::Retention;
+pub use store::RedbStore;
+pub use store_file::StoreFile;

@@ -1,0 +1,71 @@
+//! Copying a store while it is used: what it had at one moment, in a file of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::Database;
+
+use crate::error::{OpenError, WorkError};
+use crate::file::{self, Created};
+use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
+use crate::store::RedbStore;
+use crate::tables::{Reading, Unread, View};
+
+/// How much of the copy is kept in memory while it is written.
+const CACHE: usize = 16 << 20;
+
+impl RedbStore {
+    /// Writes what the store has at this moment to another file, which is a store like this one, and as small as it can
+    /// be. The store is used meanwhile; only [`compact`](Self::compact) waits.
+    ///
+    /// The file appears when it is whole and on disk. A file that is there is left alone. O(bytes). A future that is
+    /// dropped leaves a copy that is finished or not there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = workflow_redb::RedbStore::open(folder.path().join("runs.redb"))?;
+    /// let backup = folder.path().join("backup.redb");
+    /// store.snapshot(&backup).await?;
+    /// assert!(workflow_redb::StoreFile::open(&backup)?.check()?.is_sound());
+    /// assert!(store.snapshot(&backup).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WorkError::Exists`] if there is such a file, [`WorkError::Snapshot`] if it cannot be written; what else
+    /// [`WorkError`] lists.
+    pub async fn snapshot(&self, to: impl Into<PathBuf>) -> Result<(), WorkError> {
+        let (to, path) = (to.into(), Arc::clone(&self.shared().path));
+        self.shared().read(move |view| write(view, &to, &path).map_err(Unread::Own)).await
+    }
+}
+
+fn write(view: &View, to: &Path, path: &Arc<Path>) -> Result<(), WorkError> {
+    let exists = || WorkError::Exists { path: Arc::from(to) };
+    // Looked for first, so that nothing is copied in vain.
+    if to.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    match file::create(to, CACHE, |copy| fill(view, copy).map_err(|error| OpenError::redb(to, error))) {
+        Ok(Created::Created) => Ok(()),
+        Ok(Created::WasThere) => Err(exists()),
+        Err(error) => Err(WorkError::Snapshot { path: Arc::clone(path), source: Arc::new(error) }),
+    }
+}
+
+fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
+    let transaction = copy.begin_write()?;
+    let tables: [(Definition, &Reading); 4] =
+        [(RECORDS, &view.records), (RUNS, &view.runs), (OPEN, &view.open), (CONTEXTS, &view.contexts)];
+    for (definition, from) in tables {
+        let mut into = transaction.open_table(definition)?;
+        for entry in from.range::<&[u8]>(..)? {
+            let (key, value) = entry?;
+            into.insert(key.value(), value.value())?;
+        }
+    }
+    Ok(transaction.commit()?)
+}

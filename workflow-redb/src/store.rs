@@ -1,0 +1,210 @@
+//! The store as its users hold it: handles, what they ask of the committer, and the event store.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use redb::Database;
+use tokio::sync::oneshot;
+use workflow_core::{
+    Batch, EventStore, Position, Record, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+};
+
+use crate::builder::RedbStoreBuilder;
+use crate::check::{self, Report};
+use crate::error::{OpenError, WorkError};
+use crate::journal::{self, Written};
+use crate::queue::Task;
+use crate::shared::Shared;
+use crate::tables::Unread;
+
+/// Journals and contexts in one file.
+///
+/// Clones are handles on the same store, and cost a pointer. When the last of them is dropped, and no call is under
+/// way, what is pending is written, the file is closed and the store's thread ends: the drop waits for that.
+///
+/// ```
+/// use workflow_core::{EventStore, RunQuery};
+/// use workflow_redb::RedbStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("runs.redb");
+/// let store = RedbStore::open(&path)?;
+/// assert!(store.runs(&RunQuery::new()).await?.is_empty());
+///
+/// let second = RedbStore::open(&path);
+/// assert!(second.unwrap_err().to_string().ends_with("has it open"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RedbStore {
+    inner: Arc<Inner>,
+}
+
+/// What ends with the last handle.
+struct Inner {
+    shared: Arc<Shared>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl RedbStore {
+    /// Opens a file, or creates it: [`builder`](Self::builder) with its defaults. Blocks.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; the file was not changed then.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::builder().open(path)
+    }
+
+    /// Sets up a store.
+    pub fn builder() -> RedbStoreBuilder {
+        RedbStoreBuilder::default()
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, committer: JoinHandle<()>) -> Self {
+        Self { inner: Arc::new(Inner { shared, committer: Mutex::new(Some(committer)) }) }
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.inner.shared)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.inner.shared.path
+    }
+
+    /// Waits until everything that was answered before is on disk. With [`Durability::Sync`](crate::Durability::Sync) it
+    /// is already.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = workflow_redb::RedbStore::open(folder.path().join("runs.redb"))?;
+    /// store.sync().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`WorkError`]: part of it may be lost then.
+    pub async fn sync(&self) -> Result<(), WorkError> {
+        let (reply, answer) = oneshot::channel();
+        let queue = &self.inner.shared.queue;
+        queue.put(Task::Sync(reply), 0).await?;
+        answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
+    }
+
+    /// Gives back to the file system what the file does not use, such as the room of runs that were removed; says
+    /// whether the file is smaller now.
+    ///
+    /// Without it, the room is used for what comes. Other calls wait until it is done, which takes about as long as
+    /// reading and writing the file does. A crash meanwhile does no harm.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = workflow_redb::RedbStore::open(folder.path().join("runs.redb"))?;
+    /// while store.compact().await? {}
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`WorkError`]; nothing is lost.
+    pub async fn compact(&self) -> Result<bool, WorkError> {
+        let (reply, answer) = oneshot::channel();
+        let path = Arc::clone(&self.inner.shared.path);
+        let work = move |database: Result<&mut Database, WorkError>| {
+            let compacted = database
+                .and_then(|database| database.compact().map_err(|error| WorkError::redb(&path, error)));
+            // An error says that nobody waits any more.
+            drop(reply.send(compacted));
+        };
+        let queue = &self.inner.shared.queue;
+        queue.put(Task::Alone(Box::new(work)), 0).await?;
+        answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
+    }
+
+    /// Verifies what the store has at this moment, while it is used: that positions have no gaps, summaries agree with
+    /// journals, and everything can be decoded. O(bytes).
+    ///
+    /// The checksums of the file are compared only by [`StoreFile::check`](crate::StoreFile::check), while nobody has it
+    /// open.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = workflow_redb::RedbStore::open(folder.path().join("runs.redb"))?;
+    /// assert!(store.check().await?.is_sound());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`WorkError`]. What is wrong with the file is no error, but in the report.
+    pub async fn check(&self) -> Result<Report, WorkError> {
+        self.shared().read(|view| check::tables(view).map_err(Unread::<WorkError>::from)).await
+    }
+}
+
+impl EventStore for RedbStore {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let written = match Written::new(run, expected, &batch) {
+            Ok(written) => written,
+            Err(error) => return StoreFuture::ready(Err(error)),
+        };
+        let store = self.clone();
+        StoreFuture::new(async move {
+            let work = store.inner.shared.queue.commit(written.bytes, move |tables| written.append(tables));
+            work.await?.map_err(|found| StoreError::Conflict { expected, found })
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        let (store, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            store.shared().read(move |view| journal::read(view, &run, from, at_most)).await
+        })
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        let (store, query) = (self.clone(), query.clone());
+        StoreFuture::new(async move { store.shared().read(move |view| journal::runs(view, &query)).await })
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        let (store, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            let work = move |tables: &mut crate::tables::Tables<'_>| journal::remove(tables, &run);
+            Ok(store.inner.shared.queue.commit(0, work).await?)
+        })
+    }
+}
+
+impl fmt::Debug for RedbStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbStore").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.queue.close();
+        let committer = self.committer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // The last handle may be dropped by the thread itself, with a task that it woke; it ends by itself then.
+        if let Some(committer) =
+            committer.filter(|committer| committer.thread().id() != thread::current().id())
+        {
+            // It does not panic; if it did, there would be nobody to tell.
+            drop(committer.join());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The tables of a file, opened: what a transaction reads and writes. What is in them is the format's.
+
+use redb::{
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table, WriteTransaction,
+};
+
+use crate::error::WorkError;
+use crate::format::{CONTEXTS, OPEN, RECORDS, RUNS};
+
+type Bytes = &'static [u8];
+
+/// A table that is written.
+pub(crate) type Writing<'t> = Table<'t, Bytes, Bytes>;
+
+/// A table that is read.
+pub(crate) type Reading = ReadOnlyTable<Bytes, Bytes>;
+
+/// The tables as a transaction writes them.
+pub(crate) struct Tables<'t> {
+    pub(crate) records: Writing<'t>,
+    pub(crate) runs: Writing<'t>,
+    pub(crate) open: Writing<'t>,
+    pub(crate) contexts: Writing<'t>,
+}
+
+impl<'t> Tables<'t> {
+    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            records: transaction.open_table(RECORDS)?,
+            runs: transaction.open_table(RUNS)?,
+            open: transaction.open_table(OPEN)?,
+            contexts: transaction.open_table(CONTEXTS)?,
+        })
+    }
+}
+
+/// The tables as they were at one moment.
+pub(crate) struct View {
+    pub(crate) records: Reading,
+    pub(crate) runs: Reading,
+    pub(crate) open: Reading,
+    pub(crate) contexts: Reading,
+}
+
+impl View {
+    pub(crate) fn new(database: &Database) -> Result<Self, redb::Error> {
+        Self::of(&database.begin_read()?)
+    }
+
+    pub(crate) fn of(transaction: &ReadTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            records: transaction.open_table(RECORDS)?,
+            runs: transaction.open_table(RUNS)?,
+            open: transaction.open_table(OPEN)?,
+            contexts: transaction.open_table(CONTEXTS)?,
+        })
+    }
+}
+
+/// The bytes at a key.
+pub(crate) fn bytes_at(
+    table: &impl ReadableTable<Bytes, Bytes>,
+    key: &[u8],
+) -> Result<Option<Vec<u8>>, redb::Error> {
+    Ok(table.get(key)?.map(|value| value.value().to_vec()))
+}
+
+/// What a call that reads comes to, before the file is named: its own error, or one of redb.
+pub(crate) enum Unread<E> {
+    Redb(redb::Error),
+    Own(E),
+}
+
+impl<E, R: Into<redb::Error>> From<R> for Unread<E> {
+    fn from(error: R) -> Self {
+        Self::Redb(error.into())
+    }
+}
+
+impl<E: From<WorkError>> Unread<E> {
+    pub(crate) fn named(self, path: &std::sync::Arc<std::path::Path>) -> E {
+        match self {
+            Self::Redb(error) => WorkError::redb(path, error).into(),
+            Self::Own(error) => error,
+        }
+    }
+}
