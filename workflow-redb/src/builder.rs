@@ -142,7 +142,7 @@ impl RedbStoreBuilder {
         self.start(name, database, None)
     }
 
-    fn start(
+    pub(crate) fn start(
         &self,
         path: PathBuf,
         database: Database,

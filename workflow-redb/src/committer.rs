@@ -129,3 +129,84 @@ impl Committer {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, SystemTime};
+
+    use futures::executor::block_on;
+    use redb::backends::InMemoryBackend;
+    use workflow_core::{
+        Batch, EventStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture,
+    };
+
+    use super::*;
+    use crate::RedbStore;
+    use crate::file::{Options, open_backend};
+
+    fn in_memory() -> Result<Database, OpenError> {
+        let options = Options { cache: 1 << 20, create: true, verify: false };
+        open_backend("memory".as_ref(), InMemoryBackend::new(), options)
+    }
+
+    fn append(store: &RedbStore, run: &str) -> StoreFuture<()> {
+        let now = SystemTime::now();
+        let records = vec![Record::RunEnded { status: RunStatus::Completed, at: now }];
+        store.append(&run.into(), Position(0), Batch { records, run: RunSummary::running("Orders", now) })
+    }
+
+    /// Makes the committer panic in a transaction.
+    fn panic_in(store: &RedbStore) -> WorkError {
+        let shared = store.shared();
+        let work = |_: &mut Tables<'_>| -> Result<(), redb::Error> {
+            std::panic::resume_unwind(Box::new("a bug, on purpose"))
+        };
+        block_on(shared.queue.commit(0, work)).unwrap_err()
+    }
+
+    #[test]
+    fn after_an_error_the_file_is_opened_again() {
+        let store =
+            RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(in_memory)));
+        let store = store.unwrap();
+        block_on(append(&store, "a")).unwrap();
+        assert_eq!(panic_in(&store).to_string(), "work on `runs` panicked: a bug, on purpose");
+        // The one in memory is another one when it is opened again.
+        assert!(block_on(store.runs(&RunQuery::new())).unwrap().is_empty());
+        block_on(append(&store, "a")).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_tried_with_each_call_that_writes() {
+        let is_back = Arc::new(AtomicBool::new(false));
+        let is_there = Arc::clone(&is_back);
+        let reopen = move || {
+            let away = || Err(OpenError::NotFound { path: "runs".into() });
+            if is_there.load(Ordering::SeqCst) { in_memory() } else { away() }
+        };
+        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(reopen)));
+        let store = store.unwrap();
+        panic_in(&store);
+        let error = block_on(append(&store, "a")).unwrap_err();
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        assert_eq!(source.to_string(), "`runs` cannot be used after an error");
+        assert!(block_on(store.runs(&RunQuery::new())).is_err());
+        is_back.store(true, Ordering::SeqCst);
+        block_on(append(&store, "a")).unwrap();
+    }
+
+    #[test]
+    fn a_store_can_be_dropped_by_its_own_thread() {
+        let store = RedbStore::builder()
+            .durability(Durability::Buffered(Duration::MAX))
+            .start("runs".into(), in_memory().unwrap(), None)
+            .unwrap();
+        let shared = store.shared();
+        let work = move |_: &mut Tables<'_>| {
+            drop(store);
+            Ok(())
+        };
+        block_on(shared.queue.commit(0, work)).unwrap();
+    }
+}

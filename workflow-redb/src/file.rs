@@ -166,9 +166,9 @@ pub(crate) fn create(
     fill: impl FnOnce(&Database) -> Result<(), OpenError>,
 ) -> Result<Created, OpenError> {
     let unfinished = Unfinished::beside(path);
-    let file = File::options().read(true).write(true).create_new(true).open(&unfinished.0);
-    let file = file.map_err(|error| OpenError::io(path, error))?;
-    let backend = FileBackend::new(file).map_err(|error| OpenError::redb(path, error))?;
+    let new = File::options().read(true).write(true).create_new(true).open(&unfinished.0);
+    let new = new.map_err(|error| OpenError::io(path, error))?;
+    let backend = FileBackend::new(new).map_err(|error| OpenError::redb(path, error))?;
     let database = open_backend(path, backend, Options { cache, create: true, verify: false })?;
     fill(&database)?;
     database.close().map_err(|error| OpenError::redb(path, error))?;

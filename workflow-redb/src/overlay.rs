@@ -9,7 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
-const BLOCK: u64 = 4096;
+const BLOCK: usize = 4096;
+
+/// The same as the offset of a block counts it.
+const BLOCK_BYTES: u64 = BLOCK as u64;
 
 #[derive(Debug)]
 pub(crate) struct Overlay {
@@ -53,10 +56,10 @@ fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, st
             return None;
         }
         let at = offset + done as u64;
-        let within = usize::try_from(at % BLOCK).unwrap_or_default();
-        let part = done..length.min(done + (BLOCK as usize - within));
+        let within = usize::try_from(at % BLOCK_BYTES).unwrap_or_default();
+        let part = done..length.min(done + BLOCK - within);
         done = part.end;
-        Some((at / BLOCK, within, part))
+        Some((at / BLOCK_BYTES, within, part))
     })
 }
 
@@ -87,10 +90,10 @@ impl StorageBackend for Overlay {
         let mut state = self.state();
         if length < state.length {
             state.in_file = state.in_file.min(length);
-            state.blocks.split_off(&length.div_ceil(BLOCK));
+            state.blocks.split_off(&length.div_ceil(BLOCK_BYTES));
             // What is cut off is zero if the file grows again.
-            let within = usize::try_from(length % BLOCK).unwrap_or_default();
-            if let Some(last) = state.blocks.get_mut(&(length / BLOCK)) {
+            let within = usize::try_from(length % BLOCK_BYTES).unwrap_or_default();
+            if let Some(last) = state.blocks.get_mut(&(length / BLOCK_BYTES)) {
                 last[within..].fill(0);
             }
         }
@@ -106,8 +109,8 @@ impl StorageBackend for Overlay {
         let mut state = self.state();
         for (number, within, part) in blocks_of(offset, data.len()) {
             if !state.blocks.contains_key(&number) {
-                let mut block = vec![0; BLOCK as usize].into_boxed_slice();
-                self.read_file(state.in_file, number * BLOCK, &mut block)?;
+                let mut block = vec![0; BLOCK].into_boxed_slice();
+                self.read_file(state.in_file, number * BLOCK_BYTES, &mut block)?;
                 state.blocks.insert(number, block);
             }
             if let Some(block) = state.blocks.get_mut(&number) {

@@ -101,7 +101,7 @@ impl Queue {
         work: impl FnOnce(&mut Tables<'_>) -> Result<T, redb::Error> + Send + 'static,
     ) -> Result<T, WorkError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Work { work: Some(work), done: None, reply });
+        let job = Box::new(Call { work: Some(work), done: None, reply });
         self.put(Task::Group(job), bytes).await?;
         answer.await.unwrap_or_else(|_| Err(self.is_closed()))
     }
@@ -164,13 +164,13 @@ impl Waiting {
 }
 
 /// A job that is a closure.
-struct Work<T, W> {
+struct Call<T, W> {
     work: Option<W>,
     done: Option<T>,
     reply: oneshot::Sender<Result<T, WorkError>>,
 }
 
-impl<T: Send, W> Job for Work<T, W>
+impl<T: Send, W> Job for Call<T, W>
 where
     W: FnOnce(&mut Tables<'_>) -> Result<T, redb::Error> + Send,
 {

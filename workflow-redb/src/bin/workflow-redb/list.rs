@@ -1,0 +1,61 @@
+//! `list`: the runs that a file has.
+
+use clap::Args;
+use workflow_core::{RunQuery, StoredRun};
+use workflow_redb::StoreFile;
+
+use crate::table::Table;
+use crate::time::utc;
+use crate::{Output, Problem};
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only runs of this workflow.
+    #[arg(long)]
+    workflow: Option<String>,
+    /// Only runs that have not ended.
+    #[arg(long)]
+    open: bool,
+    /// At most so many runs.
+    #[arg(long, value_name = "RUNS", default_value_t = 1_000)]
+    limit: usize,
+    /// Only runs behind this one.
+    #[arg(long, value_name = "RUN")]
+    after: Option<String>,
+}
+
+impl List {
+    pub(crate) fn run(&self, file: &StoreFile, output: &mut Output<'_>) -> Result<(), Problem> {
+        let runs = file.runs(&self.query())?;
+        if output.json {
+            serde_json::to_writer(&mut *output.to, &runs)?;
+            return Ok(writeln!(output.to)?);
+        }
+        let mut table = Table::new(["RUN", "WORKFLOW", "STATUS", "RECORDS", "STARTED (UTC)"]);
+        for stored in &runs {
+            table.row(row(stored));
+        }
+        table.print(output.to, output.colour)?;
+        if runs.len() >= self.limit.max(1) {
+            writeln!(output.to, "There may be more: see --limit and --after.")?;
+        }
+        Ok(())
+    }
+
+    fn query(&self) -> RunQuery {
+        let mut query = RunQuery::new().at_most(self.limit);
+        if let Some(workflow) = &self.workflow {
+            query = query.workflow(workflow.as_str());
+        }
+        if let Some(after) = &self.after {
+            query = query.after(after.as_str());
+        }
+        if self.open { query.open() } else { query }
+    }
+}
+
+fn row(stored: &StoredRun) -> [String; 5] {
+    let run = &stored.run;
+    let status = format!("{:?}", run.status);
+    [stored.id.to_string(), run.workflow.to_string(), status, stored.end.to_string(), utc(run.started)]
+}

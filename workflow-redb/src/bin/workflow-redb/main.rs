@@ -1,0 +1,123 @@
+//! Shows what is in a store's file, and never changes it. What is shown of what is in the files beside this one.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use workflow_redb::StoreFile;
+
+mod check;
+mod export;
+mod list;
+mod show;
+mod table;
+mod time;
+
+/// Looks into a file of workflow-redb. The file is opened to be read, and never changed.
+///
+/// Exit codes: 0 for success, 1 for a problem that was found, 2 for a command that is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "workflow-redb", version, subcommand_required = true, arg_required_else_help = true)]
+struct Arguments {
+    /// The file, before the command.
+    #[arg(value_name = "FILE")]
+    path: Option<PathBuf>,
+    /// The file, if it is called like a command.
+    #[arg(long, value_name = "FILE", global = true)]
+    file: Option<PathBuf>,
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The runs that the file has, in the order of their ids.
+    List(list::List),
+    /// One run, record by record.
+    Show(show::Show),
+    /// The records of a run, a line of JSON each.
+    Export(export::Export),
+    /// Verify the file: its checksums, and that everything in it agrees.
+    Check,
+}
+
+/// Something that keeps a command from doing its work.
+type Problem = Box<dyn std::error::Error>;
+
+/// Where a command prints, and how.
+struct Output<'o> {
+    to: &'o mut dyn Write,
+    json: bool,
+    colour: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let path = match (&arguments.file, &arguments.path) {
+        (Some(path), None) | (None, Some(path)) => path,
+        (Some(_), Some(_)) => usage(ErrorKind::ArgumentConflict, "FILE stands there twice"),
+        (None, None) => usage(ErrorKind::MissingRequiredArgument, "a FILE is missing, before the command"),
+    };
+    let stdout = io::stdout();
+    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let mut to = io::BufWriter::new(stdout.lock());
+    let mut output = Output { to: &mut to, json: arguments.json, colour };
+    let done = StoreFile::open(path).map_err(Problem::from);
+    let done = done.and_then(|file| run(&arguments.command, file, &mut output));
+    let done = done.and_then(|is_sound| Ok(to.flush().map(|()| is_sound)?));
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) if is_closed_pipe(&*problem) => ExitCode::SUCCESS,
+        Err(problem) => {
+            report(&*problem, arguments.json);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says what is wrong with the command, and exits with 2.
+fn usage(kind: ErrorKind, text: &str) -> ! {
+    Arguments::command().error(kind, text).exit()
+}
+
+/// Says whether what was looked at is sound.
+fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bool, Problem> {
+    match command {
+        Command::List(list) => list.run(&file, output).map(|()| true),
+        Command::Show(show) => show.run(&file, output).map(|()| true),
+        Command::Export(export) => export.run(&file, output).map(|()| true),
+        Command::Check => check::run(file, output),
+    }
+}
+
+/// Whoever read what is printed has read enough.
+fn is_closed_pipe(problem: &(dyn std::error::Error + 'static)) -> bool {
+    let io = problem.downcast_ref::<io::Error>().map(io::Error::kind);
+    let json = problem.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    io.or(json) == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// Says what is wrong, and what led to it.
+fn report(problem: &dyn std::error::Error, json: bool) {
+    let mut text = problem.to_string();
+    let mut cause = problem.source();
+    while let Some(source) = cause {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        cause = source.source();
+    }
+    let text = if json { serde_json::json!({ "error": text }).to_string() } else { table::plain(&text) };
+    // If nobody hears it, the exit code says it.
+    drop(writeln!(io::stderr(), "{}{text}", if json { "" } else { "error: " }));
+}
+
+/// A run that the file does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no run `{0}`")]
+struct NoRun(String);

@@ -1,0 +1,204 @@
+//! What a check finds: a file is changed behind the store's back, and the report says how.
+
+use redb::{Database, TableDefinition};
+use tokio::runtime::Builder;
+use workflow_core::{ContextScope, ContextStore, ContextValue, Position, RunQuery, RunStatus, StoreError};
+use workflow_redb::{Problem, StoreFile};
+
+use crate::fixtures::{Place, put, put_ended};
+
+type Bytes = &'static [u8];
+
+const RECORDS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.records");
+const RUNS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.runs");
+const OPEN: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.open");
+const CONTEXTS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.contexts");
+
+/// The key of a record of the run `a`.
+fn key(position: u8) -> Vec<u8> {
+    [b"\0\0\0\x01a\0\0\0\0\0\0\0".as_slice(), &[position]].concat()
+}
+
+/// A store with the runs `a`, of four records, and `b`, which has ended, and a value in the context of `a`.
+fn sound() -> Place {
+    let place = Place::new();
+    let store = place.open();
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        put(&store, "a", 0..4).await.unwrap();
+        put_ended(&store, "b", RunStatus::Completed).await;
+        let scope = ContextScope::Run("a".into());
+        store.set(&scope, "k", Some(ContextValue::new(1))).await.unwrap();
+    });
+    drop(store);
+    place
+}
+
+/// Puts a value into a table, or removes it.
+fn change(place: &Place, table: TableDefinition<Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) {
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut table = transaction.open_table(table).unwrap();
+        match value {
+            Some(value) => drop(table.insert(key, value).unwrap()),
+            None => assert!(table.remove(key).unwrap().is_some(), "there is nothing to remove"),
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+fn value(place: &Place, table: TableDefinition<Bytes, Bytes>, key: &[u8]) -> Vec<u8> {
+    use redb::ReadableDatabase as _;
+    let database = Database::open(&place.file).unwrap();
+    let table = database.begin_read().unwrap().open_table(table).unwrap();
+    table.get(key).unwrap().unwrap().value().to_vec()
+}
+
+/// The problems that both checks find, as text.
+fn problems(place: &Place) -> Vec<String> {
+    let report = StoreFile::open(&place.file).unwrap().check().unwrap();
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = place.open();
+    assert_eq!(runtime.block_on(store.check()).unwrap(), report);
+    assert_eq!(report.is_sound(), report.problems.is_empty());
+    report.problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn a_sound_file_has_no_problems_and_is_counted() {
+    let place = sound();
+    let report = StoreFile::open(&place.file).unwrap().check().unwrap();
+    assert!(report.is_sound());
+    assert_eq!((report.runs, report.records, report.context_values), (2, 7, 1));
+}
+
+#[test]
+fn a_gap_is_found_and_read_as_one() {
+    let place = sound();
+    change(&place, RECORDS, &key(2), None);
+    assert_eq!(problems(&place), ["run `a`: position 2 is missing, the next is 3"]);
+    let file = StoreFile::open(&place.file).unwrap();
+    let error = file.read(&"a".into(), Position(0), 10).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { position: Position(2), .. }), "{error:?}");
+}
+
+#[test]
+fn records_that_are_missing_at_the_end_are_found() {
+    let place = sound();
+    change(&place, RECORDS, &key(3), None);
+    assert_eq!(problems(&place), ["run `a` ends at 3, and its summary says at 4"]);
+}
+
+#[test]
+fn a_record_that_cannot_be_decoded_is_found_and_read_as_one() {
+    let place = sound();
+    change(&place, RECORDS, &key(1), Some(b"{\"event_logged\":"));
+    let found = problems(&place);
+    assert!(found[0].starts_with("run `a`: the record at 1 cannot be decoded: EOF"), "{found:?}");
+    assert_eq!(found.len(), 1);
+    let file = StoreFile::open(&place.file).unwrap();
+    let error = file.read(&"a".into(), Position(0), 10).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { position: Position(1), .. }), "{error:?}");
+    assert_eq!(file.read(&"a".into(), Position(2), 10).unwrap().len(), 2);
+}
+
+#[test]
+fn a_run_without_a_summary_is_found() {
+    let place = sound();
+    change(&place, RUNS, b"a", None);
+    assert_eq!(
+        problems(&place),
+        ["run `a` has records and no summary", "run `a` is wrongly in the index of runs that have not ended",],
+    );
+}
+
+#[test]
+fn a_summary_that_cannot_be_decoded_is_found_and_listed_as_one() {
+    let place = sound();
+    let mut bytes = value(&place, RUNS, b"a");
+    bytes.pop();
+    change(&place, RUNS, b"a", Some(&bytes));
+    let found = problems(&place);
+    assert!(found[0].starts_with("run `a`: the summary cannot be decoded: EOF"), "{found:?}");
+    change(&place, RUNS, b"a", Some(b"short"));
+    assert_eq!(problems(&place), ["run `a`: the summary cannot be decoded: it is too short"]);
+    let error = StoreFile::open(&place.file).unwrap().runs(&RunQuery::new()).unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { run, .. } if run.as_str() == "a"), "{error:?}");
+}
+
+#[test]
+fn a_summary_that_does_not_agree_with_its_journal_is_found() {
+    let place = sound();
+    let entry = String::from_utf8_lossy(&value(&place, RUNS, b"b")[16..]).into_owned();
+    let with = |entry: String| [&value(&place, RUNS, b"b")[..16], entry.as_bytes()].concat();
+    change(&place, RUNS, b"b", Some(&with(entry.replace("completed", "failed"))));
+    assert_eq!(problems(&place), ["run `b`: its summary says Failed, and its last record says Completed"]);
+    change(&place, RUNS, b"b", Some(&with(entry.replace("Orders", "Others"))));
+    assert_eq!(
+        problems(&place),
+        ["run `b`: its first record does not begin the run that its summary tells of"]
+    );
+}
+
+#[test]
+fn an_index_that_does_not_agree_is_found() {
+    let place = sound();
+    change(&place, OPEN, b"a", None);
+    change(&place, OPEN, b"b", Some(b""));
+    change(&place, OPEN, b"c", Some(b""));
+    assert_eq!(
+        problems(&place),
+        [
+            "run `a` is missing in the index of runs that have not ended",
+            "run `b` is wrongly in the index of runs that have not ended",
+            "run `c` is wrongly in the index of runs that have not ended",
+        ],
+    );
+    assert!(StoreFile::open(&place.file).unwrap().runs(&RunQuery::new().open()).unwrap().is_empty());
+}
+
+#[test]
+fn keys_and_values_that_are_none_are_found() {
+    let place = sound();
+    change(&place, RECORDS, b"\0\0\0\x09a", Some(b"{}"));
+    change(&place, CONTEXTS, b"\x07", Some(b"1"));
+    change(&place, CONTEXTS, b"\0\0\0\0\x01ak", Some(b"[1"));
+    let found = problems(&place);
+    assert_eq!(found[0], r"table `workflow.records` has a key that is none: \x00\x00\x00\ta");
+    assert!(
+        found[1].starts_with("the value `k` of the context of run a cannot be decoded: EOF"),
+        "{found:?}"
+    );
+    assert_eq!(found[2], r"table `workflow.contexts` has a key that is none: \x07");
+    assert_eq!(found.len(), 3);
+}
+
+#[test]
+fn problems_beyond_a_thousand_are_counted() {
+    let place = sound();
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    for number in 0..1_500_u32 {
+        let key = number.to_be_bytes();
+        transaction.open_table(OPEN).unwrap().insert(&key[..], &[][..]).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    let report = StoreFile::open(&place.file).unwrap().check().unwrap();
+    assert_eq!((report.problems.len(), report.more_problems), (1_000, 500));
+}
+
+#[test]
+fn a_value_that_could_not_be_read_again_is_not_written() {
+    let place = sound();
+    let store = place.open();
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let scope = ContextScope::Run("a".into());
+    for (depth, is_kept) in [(127, true), (128, false)] {
+        let deep = (0..depth).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        let set = runtime.block_on(store.set(&scope, "k", Some(ContextValue::from_json(deep.clone()))));
+        assert_eq!(set.is_ok(), is_kept, "{depth} deep: {set:?}");
+        let there = runtime.block_on(store.get(&scope, "k")).unwrap().unwrap().to_json().unwrap();
+        assert_eq!(there == deep, is_kept);
+    }
+}

@@ -1,0 +1,219 @@
+//! The command line: what it prints, its exit codes, and that it looks only.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+use workflow_core::RunStatus;
+
+use crate::fixtures::{Place, put, put_ended};
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run(arguments: &[&str]) -> Ran {
+    let ran = Command::new(env!("CARGO_BIN_EXE_workflow-redb")).args(arguments).output().unwrap();
+    let Output { status, stdout, stderr } = ran;
+    let [out, err] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+    Ran { code: status.code().unwrap(), out, err }
+}
+
+/// A store with a run that goes on and one that completed.
+fn place() -> Place {
+    let place = Place::new();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        put(&store, "order-17", 0..3).await.unwrap();
+        put_ended(&store, "order-9\x1b[31m", RunStatus::Completed).await;
+    });
+    drop(store);
+    place
+}
+
+fn with(place: &Place, arguments: &[&str]) -> Ran {
+    let path = [place.file.to_str().unwrap()];
+    run(&[&path, arguments].concat())
+}
+
+fn prints(arguments: &[&str], expected: &Expect) {
+    let place = place();
+    let before = place.bytes();
+    let ran = with(&place, arguments);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    expected.assert_eq(&ran.out);
+    assert!(place.bytes() == before, "what is looked at is not changed");
+}
+
+#[test]
+fn list_shows_the_runs() {
+    prints(
+        &["list"],
+        &expect![[r"
+        RUN                WORKFLOW  STATUS     RECORDS  STARTED (UTC)
+        order-17           Orders    Running    3        2023-11-14 22:13:20
+        order-9\u{1b}[31m  Orders    Completed  3        2023-11-14 22:13:20
+    "]],
+    );
+}
+
+#[test]
+fn list_shows_some_of_the_runs() {
+    prints(
+        &["list", "--open"],
+        &expect![[r"
+        RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)
+        order-17  Orders    Running  3        2023-11-14 22:13:20
+    "]],
+    );
+    prints(
+        &["list", "--workflow", "Others"],
+        &expect![[r"
+        RUN  WORKFLOW  STATUS  RECORDS  STARTED (UTC)
+    "]],
+    );
+    prints(
+        &["list", "--limit", "1"],
+        &expect![[r"
+        RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)
+        order-17  Orders    Running  3        2023-11-14 22:13:20
+        There may be more: see --limit and --after.
+    "]],
+    );
+}
+
+#[test]
+fn show_shows_a_run() {
+    prints(
+        &["show", "order-17"],
+        &expect![[r#"
+        run       order-17
+        workflow  Orders
+        status    Running
+        started   2023-11-14 22:13:20
+        records   3
+
+        POSITION  AT (UTC)             RECORD        WHAT
+        0         2023-11-14 22:13:20  run_started   metadata={} thread="user-4" workflow="Orders"
+        1         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":1,"type":"Note"} scope=0 seq=1
+        2         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":2,"type":"Note"} scope=0 seq=2
+    "#]],
+    );
+}
+
+#[test]
+fn export_prints_a_line_of_json_for_each_record() {
+    prints(
+        &["export", "order-17"],
+        &expect![[r#"
+        {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+        {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+        {"event_logged":{"seq":2,"scope":0,"cause":"outside","event":{"type":"Note","data":2},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+    "#]],
+    );
+}
+
+#[test]
+fn check_says_that_a_file_is_sound() {
+    prints(
+        &["check"],
+        &expect![[r"
+        sound: 2 runs, 6 records, 0 values of contexts
+    "]],
+    );
+}
+
+#[test]
+fn every_command_prints_json() {
+    let place = place();
+    let json = |arguments: &[&str]| -> Value {
+        let ran = with(&place, arguments);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        serde_json::from_str(&ran.out).unwrap()
+    };
+    assert_eq!(json(&["list", "--json"])[1]["run"]["status"], "completed");
+    assert_eq!(json(&["--json", "list"])[0]["id"], "order-17");
+    let shown = json(&["show", "order-17", "--json"]);
+    assert_eq!((&shown["end"], shown["records"].as_array().unwrap().len()), (&3.into(), 3));
+    assert_eq!(json(&["check", "--json"])["records"], 6);
+    assert_eq!(with(&place, &["export", "order-17", "--json"]).out.lines().count(), 3);
+}
+
+#[test]
+fn the_file_can_be_named_by_an_option() {
+    let place = place();
+    let path = place.file.to_str().unwrap();
+    let by_place = run(&[path, "list"]).out;
+    assert_eq!(run(&["--file", path, "list"]).out, by_place);
+    assert_eq!(run(&["list", "--file", path]).out, by_place);
+}
+
+#[test]
+fn a_command_that_is_wrong_exits_with_2() {
+    let place = place();
+    let path = place.file.to_str().unwrap();
+    for arguments in
+        [&[][..], &["list"], &[path], &[path, "explode"], &[path, "show"], &[path, "--file", path, "list"]]
+    {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ran.err.contains("Usage"), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_run_that_is_not_there_exits_with_1() {
+    let place = place();
+    for command in ["show", "export"] {
+        let ran = with(&place, &[command, "order-18"]);
+        assert_eq!((ran.code, ran.err.as_str()), (1, "error: there is no run `order-18`\n"));
+    }
+    let ran = with(&place, &["show", "order-18", "--json"]);
+    assert_eq!(ran.err, "{\"error\":\"there is no run `order-18`\"}\n");
+}
+
+#[test]
+fn a_file_that_another_process_has_open_is_said_to_be() {
+    let place = place();
+    let store = place.open();
+    let ran = with(&place, &["list"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("is in use: another process"), "{}", ran.err);
+    drop(store);
+    assert_eq!(with(&place, &["list"]).code, 0);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_exits_with_1_and_says_why() {
+    let place = Place::new();
+    let missing = with(&place, &["check"]);
+    assert_eq!(missing.code, 1);
+    assert!(missing.err.starts_with("error: there is no file"), "{}", missing.err);
+    fs::write(&place.file, "to do: everything").unwrap();
+    let foreign = with(&place, &["check"]);
+    assert_eq!(foreign.code, 1);
+    assert!(foreign.err.ends_with("is no redb file\n"), "{}", foreign.err);
+}
+
+#[test]
+fn check_says_what_is_wrong_and_exits_with_1() {
+    let place = place();
+    let database = redb::Database::open(&place.file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let table: redb::TableDefinition<&[u8], &[u8]> = redb::TableDefinition::new("workflow.open");
+    transaction.open_table(table).unwrap().remove(&b"order-17"[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let ran = with(&place, &["check"]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    expect![[r"
+        problem: run `order-17` is missing in the index of runs that have not ended
+        not sound: 2 runs, 6 records, 0 values of contexts
+    "]]
+    .assert_eq(&ran.out);
+    let json: Value = serde_json::from_str(&with(&place, &["check", "--json"]).out).unwrap();
+    assert_eq!(json["problems"][0]["problem"], "open_differs");
+}

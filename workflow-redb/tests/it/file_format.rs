@@ -1,0 +1,82 @@
+//! The bytes in a file: who changes one of them, changes the format.
+
+use std::fmt::Write as _;
+
+use expect_test::expect;
+use redb::{Database, ReadableDatabase as _, TableDefinition, TableHandle as _};
+use workflow_core::{ContextScope, ContextStore, ContextValue, EventStore, RunStatus};
+
+use crate::fixtures::{Place, put, put_ended};
+
+/// Every table with what is in it, where bytes that are no text are escaped.
+fn dump(place: &Place) -> String {
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let mut dump = String::new();
+    let names: Vec<String> =
+        transaction.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
+    for name in names {
+        writeln!(dump, "{name}").unwrap();
+        let table: TableDefinition<&[u8], &[u8]> = TableDefinition::new(&name);
+        for entry in transaction.open_table(table).unwrap().range::<&[u8]>(..).unwrap() {
+            let (key, value) = entry.unwrap();
+            let mut value = value.value().to_vec();
+            if name == "workflow.runs" {
+                // When it was written is another time each time.
+                value[8..16].fill(0xff);
+            }
+            if value.is_empty() {
+                value.extend(b"(nothing)");
+            }
+            let value = value.escape_ascii().to_string().replace("\\\"", "\"");
+            writeln!(dump, "  {}\n    {value}", key.value().escape_ascii()).unwrap();
+        }
+    }
+    dump
+}
+
+#[tokio::test]
+async fn a_file_has_the_tables_keys_and_values_of_the_format() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await.unwrap();
+    put_ended(&store, "order-17", RunStatus::Completed).await;
+    put_ended(&store, "removed", RunStatus::Completed).await;
+    store.remove(&"removed".into()).await.unwrap();
+    let scopes = [ContextScope::Run("a".into()), ContextScope::Thread("a".into())];
+    for scope in scopes {
+        store.set(&scope, "rounds", Some(ContextValue::new([1, 2]))).await.unwrap();
+    }
+    drop(store);
+    expect![[r#"
+        workflow.contexts
+          \x00\x00\x00\x00\x01arounds
+            [1,2]
+          \x01\x00\x00\x00\x01arounds
+            [1,2]
+        workflow.meta
+          format
+            \x00\x00\x00\x01
+          recovery
+            one-phase
+        workflow.open
+          a
+            (nothing)
+        workflow.records
+          \x00\x00\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x00
+            {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x01
+            {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x00
+            {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x01
+            {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x02
+            {"run_ended":{"status":"completed","at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+        workflow.runs
+          a
+            \x00\x00\x00\x00\x00\x00\x00\x02\xff\xff\xff\xff\xff\xff\xff\xff{"workflow":"Orders","status":"running","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+          order-17
+            \x00\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff{"workflow":"Orders","status":"completed","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+    "#]].assert_eq(&dump(&place));
+}
