@@ -291,3 +291,22 @@ impl fmt::Display for Malformed {
 }
 
 impl Error for Malformed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever runs the tests may be allowed everything: what the system would say is made up.
+    #[test]
+    fn what_the_system_says_is_told_apart() {
+        let (there, away) = (Path::new(env!("CARGO_MANIFEST_PATH")), Path::new("/missing"));
+        let opened = |path, kind: io::ErrorKind| OpenError::io(path, kind.into());
+        assert!(matches!(opened(there, io::ErrorKind::PermissionDenied), OpenError::ReadOnly { .. }));
+        assert!(matches!(opened(away, io::ErrorKind::PermissionDenied), OpenError::Denied { .. }));
+        assert!(matches!(opened(there, io::ErrorKind::ReadOnlyFilesystem), OpenError::ReadOnly { .. }));
+        assert!(matches!(opened(there, io::ErrorKind::StorageFull), OpenError::Full { .. }));
+        assert!(matches!(opened(there, io::ErrorKind::UnexpectedEof), OpenError::Damaged { .. }));
+        assert!(matches!(opened(away, io::ErrorKind::NotFound), OpenError::NotFound { .. }));
+        assert!(matches!(opened(there, io::ErrorKind::Other), OpenError::Io { .. }));
+    }
+}

@@ -43,13 +43,18 @@ impl Written {
         Ok(Self { run: run.clone(), expected, records, summary, ended, bytes })
     }
 
-    /// Appends it, or says where the journal ends instead.
-    pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), Position>, redb::Error> {
-        let run = self.run.as_str();
-        let end = end_of(tables, run)?;
-        let found = end.unwrap_or_default();
-        if found != self.expected {
-            return Ok(Err(found));
+    /// Appends it, or says why not: what is wrong with one run is no error of the transaction, which others share.
+    pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
+        let (run, expected) = (self.run.as_str(), self.expected);
+        let found = match end_of(tables, run)? {
+            End::At(found) => found,
+            End::Unknown => {
+                let malformed = Malformed("entry of 16 bytes and more");
+                return Ok(Err(StoreError::corrupt(&self.run, expected, malformed)));
+            }
+        };
+        if found != expected {
+            return Ok(Err(StoreError::Conflict { expected, found }));
         }
         for (number, record) in self.records.iter().enumerate() {
             tables.records.insert(&*record_key(run, found.after(number)), &**record)?;
@@ -66,13 +71,16 @@ impl Written {
     }
 }
 
-/// Where the journal of a run ends; none if there is no such run.
-fn end_of(tables: &Tables<'_>, run: &str) -> Result<Option<Position>, redb::Error> {
-    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(None) };
-    match RunEntry::from_bytes(entry.value()) {
-        Some(entry) => Ok(Some(entry.end)),
-        None => Err(redb::Error::Corrupted(format!("the entry of run `{run}` is too short"))),
-    }
+enum End {
+    At(Position),
+    /// The run's entry cannot be read.
+    Unknown,
+}
+
+/// Where the journal of a run ends; at 0 if there is no such run.
+fn end_of(tables: &Tables<'_>, run: &str) -> Result<End, redb::Error> {
+    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(End::At(Position(0))) };
+    Ok(RunEntry::from_bytes(entry.value()).map_or(End::Unknown, |entry| End::At(entry.end)))
 }
 
 /// Removes a run, if there is one.

@@ -7,9 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use redb::Database;
 use tokio::sync::oneshot;
-use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
-};
+use workflow_core::{Batch, EventStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
@@ -164,7 +162,7 @@ impl EventStore for RedbStore {
         let store = self.clone();
         StoreFuture::new(async move {
             let work = store.inner.shared.queue.commit(written.bytes, move |tables| written.append(tables));
-            work.await?.map_err(|found| StoreError::Conflict { expected, found })
+            work.await?
         })
     }
 

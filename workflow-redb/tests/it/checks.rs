@@ -2,7 +2,9 @@
 
 use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
-use workflow_core::{ContextScope, ContextStore, ContextValue, Position, RunQuery, RunStatus, StoreError};
+use workflow_core::{
+    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunStatus, StoreError,
+};
 use workflow_redb::{Problem, StoreFile};
 
 use crate::fixtures::{Place, put, put_ended};
@@ -124,6 +126,20 @@ fn a_summary_that_cannot_be_decoded_is_found_and_listed_as_one() {
     assert_eq!(problems(&place), ["run `a`: the summary cannot be decoded: it is too short"]);
     let error = StoreFile::open(&place.file).unwrap().runs(&RunQuery::new()).unwrap_err();
     assert!(matches!(&error, StoreError::Corrupt { run, .. } if run.as_str() == "a"), "{error:?}");
+}
+
+#[test]
+fn what_is_wrong_with_one_run_is_in_the_way_of_no_other() {
+    let place = sound();
+    change(&place, RUNS, b"a", Some(b"short"));
+    let store = place.open();
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        let (damaged, whole) = tokio::join!(put(&store, "a", 4..5), put(&store, "c", 0..2));
+        assert!(matches!(damaged, Err(StoreError::Corrupt { .. })), "{damaged:?}");
+        whole.unwrap();
+        assert!(store.remove(&"a".into()).await.unwrap());
+        assert!(store.check().await.unwrap().is_sound());
+    });
 }
 
 #[test]

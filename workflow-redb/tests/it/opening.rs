@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use redb::{Database, TableDefinition};
-use workflow_core::RunQuery;
+use workflow_core::{Position, RunQuery};
 use workflow_redb::{OpenError, RedbStore, StoreFile};
 
-use crate::fixtures::{Place, ids, put};
+use crate::fixtures::{Place, ids, put, text};
 
 const META: TableDefinition<&[u8], &[u8]> = TableDefinition::new("workflow.meta");
 
@@ -148,6 +148,39 @@ async fn damage_is_found_by_verifying_the_file() {
     let report = StoreFile::open(&place.file).unwrap().check().unwrap();
     assert!(!report.is_sound());
     assert!(report.problems[0].to_string().starts_with("the file is damaged"), "{report:?}");
+}
+
+/// What can be read of a file, if it is sound: a damaged one says so, or what is in it is as it was.
+fn everything(path: &Path) -> Option<String> {
+    let mut file = StoreFile::open(path).ok()?;
+    if !file.check().ok()?.is_sound() {
+        return None;
+    }
+    let records = file.read(&"a".into(), Position(0), 1_000).ok()?;
+    Some(format!("{:?} {}", file.runs(&RunQuery::new()).ok()?, text(&records)))
+}
+
+#[tokio::test]
+async fn whatever_is_damaged_is_found_or_does_no_harm() {
+    let place = Place::new();
+    put(&place.open(), "a", 0..300).await.unwrap();
+    let (whole, intact) = (place.bytes(), everything(&place.file));
+    assert!(intact.is_some());
+    let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut found = 0;
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        // Every byte of the header, where a change does most, and then any byte.
+        let at = if round < 150 { used[round] } else { used[rng.usize(..used.len())] };
+        bytes[at] ^= 1 << rng.u8(..8);
+        fs::write(&place.file, &bytes).unwrap();
+        let read = everything(&place.file);
+        assert!(read.is_none() || read == intact, "byte {at} was changed, and something else is read");
+        found += usize::from(read.is_none());
+        assert!(place.bytes() == bytes, "byte {at} was changed, and looking at the file changed more");
+    }
+    assert!(found > 100, "of 300 changes {found} were found");
 }
 
 #[test]
