@@ -3,12 +3,16 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use fastrand::Rng;
 use redb::StorageBackend;
 
 /// What a disk writes at once; a write may be torn between two.
 const SECTOR: usize = 512;
+
+/// How long a test waits for a write that has to come.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Clones are the same disk.
 #[derive(Debug, Clone, Default)]
@@ -109,10 +113,17 @@ impl Disk {
         self.platter().held = true;
     }
 
-    /// Returns when somebody waits to write.
+    /// Returns when somebody waits to write. That nobody ever does fails the test.
     pub(crate) fn until_held(&self) {
         let (platter, wake) = &*self.0;
-        drop(wake.wait_while(platter.lock().unwrap(), |platter| !platter.waits).unwrap());
+        let is_late = |platter: &mut Platter| !platter.waits;
+        let waited = wake.wait_timeout_while(platter.lock().unwrap(), PATIENCE, is_late).unwrap();
+        let nobody_came = waited.1.timed_out();
+        drop(waited);
+        if nobody_came {
+            self.let_go();
+            panic!("what was to be committed is not written");
+        }
     }
 
     pub(crate) fn let_go(&self) {
