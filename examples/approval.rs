@@ -1,12 +1,16 @@
-//! A human in the loop: a request with a typed reply and a time limit, and an event that is sent in from outside.
-//! While a run waits it holds no place of the engine's; here the program itself plays the people, by a script that
-//! has an answer for one customer and none for the others: their requests expire, and the runs go on without.
+//! A human in the loop: a request with a typed reply and a time limit.
+//! While the run waits for you it costs no task and holds no place of the engine's.
+//!
+//! `cargo run --release --example approval -- SECONDS` asks at the terminal; answer with `y` or `n`. Whoever says nothing
+//! for so many seconds, 10 if not told otherwise, is nobody: the request expires, and the run goes on without.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
 use std::error::Error;
+use std::io::BufRead as _;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use workflow_core::RunHandle;
 use workflow_core::prelude::*;
 
@@ -35,13 +39,6 @@ struct ApproveRefund {
     cents: u64,
 }
 
-/// Nobody asks for it: it comes when the customer uploads it.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(external)]
-struct Receipt {
-    cents: u64,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(stop)]
 struct Refunded {
@@ -61,81 +58,91 @@ enum Decision {
     Declined(Declined),
 }
 
-struct Refunds;
+struct Refunds {
+    patience: Duration,
+}
 
 #[workflow(output = Decision)]
 impl Refunds {
-    /// Asks a person, who has half a second for it.
+    /// Asks a person, whose time is limited.
     #[step]
     async fn ask(&self, refund: &RefundAsked) -> Expiring<ApproveRefund> {
         let RefundAsked { customer, cents } = refund.clone();
-        ApproveRefund { customer, cents }.expires_in(Duration::from_millis(500))
+        ApproveRefund { customer, cents }.expires_in(self.patience)
     }
 
-    /// Runs when both are there, in whichever order they came. The reply knows the request it answers.
+    /// The reply knows the request it answers.
     #[step]
-    async fn decide(&self, receipt: &Receipt, approval: &Reply<ApproveRefund>) -> Decision {
+    async fn decide(&self, approval: &Reply<ApproveRefund>) -> Decision {
         if !approval.granted {
-            return declined(format!("{} said no", approval.by));
+            return Decision::Declined(Declined { reason: format!("{} said no", approval.by) });
         }
-        refunded(receipt, approval.request(), &approval.by)
+        Decision::Refunded(Refunded { cents: approval.request().cents, by: approval.by.clone() })
     }
 
     /// Nobody has answered: the run goes on without approval.
     #[step]
-    async fn decide_alone(&self, receipt: &Receipt, asked: &Expired<ApproveRefund>) -> Decision {
+    async fn decide_alone(&self, asked: &Expired<ApproveRefund>) -> Decision {
         if asked.cents > SMALL {
-            return declined(format!("nobody answered, and {} cents are too much for that", asked.cents));
+            let reason = format!("nobody answered, and {} cents are too much for that", asked.cents);
+            return Decision::Declined(Declined { reason });
         }
-        refunded(receipt, asked.request(), "nobody")
+        Decision::Refunded(Refunded { cents: asked.cents, by: "nobody".into() })
     }
 }
 
-fn refunded(receipt: &Receipt, asked: &ApproveRefund, by: &str) -> Decision {
-    if receipt.cents < asked.cents {
-        return declined(format!("the receipt says {} cents", receipt.cents));
-    }
-    Decision::Refunded(Refunded { cents: asked.cents, by: by.into() })
-}
-
-fn declined(reason: String) -> Decision {
-    Decision::Declined(Declined { reason })
-}
-
-/// What a web page would do, with the answers of the script: it knows no types, only JSON.
-async fn people(run: &RunHandle<Refunds>) -> Result<(), Box<dyn Error>> {
+/// What a web page would do too: it knows no types, only JSON. Without anybody to say something it gives up.
+async fn person(run: &RunHandle<Refunds>) -> Result<(), Box<dyn Error>> {
+    let mut said = said();
     for request in run.requests().await? {
-        println!("  asked: {}, to be answered as {}", request.data()?, fields(request.reply_schema()));
-        if request.data()?["customer"] == "Ada" {
-            run.reply_json(request.seq(), serde_json::json!({"granted": true, "by": "Grace"})).await?;
+        println!("may this be refunded? [y/n] {}", request.data()?);
+        let granted = loop {
+            match said.recv().await.as_deref() {
+                Some("y") => break true,
+                Some("n") => break false,
+                Some(_) => println!("y or n?"),
+                None => return Ok(()),
+            }
+        };
+        let reply = serde_json::json!({"granted": granted, "by": "you"});
+        if let Err(late) = run.reply_json(request.seq(), reply).await {
+            println!("too late: {late}");
         }
     }
     Ok(())
 }
 
-fn fields(schema: Option<serde_json::Value>) -> String {
-    schema.map_or_else(|| "anything".into(), |schema| schema["required"].to_string())
+/// The lines of the terminal, read on a thread that nobody waits for: the program ends while it still reads.
+fn said() -> mpsc::Receiver<String> {
+    let (sender, said) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim().to_lowercase();
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    said
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let engine = Engine::builder().workflow(Refunds).build()?;
-    for (customer, cents) in [("Ada", 4_200), ("Bob", 900), ("Cleo", 7_000)] {
-        let run = engine.start::<Refunds>(RefundAsked { customer: customer.into(), cents }).await?;
-        println!("the run of {customer} is {}", run.settled().await);
-        run.send(Receipt { cents }).await?;
-        people(&run).await?;
-        match run.outcome().await? {
-            Decision::Refunded(Refunded { cents, by }) => {
-                println!("  refunded {cents} cents, approved by {by}");
-            }
-            Decision::Declined(Declined { reason }) => println!("  declined: {reason}"),
+    let seconds = std::env::args().nth(1).map_or(Ok(10), |seconds| seconds.parse());
+    let seconds = seconds.map_err(|error| format!("for how many seconds to wait: {error}"))?;
+    let engine = Engine::builder().workflow(Refunds { patience: Duration::from_secs(seconds) }).build()?;
+    let run = engine.start::<Refunds>(RefundAsked { customer: "Ada".into(), cents: 4_200 }).await?;
+    println!("the run is {}", run.settled().await);
+    let decision = tokio::select! {
+        decision = run.outcome() => decision?,
+        answered = person(&run) => {
+            answered?;
+            run.outcome().await?
         }
-        let late = run.send(Receipt { cents: 1 }).await;
-        println!(
-            "  a late receipt: {}",
-            late.err().map_or_else(|| "taken".into(), |error| error.to_string())
-        );
+    };
+    match decision {
+        Decision::Refunded(Refunded { cents, by }) => println!("refunded {cents} cents, approved by {by}"),
+        Decision::Declined(Declined { reason }) => println!("declined: {reason}"),
     }
     Ok(())
 }

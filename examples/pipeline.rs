@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use futures::StreamExt;
 use futures::future::join_all;
-use workflow_core::DisplayItem;
 use workflow_core::prelude::*;
+use workflow_core::{DisplayItem, blocking};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -98,7 +98,9 @@ impl Librarian {
     /// A child per file. The engine lets eight of them work at a time; the others queue.
     #[step]
     async fn survey(&self, folder: &Folder, children: &Children) -> Result<Overview, StepError> {
-        let files = text_files(&folder.path)?;
+        let path = folder.path.clone();
+        // To list a folder blocks a thread, so it is not done on one that drives runs.
+        let files = blocking(move |_| text_files(&path)).await??;
         let pages = files.iter().map(|path| children.run::<Reader>(File { path: path.clone() }));
         let mut overview = Overview { lines: Vec::new(), words: 0 };
         for (file, page) in files.iter().zip(join_all(pages).await) {
