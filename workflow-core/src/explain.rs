@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::input::InputKind;
 use crate::retry::FailedAttempt;
-use crate::run::{ExecutionOutcome, PendingTimer, RunStatus};
+use crate::run::{ExecutionOutcome, PendingTimer, RunStatus, WaitsFor};
 
 mod failures;
 mod missing;
@@ -93,9 +93,9 @@ pub struct Untaken {
 pub struct StepExplanation {
     /// The step.
     pub step: Arc<str>,
-    /// A row per execution.
+    /// A row per execution that has begun.
     pub ran: Vec<WhyRan>,
-    /// A row per trigger that led to no execution.
+    /// A row per trigger that led to no execution, or to one that has not begun.
     pub did_not_run: Vec<WhyNot>,
     /// What is missing now; only for a step that never ran. For a step with only optional inputs that is any
     /// one of them.
@@ -165,7 +165,7 @@ pub struct WhyNot {
     pub reason: Reason,
 }
 
-/// Why a trigger led to no execution.
+/// Why a trigger led to no execution, or why that has not begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -197,6 +197,18 @@ pub enum Reason {
     Asking {
         /// Which.
         precondition: Arc<str>,
+    },
+    /// The execution is due, and waits for its turn (S21).
+    Waiting {
+        /// Which it will be.
+        execution: ExecutionId,
+        /// What it waits for.
+        waits_for: WaitsFor,
+    },
+    /// The execution was due, and was dropped before its turn came: with its run or its branch.
+    NeverBegan {
+        /// Which it would have been.
+        execution: ExecutionId,
     },
 }
 
@@ -251,6 +263,13 @@ pub enum WhyNotProduced {
         step: Arc<str>,
         /// When its next attempt is due, from when the run began, if that is all that it waits for (S35).
         next_attempt: Option<Duration>,
+    },
+    /// The step is due, waits for its turn (S21), and does not run meanwhile.
+    Waiting {
+        /// Which.
+        step: Arc<str>,
+        /// What the first of its executions that wait waits for.
+        waits_for: WaitsFor,
     },
     /// The step ran, and emitted none of it.
     EmittedNone {

@@ -137,7 +137,7 @@ pub use retry::{FailedAttempt, NotRetried, Retries, RetryPolicy};
 pub use run::{
     BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
     OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,
-    Timeline, Violation,
+    Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
     Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,

@@ -31,6 +31,7 @@ mod timeline;
 mod timeout;
 mod timers;
 mod trace;
+mod waiting;
 
 pub use cancel_guard::CancelGuard;
 pub use handle::RunHandle;
@@ -42,6 +43,7 @@ pub use report::{
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
+pub use waiting::{WaitingExecution, WaitsFor};
 
 pub(crate) use cancel_guard::CancelNote;
 pub(crate) use drive::{Received, Run};
@@ -51,7 +53,7 @@ pub(crate) use host::{Host, Unhosted};
 pub(crate) use in_flight::Dropped;
 pub(crate) use journal::Journal;
 pub(crate) use meter::describe as describe_metrics;
-pub(crate) use places::{Gate, Place, Places, Queue};
+pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
 pub(crate) use shared::{RunContexts, RunShared};
 pub(crate) use spans::Ended;
 

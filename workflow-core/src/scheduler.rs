@@ -28,6 +28,8 @@ pub use group::{BranchSummary, GroupSummary};
 pub use timers::TimerEntry;
 
 use evaluate::{Candidate, Cursor, Unevaluated};
+pub(crate) use execution::{Full, Unbegun};
+
 use execution::{Execution, StepTotals};
 use group::{Group, GroupId};
 use scope::Scopes;

@@ -21,7 +21,7 @@ use crate::error::{BuildError, BuildProblem, ErrorClass};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{Gate, Host, Queue, Unhosted, describe_metrics};
+use crate::run::{Bounded, Gate, Host, Queue, Unhosted, describe_metrics};
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
@@ -174,7 +174,7 @@ impl EngineBuilder {
     /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place; one
     /// that waits for a retry does. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
-        self.gate = Some(Gate::new(most, None));
+        self.gate = Some(Gate::new(most, Bounded::Runs));
         self
     }
 
@@ -185,7 +185,7 @@ impl EngineBuilder {
     /// It is a problem of the engine if it does not host `W`.
     pub fn max_concurrent_runs_of<W: Workflow>(mut self, most: usize) -> Self {
         let name = W::TABLE.name();
-        self.gates.insert(TypeId::of::<W>(), (Gate::new(most, Some(name)), name));
+        self.gates.insert(TypeId::of::<W>(), (Gate::new(most, Bounded::RunsOf(name)), name));
         self
     }
 

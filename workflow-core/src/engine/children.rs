@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Engine, Inner, Start};
 use crate::children::{Birth, Spawned, StartChild};
 use crate::error::StartError;
-use crate::run::{Gate, Places, Received, Run, RunOptions};
+use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions};
 
 /// The limits of child runs.
 pub(super) struct ChildLimits {
@@ -20,7 +20,7 @@ pub(super) struct ChildLimits {
 
 impl ChildLimits {
     pub(super) fn new(depth: u32, concurrent: usize) -> Self {
-        Self { depth, gate: Arc::new(Gate::new(concurrent, None)) }
+        Self { depth, gate: Arc::new(Gate::new(concurrent, Bounded::Children)) }
     }
 }
 

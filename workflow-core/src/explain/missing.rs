@@ -244,7 +244,7 @@ impl Source<'_> {
         scope: ScopeId,
     ) -> WhyNotProduced {
         let (facts, step) = (self.facts(index), Arc::clone(&row.name));
-        let executions = self.scheduler.executions_of(index);
+        let executions = facts.executions;
         let emitted = events.iter().filter_map(|event| facts.emitted.get(event)).flatten();
         let (seen, elsewhere) = emitted.fold((0, 0), |(seen, elsewhere), other| {
             if self.sees(scope, *other) { (seen + 1, elsewhere) } else { (seen, elsewhere + 1) }
@@ -252,11 +252,12 @@ impl Source<'_> {
         if let Some(after) = self.pending_for(row, events) {
             return WhyNotProduced::TimerPending { step, after };
         }
-        match &facts.last_error {
+        match (&facts.last_error, &facts.waits_for) {
             _ if elsewhere > 0 => WhyNotProduced::EmittedInBranches { step, events: elsewhere, seen },
-            _ if executions == 0 => self.why_idle(index, row),
             _ if facts.is_running => WhyNotProduced::Running { step, next_attempt: facts.next_attempt },
-            Some(error) => WhyNotProduced::Failed {
+            (_, Some(waits_for)) => WhyNotProduced::Waiting { step, waits_for: waits_for.clone() },
+            _ if executions == 0 => self.why_idle(index, row),
+            (Some(error), _) => WhyNotProduced::Failed {
                 step,
                 executions,
                 failures: facts.failures,
@@ -264,8 +265,8 @@ impl Source<'_> {
                 events: seen,
                 only: self.emitted_by(index),
             },
-            None if seen > 0 => WhyNotProduced::EmittedSome { step, executions, events: seen },
-            None => self.emitted_none(index, row, events),
+            _ if seen > 0 => WhyNotProduced::EmittedSome { step, executions, events: seen },
+            _ => self.emitted_none(index, row, events),
         }
     }
 
@@ -278,7 +279,7 @@ impl Source<'_> {
 
     fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {
         let step = Arc::clone(&row.name);
-        let executions = self.scheduler.executions_of(index);
+        let executions = self.facts(index).executions;
         let mut outputs = row.outputs.iter().filter(|output| events.contains(&output.event));
         if outputs.all(|output| output.fan_out.is_some()) {
             return WhyNotProduced::OpenedNone { step, executions };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::source::{Moment, Source};
 use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNot, WhyRan};
 use crate::id::{ExecutionId, ScopeId};
-use crate::run::{BoundInput, ExecutionOutcome, RunReport, RunStatus};
+use crate::run::{BoundInput, ExecutionTrace, RunReport, RunStatus};
 use crate::scheduler::{Decision, Scheduler, Verdict};
 use crate::table::StepRow;
 
@@ -49,17 +49,19 @@ impl Source<'_> {
     fn explain(&self, moment: Moment, decision: &Decision, step: &mut StepExplanation) {
         let (scope, trigger) = (decision.scope, self.cite(decision.trigger));
         match self.reason(moment, decision) {
-            Ok(execution) => step.ran.push(self.why_ran(execution, scope, trigger)),
+            Ok(trace) => step.ran.push(self.why_ran(trace, scope, trigger)),
             Err(reason) => step.did_not_run.push(WhyNot { trigger, scope, reason }),
         }
     }
 
-    fn reason(&self, moment: Moment, decision: &Decision) -> Result<ExecutionId, Reason> {
+    fn reason(&self, moment: Moment, decision: &Decision) -> Result<&ExecutionTrace, Reason> {
         let row = self.table().step(decision.step);
         let precondition =
             || row.precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
         Err(match decision.verdict {
-            Verdict::Executed(execution) => return Ok(execution),
+            Verdict::Executed(execution) => {
+                return self.execution(execution).ok_or_else(|| self.not_begun(execution));
+            }
             Verdict::NotReady => Reason::Missing(self.missing(row, decision.scope, moment)),
             Verdict::Covered => Reason::Covered,
             Verdict::Duplicate => Reason::Duplicate,
@@ -73,18 +75,28 @@ impl Source<'_> {
         })
     }
 
-    fn why_ran(&self, execution: ExecutionId, scope: ScopeId, trigger: Cited) -> WhyRan {
-        let trace = self.execution(execution);
-        let inputs = trace.map(|trace| &trace.inputs[..]).unwrap_or_default();
-        let inputs = inputs.iter().map(|input| match input {
+    /// Why an execution is in no trace (S21).
+    fn not_begun(&self, execution: ExecutionId) -> Reason {
+        match self.waits_for(execution).cloned() {
+            Some(waits_for) => Reason::Waiting { execution, waits_for },
+            None => Reason::NeverBegan { execution },
+        }
+    }
+
+    fn why_ran(&self, trace: &ExecutionTrace, scope: ScopeId, trigger: Cited) -> WhyRan {
+        let inputs = trace.inputs.iter().map(|input| match input {
             BoundInput::Nothing => CitedInput::Nothing,
             BoundInput::One(seq) => CitedInput::One(self.cite(*seq)),
             BoundInput::List(count) => CitedInput::List(*count),
         });
-        // An execution that waits for room is in no trace yet (S21).
-        let outcome = trace.map_or(ExecutionOutcome::Running, |trace| trace.outcome.clone());
-        let attempts = trace.map(|trace| trace.attempts.clone()).unwrap_or_default();
-        let next_attempt = trace.and_then(|trace| trace.next_attempt);
-        WhyRan { execution, scope, trigger, inputs: inputs.collect(), attempts, next_attempt, outcome }
+        WhyRan {
+            execution: trace.execution,
+            scope,
+            trigger,
+            inputs: inputs.collect(),
+            attempts: trace.attempts.clone(),
+            next_attempt: trace.next_attempt,
+            outcome: trace.outcome.clone(),
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Arrival, Cited, FailedStep, Untaken};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::InputKind;
-use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus};
+use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus, WaitsFor};
 use crate::scheduler::{Scheduler, Verdict};
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
 
@@ -18,6 +18,8 @@ pub(super) struct Source<'a> {
     /// By execution, its place in the trace and its step.
     executions: HashMap<ExecutionId, (usize, StepIndex)>,
     steps: Vec<StepFacts>,
+    /// What the executions that have not begun wait for.
+    waiting: HashMap<ExecutionId, &'a WaitsFor>,
     /// By position, the first decision that the event triggered: evaluation goes by the log, but for the items
     /// of branches that open late (S50).
     evaluated: Vec<Moment>,
@@ -43,6 +45,10 @@ const NEVER: Moment = Moment::MAX;
 /// What one step did.
 #[derive(Default)]
 pub(super) struct StepFacts {
+    /// How often it ran.
+    pub(super) executions: u64,
+    /// What the first of its executions waits for that have not begun.
+    pub(super) waits_for: Option<WaitsFor>,
     pub(super) failures: u64,
     pub(super) last_error: Option<Arc<str>>,
     /// The scopes in which it failed.
@@ -76,6 +82,7 @@ impl<'a> Source<'a> {
             report,
             executions: HashMap::with_capacity(report.trace.len()),
             steps: scheduler.table().steps.iter().map(|_| StepFacts::default()).collect(),
+            waiting: report.waiting.iter().map(|row| (row.execution, &row.waits_for)).collect(),
             evaluated: vec![NEVER; report.log.len() + 1],
             positions: HashMap::new(),
             sent: HashMap::new(),
@@ -101,6 +108,7 @@ impl<'a> Source<'a> {
             let Some(step) = names.get(&*trace.step).copied() else { continue };
             self.executions.insert(trace.execution, (place, step));
             let facts = &mut self.steps[step.get()];
+            facts.executions += 1;
             match &trace.outcome {
                 ExecutionOutcome::Failed { error, .. } => {
                     facts.failures += 1;
@@ -110,6 +118,10 @@ impl<'a> Source<'a> {
                 ExecutionOutcome::Running => facts.runs(trace.next_attempt),
                 ExecutionOutcome::Succeeded | ExecutionOutcome::Refused | ExecutionOutcome::Dropped => {}
             }
+        }
+        for waiting in &self.report.waiting {
+            let Some(step) = names.get(&*waiting.step).copied() else { continue };
+            self.steps[step.get()].waits_for.get_or_insert_with(|| waiting.waits_for.clone());
         }
     }
 
@@ -158,6 +170,11 @@ impl<'a> Source<'a> {
 
     pub(super) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
         self.report.trace.get(self.executions.get(&id)?.0)
+    }
+
+    /// What the execution waits for, if it has not begun and still may.
+    pub(super) fn waits_for(&self, id: ExecutionId) -> Option<&'a WaitsFor> {
+        self.waiting.get(&id).copied()
     }
 
     pub(super) fn cite(&self, seq: Seq) -> Cited {
@@ -250,11 +267,11 @@ impl<'a> Source<'a> {
 
     /// The steps that failed, be it that the run went on or not.
     pub(super) fn failed(&self) -> Vec<FailedStep> {
-        let steps = self.table().steps.iter().zip(&self.steps).enumerate();
-        let failed = steps.filter_map(|(i, (row, facts))| {
+        let steps = self.table().steps.iter().zip(&self.steps);
+        let failed = steps.filter_map(|(row, facts)| {
             Some(FailedStep {
                 step: Arc::clone(&row.name),
-                executions: self.scheduler.executions_of(StepIndex::at(i)),
+                executions: facts.executions,
                 failures: facts.failures,
                 error: Arc::clone(facts.last_error.as_ref()?),
                 branches: facts.failed_in.iter().filter_map(|scope| self.item_of(*scope)).collect(),

@@ -161,12 +161,20 @@ impl fmt::Display for Explanation {
 impl fmt::Display for StepExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ran.len() as u64 {
+            0 if self.is_due() => write!(f, "`{}` has not run yet", self.step)?,
             0 => write!(f, "`{}` did not run", self.step)?,
             ran => write!(f, "`{}` ran {}", self.step, times(ran))?,
         }
         fmt_rows(f, &self.ran)?;
         fmt_rows(f, &self.did_not_run)?;
         fmt_missing(f, &self.missing)
+    }
+}
+
+impl StepExplanation {
+    /// Whether one of its executions waits for its turn.
+    fn is_due(&self) -> bool {
+        self.did_not_run.iter().any(|why| matches!(why.reason, Reason::Waiting { .. }))
     }
 }
 
@@ -225,7 +233,8 @@ impl Cited {
 
 impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not for {}{}: {}", self.trigger, in_scope(self.scope), self.reason)?;
+        let not = if matches!(self.reason, Reason::Waiting { .. }) { "not yet" } else { "not" };
+        write!(f, "{not} for {}{}: {}", self.trigger, in_scope(self.scope), self.reason)?;
         f.write_str(in_each_branch(&self.reason, self.scope))
     }
 }
@@ -251,6 +260,8 @@ impl fmt::Display for Reason {
             Self::Asking { precondition } => {
                 write!(f, "its precondition `{precondition}` has not answered yet")
             }
+            Self::Waiting { execution, waits_for } => write!(f, "{execution} {}", waits_for.told(1)),
+            Self::NeverBegan { execution } => write!(f, "{execution} was dropped before its turn came"),
         }
     }
 }
@@ -288,6 +299,7 @@ impl fmt::Display for WhyNotProduced {
             Self::Running { step, next_attempt: Some(due) } => {
                 write!(f, "`{step}` waits for its next attempt, which is due {due:?} after the run began")
             }
+            Self::Waiting { step, waits_for } => write!(f, "`{step}` {}", waits_for.told(1)),
             Self::EmittedNone { step, executions, limit, only } => {
                 write!(f, "`{step}` ran {}", times(*executions))?;
                 match limit.map(u64::from) {

@@ -18,11 +18,12 @@ use super::journal::Journal;
 use super::log::Log;
 use super::meter::Meter;
 use super::past::View;
-use super::places::{Place, Places};
+use super::places::{Gate, Place, Places};
 use super::shared::RunShared;
 use super::spans::Spans;
 use super::timers::Timers;
 use super::trace::Trace;
+use super::waiting::HeldBack;
 use super::{RunStatus, finish};
 use crate::error::{SendError, StepError};
 use crate::event::AnyEvent;
@@ -315,8 +316,14 @@ impl Run {
             log: &self.log,
             trace: &self.trace,
             timers: Some(&self.timers),
+            held: Some(HeldBack { actions: &self.held, gate: self.gate() }),
             began_at: self.clock.began_at,
         }
+    }
+
+    /// Where the run waits for a place, if it does.
+    fn gate(&self) -> Option<&Gate> {
+        self.slots.as_ref().filter(|_| self.slot_wait.is_some())?.gate()
     }
 
     pub(super) fn explain(&self) -> Explanation {

@@ -10,6 +10,7 @@ use super::log::Log;
 use super::report::{ChildReport, LoggedEvent, Quality, RunReport, StepReport};
 use super::timers::{PendingTimer, Timers};
 use super::trace::Trace;
+use super::waiting::HeldBack;
 use crate::children::{Family, ParentRun};
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, RunId, ThreadId};
@@ -58,7 +59,20 @@ impl Past {
     fn view(&self) -> View<'_> {
         let Self { id, thread, metadata, parent, children, status, scheduler, log, trace, began_at } = self;
         let (parent, children, status, began_at) = (parent.as_ref(), children.as_ref(), *status, *began_at);
-        View { id, thread, metadata, parent, children, status, scheduler, log, trace, timers: None, began_at }
+        View {
+            id,
+            thread,
+            metadata,
+            parent,
+            children,
+            status,
+            scheduler,
+            log,
+            trace,
+            timers: None,
+            held: None,
+            began_at,
+        }
     }
 }
 
@@ -76,6 +90,8 @@ pub(super) struct View<'a> {
     pub(super) trace: &'a Trace,
     /// None of a run that has ended: they were dropped.
     pub(super) timers: Option<&'a Timers>,
+    /// None of a run that has ended: what had not begun will not.
+    pub(super) held: Option<HeldBack<'a>>,
     pub(super) began_at: SystemTime,
 }
 
@@ -95,6 +111,7 @@ impl View<'_> {
             quality: self.quality(),
             steps: self.steps(),
             parent: self.parent.cloned(),
+            waiting: self.held.map(|held| held.executions(self.scheduler, self.trace)).unwrap_or_default(),
             trace: self.trace.report(table, self.log.began(), &by_execution(&children)),
             log: self.logged_events(),
             timers: self.timers(),
@@ -117,10 +134,11 @@ impl View<'_> {
     }
 
     fn steps(&self) -> Vec<StepReport> {
+        let begun = self.trace.begun(self.scheduler.table());
         let steps = self.scheduler.table().steps.iter().enumerate();
         let report = |(i, step): (usize, &crate::table::StepRow)| StepReport {
             step: Arc::clone(&step.name),
-            executions: self.scheduler.executions_of(StepIndex::at(i)),
+            executions: begun[i],
             surplus: self.scheduler.surplus_of(StepIndex::at(i)),
         };
         steps.map(report).collect()

@@ -7,6 +7,7 @@
 //! Children have places of their own, and one may borrow its parent's.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
@@ -14,22 +15,47 @@ use smallvec::{SmallVec, smallvec};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::meter::Level;
+use super::waiting::WaitsFor;
 use crate::error::StartError;
 use crate::id::RunId;
 
-/// So many runs at a time, of one workflow or of all.
+/// So many runs at a time.
 #[derive(Debug)]
 pub(crate) struct Gate {
     places: Arc<Semaphore>,
     most: usize,
-    /// None for the engine's.
-    workflow: Option<&'static str>,
+    of: Bounded,
+}
+
+/// Whom a gate bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bounded {
+    /// The runs of the engine.
+    Runs,
+    /// The runs of this workflow.
+    RunsOf(&'static str),
+    /// The child runs of the engine.
+    Children,
 }
 
 impl Gate {
-    pub(crate) fn new(most: usize, workflow: Option<&'static str>) -> Self {
+    pub(crate) fn new(most: usize, of: Bounded) -> Self {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(most)), most, workflow }
+        Self { places: Arc::new(Semaphore::new(most)), most, of }
+    }
+
+    /// What a run that waits here waits for.
+    pub(super) fn waits_for(&self) -> WaitsFor {
+        let limit = self.most;
+        match self.of {
+            Bounded::Runs => WaitsFor::Runs { workflow: None, limit },
+            Bounded::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
+            Bounded::Children => WaitsFor::Children { limit },
+        }
+    }
+
+    fn workflow(&self) -> Option<&'static str> {
+        if let Bounded::RunsOf(workflow) = self.of { Some(workflow) } else { None }
     }
 }
 
@@ -42,6 +68,8 @@ pub(crate) struct Places {
     workflow: Arc<str>,
     /// The place of the parent that waits for this run, and needs it for nothing else.
     lent: Option<Arc<Semaphore>>,
+    /// At which gate the run waits, while it does. Clones share it.
+    at: Arc<AtomicUsize>,
 }
 
 /// A place behind every gate. Dropping it gives all of them up.
@@ -66,6 +94,7 @@ impl Places {
             run: run.clone(),
             workflow: Arc::clone(workflow),
             lent: None,
+            at: Arc::default(),
         })
     }
 
@@ -83,7 +112,13 @@ impl Places {
             run: run.clone(),
             workflow: Arc::clone(workflow),
             lent,
+            at: Arc::default(),
         }
+    }
+
+    /// The gate at which the run waits, if it does.
+    pub(super) fn gate(&self) -> Option<&Gate> {
+        self.gates.get(self.at.load(Ordering::Relaxed)).map(|gate| &**gate)
     }
 
     /// Waits for a place behind every gate, in the queue of each in turn. Dropping the future gives up the wait and
@@ -99,12 +134,13 @@ impl Places {
 
     async fn queue_up(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
-        for gate in &self.gates {
+        for (at, gate) in self.gates.iter().enumerate() {
             if let Ok(permit) = Arc::clone(&gate.places).try_acquire_owned() {
                 permits.push(permit);
                 continue;
             }
             queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
+            self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
             permits.extend(Arc::clone(&gate.places).acquire_owned().await);
         }
@@ -114,7 +150,7 @@ impl Places {
     /// Takes a place behind every gate now, or none.
     pub(crate) fn take_now(&self) -> Result<Place, StartError> {
         let permits = self.gates.iter().map(|gate| {
-            let full = |_: TryAcquireError| StartError::Full { limit: gate.most, workflow: gate.workflow };
+            let full = |_: TryAcquireError| StartError::Full { limit: gate.most, workflow: gate.workflow() };
             Arc::clone(&gate.places).try_acquire_owned().map_err(full)
         });
         Ok(Place { _permits: permits.collect::<Result<_, _>>()? })

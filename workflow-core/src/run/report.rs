@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::RunStatus;
 use super::timeline::Timeline;
 use super::timers::PendingTimer;
+use super::waiting::{WaitingExecution, WaitsFor};
 use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
@@ -38,8 +39,12 @@ pub struct RunReport {
     pub quality: Quality,
     /// A row per step, in declaration order.
     pub steps: Vec<StepReport>,
-    /// Every execution, in the order in which they started.
+    /// Every execution that has begun, in the order in which they did.
     pub trace: Vec<ExecutionTrace>,
+    /// The executions that are due and have not begun, in the order in which they became due (S21); none of a run that
+    /// has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingExecution>,
     /// Every event of the log.
     pub log: Vec<LoggedEvent>,
     /// The timers that are pending, in the order in which they will fire; none of a run that has ended.
@@ -90,7 +95,7 @@ pub enum Quality {
 pub struct StepReport {
     /// The step.
     pub step: Arc<str>,
-    /// How often it was executed, in all scopes.
+    /// How often it was executed, in all scopes; what waits for its turn is not among it.
     pub executions: u64,
     /// How many events came after a fixed list of it was full (S17).
     pub surplus: u64,
@@ -341,6 +346,21 @@ impl RunReport {
         Ok(())
     }
 
+    /// What waits for its turn: a line per step and what it waits for.
+    fn fmt_waiting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows: Vec<(&str, &WaitsFor, usize)> = Vec::new();
+        for WaitingExecution { step, waits_for, .. } in &self.waiting {
+            match rows.iter_mut().find(|(of, why, _)| **of == **step && *why == waits_for) {
+                Some((.., count)) => *count += 1,
+                None => rows.push((step, waits_for, 1)),
+            }
+        }
+        rows.into_iter().try_for_each(|(step, waits_for, count)| {
+            let executions = if count == 1 { "execution" } else { "executions" };
+            writeln!(f, "{count} {executions} of {step} {}", waits_for.told(count))
+        })
+    }
+
     /// The executions that were attempted more than once, or might have been; of many the first.
     fn fmt_retries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = self.trace.iter().filter(|trace| trace.tells_of_attempts());
@@ -395,6 +415,7 @@ impl fmt::Display for RunReport {
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
         self.fmt_retries(f)?;
+        self.fmt_waiting(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;
         }

@@ -224,6 +224,13 @@ impl Trace {
         }
     }
 
+    /// How many executions of each step have begun.
+    pub(super) fn begun(&self, table: &DependencyTable) -> Vec<u64> {
+        let mut begun = vec![0; table.steps.len()];
+        self.entries.iter().for_each(|entry| begun[entry.step.get()] += 1);
+        begun
+    }
+
     /// The executions that still run.
     pub(super) fn running(&self) -> Vec<ExecutionId> {
         let running = self.entries.iter().filter(|entry| entry.outcome == ExecutionOutcome::Running);
@@ -324,7 +331,7 @@ fn traced(
     }
 }
 
-fn bound_input(bound: &Bound) -> BoundInput {
+pub(super) fn bound_input(bound: &Bound) -> BoundInput {
     match bound {
         Bound::Nothing => BoundInput::Nothing,
         Bound::One(seq) => BoundInput::One(*seq),

@@ -35,6 +35,36 @@ pub(super) struct StepTotals {
     waiting: VecDeque<(ExecutionId, Binding)>,
 }
 
+/// An execution that was created and not handed out, or that nobody has begun.
+#[derive(Debug)]
+pub(crate) struct Unbegun<'a> {
+    pub(crate) execution: ExecutionId,
+    pub(crate) step: StepIndex,
+    pub(crate) scope: ScopeId,
+    pub(crate) trigger: Seq,
+    pub(crate) binding: &'a Binding,
+    /// What there is no room in.
+    pub(crate) full: Option<Full>,
+}
+
+/// A limit that is reached, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The step's.
+    Step(u32),
+    /// The run's.
+    Run(usize),
+}
+
+impl<'a> Unbegun<'a> {
+    /// Of what was handed out to be started.
+    pub(crate) fn of(action: &'a Action) -> Option<Self> {
+        let Action::StartExecution { execution, step, scope, trigger, binding } = action else { return None };
+        let (execution, step, scope, trigger) = (*execution, *step, *scope, *trigger);
+        Some(Self { execution, step, scope, trigger, binding, full: None })
+    }
+}
+
 impl Execution {
     pub(super) fn new(step: StepIndex, scope: ScopeId, trigger: Seq) -> Self {
         Self { step, scope, trigger, state: ExecutionState::Waiting }
@@ -66,9 +96,26 @@ impl Scheduler {
     }
 
     fn has_room(&self, step: StepIndex) -> bool {
+        self.full(step).is_none()
+    }
+
+    fn full(&self, step: StepIndex) -> Option<Full> {
         let most = self.table.step(step).policy.concurrency;
-        self.running < self.limits.concurrent_executions
-            && most.is_none_or(|most| self.totals[step.get()].running < most)
+        let most = most.filter(|most| self.totals[step.get()].running >= *most);
+        let limit = self.limits.concurrent_executions;
+        most.map(Full::Step).or_else(|| (self.running >= limit).then_some(Full::Run(limit)))
+    }
+
+    /// The executions that wait for room, and those that have some and were not handed out yet.
+    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun<'_>> {
+        let waiting = self.totals.iter().enumerate().flat_map(move |(at, totals)| {
+            let full = self.full(StepIndex::at(at));
+            totals.waiting.iter().filter_map(move |(id, binding)| {
+                let Execution { step, scope, trigger, .. } = *self.execution_at(*id)?;
+                Some(Unbegun { execution: *id, step, scope, trigger, binding, full })
+            })
+        });
+        waiting.chain(self.actions.iter().filter_map(Unbegun::of))
     }
 
     fn start(&mut self, id: ExecutionId, binding: Binding) {

@@ -50,3 +50,4 @@ mod stalls;
 mod text_streams;
 mod timeouts;
 mod timers;
+mod turns;
