@@ -47,11 +47,12 @@ pub(crate) use family::Family;
 ///
 /// # Limits
 /// Children nest three deep, or [`max_child_depth`](crate::EngineBuilder::max_child_depth). Eight children of an
-/// engine execute steps at a time, or [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children); those
-/// above that begin, and their steps wait for a place, in the order in which they come to it. A child that waits for a
-/// reply or an event takes no place. One that runs children of its own lends them its place, so that nested children
-/// never wait for each other. Children take none of the places of
-/// [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs).
+/// engine have a place in which they execute steps, or
+/// [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children); those above that begin, and their steps
+/// wait for a place, in the order in which they come to it. A child that waits for a reply or an event takes no place.
+/// One that runs children of its own lends them its place, so that nested children never wait for each other; its other
+/// steps may go on meanwhile, so that more children may be at work than there are places. Children take none of the
+/// places of [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs).
 ///
 /// # What is seen of them
 /// What a child shows is shown by its parent as well, as [`DisplayItem::Child`](crate::DisplayItem::Child), and is

@@ -202,10 +202,10 @@ impl EngineBuilder {
         self
     }
 
-    /// At most so many [child runs](crate::Children) execute steps at a time; the steps of the others wait for a
-    /// place, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no place, one
-    /// that waits for a retry does, and one that runs children of its own lends them its place, of which they take no
-    /// other. Default: 8.
+    /// At most so many [child runs](crate::Children) have a place in which they execute steps; the steps of the others
+    /// wait for one, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no
+    /// place, one that waits for a retry does, and one that runs children of its own lends them its place, of which they
+    /// take no other. Its other steps may go on meanwhile, so that more children than this may be at work. Default: 8.
     pub fn max_concurrent_children(mut self, most: usize) -> Self {
         self.max_concurrent_children = most.clamp(1, Semaphore::MAX_PERMITS);
         self
@@ -267,8 +267,8 @@ impl EngineBuilder {
     }
 
     /// How long each run may be active, by the engine's clock (S32): the time in which it does not
-    /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run.
-    /// Default: no bound.
+    /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run, and
+    /// what counts. Default: no bound.
     pub fn run_timeout(mut self, active: Duration) -> Self {
         self.run_timeout = Some(active);
         self

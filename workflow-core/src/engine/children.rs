@@ -1,4 +1,4 @@
-//! Starting child runs, within their limits: how deep they nest, and how many execute steps at a time.
+//! Starting child runs, within their limits: how deep they nest, and how many have a place to execute steps in.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

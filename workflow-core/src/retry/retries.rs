@@ -1,4 +1,8 @@
 //! How often, and after which delays.
+//!
+//! No crate for backoff is used. What `backon` and `backoff` offer keeps count of the attempts, draws its own jitter and is
+//! made for a loop that sleeps in between. Here a delay is a function of policy, failures and seed, which is asked anew for
+//! every failure, without a clock, and whose answer is journaled.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -148,6 +152,10 @@ impl Retries {
 
     /// Shortens each delay at random, by at most this part of it: with 0.5 it lasts between half of its time and all of
     /// it. So what failed together does not come back together. Less than 0, or no number, is taken as 0, more than 1 as 1.
+    ///
+    /// One build of a program draws the same delay for the same attempt of the same run. Another build may draw another:
+    /// the run makes the seed with the hasher of the standard library, which may change from one release of Rust to the
+    /// next. The delay that was chosen is journaled with the attempt that failed (S36).
     ///
     /// ```
     /// use std::time::Duration;
