@@ -35,10 +35,12 @@ use crate::workflow::Workflow;
 
 mod builder;
 mod children;
+mod resume;
 mod stored;
 mod when_full;
 
 pub use builder::EngineBuilder;
+pub use resume::Resumed;
 pub use when_full::WhenFull;
 
 pub(crate) use stored::begun;
@@ -94,9 +96,18 @@ struct Inner {
     queue: Arc<Queue>,
     when_full: WhenFull,
     children: ChildLimits,
-    /// How to end the runs that have not ended, by id.
-    running: DashMap<RunId, mpsc::Sender<Command>>,
+    /// The runs that have not ended, by id.
+    running: DashMap<RunId, Live>,
+    /// Held while a run is looked for and loaded, so that none is loaded twice.
+    loading: tokio::sync::Mutex<()>,
     shut_down: AtomicBool,
+}
+
+/// A run that has not ended.
+struct Live {
+    mailbox: mpsc::Sender<Command>,
+    /// None of an id that is only kept free.
+    run: Weak<RunShared>,
 }
 
 /// What a handle needs of its run.
@@ -206,7 +217,7 @@ impl Engine {
     /// waits for their ends, and then, at most for `at_most`, until observers have seen everything.
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.shut_down.store(true, Ordering::SeqCst);
-        let running: Vec<_> = self.inner.running.iter().map(|run| run.value().clone()).collect();
+        let running: Vec<_> = self.inner.running.iter().map(|run| run.value().mailbox.clone()).collect();
         futures::future::join_all(running.into_iter().map(cancel)).await;
         let observers = self.inner.observers.clone();
         if observers.is_empty() {
@@ -260,15 +271,16 @@ impl Engine {
         done: Option<oneshot::Sender<Result<(), SendError>>>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Started), StartError> {
         let (host, index) = self.host_of(&start)?;
+        let layers = self.inner.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
         let (sender, mailbox) = mpsc::channel(self.inner.mailbox_capacity);
-        let registered = self.register(&shared.id, &sender)?;
+        let registered = self.register(&shared.id, &sender, Arc::downgrade(&shared))?;
         let slot = self.take_slot(&host, &shared.id).await?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
-        let journal = self.inner.journal(&shared);
+        let journal = self.inner.journal(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.inner.limits, mailbox, slot, journal);
         let start = Received { event: start.event, done };
         Ok((run.drive(start, index, registered), (shared, sender)))
@@ -331,6 +343,8 @@ impl Engine {
             finished: OnceLock::new(),
             engine: engine as Weak<dyn StartChild>,
             birth,
+            parent: None,
+            resumed: false,
             children: OnceLock::new(),
         })
     }
@@ -358,11 +372,16 @@ impl Engine {
         })
     }
 
-    fn register(&self, id: &RunId, sender: &mpsc::Sender<Command>) -> Result<Registered, StartError> {
+    fn register(
+        &self,
+        id: &RunId,
+        mailbox: &mpsc::Sender<Command>,
+        run: Weak<RunShared>,
+    ) -> Result<Registered, StartError> {
         match self.inner.running.entry(id.clone()) {
             Entry::Occupied(_) => Err(StartError::DuplicateRun { run: id.clone() }),
             Entry::Vacant(vacant) => {
-                vacant.insert(sender.clone());
+                vacant.insert(Live { mailbox: mailbox.clone(), run });
                 Ok(Registered { engine: Arc::clone(&self.inner), id: id.clone() })
             }
         }

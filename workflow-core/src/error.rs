@@ -11,7 +11,7 @@ use crate::explain::StallReport;
 use crate::id::{ExecutionId, RunId, Seq};
 use crate::input::BranchFailure;
 use crate::run::RunStatus;
-use crate::store::StoreError;
+use crate::store::{Position, StoreError};
 
 mod runaway;
 mod size;
@@ -86,6 +86,62 @@ impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.problems.first().map(|problem| problem as _)
     }
+}
+
+/// Why a run that a store has does not go on here, or is not to be had. It is left as it is.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// Neither the engine nor its store has such a run.
+    #[error("there is no run `{run}`")]
+    UnknownRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The engine does not host the run's workflow.
+    #[error(
+        "run `{run}` is of workflow `{workflow}`, which the engine does not host: add it with `.workflow(…)`"
+    )]
+    UnknownWorkflow {
+        /// The run.
+        run: RunId,
+        /// Its workflow.
+        workflow: Arc<str>,
+    },
+    /// The run is of another workflow than the one it was asked for as.
+    #[error("run `{run}` is of workflow `{workflow}`, not of `{asked}`")]
+    WrongWorkflow {
+        /// The run.
+        run: RunId,
+        /// Its workflow.
+        workflow: Arc<str>,
+        /// The workflow that was asked for.
+        asked: &'static str,
+    },
+    /// The workflow is not what it was when the run's journal was written (S41).
+    #[error(
+        "run `{run}` cannot go on with the workflow as it is now: at record {position} of its journal, {difference}"
+    )]
+    Incompatible {
+        /// The run.
+        run: RunId,
+        /// The first record that the workflow would not have led to.
+        position: Position,
+        /// What is different.
+        difference: String,
+    },
+    /// The run's configuration cannot be made of what the engine has now.
+    #[error(transparent)]
+    Config(ConfigError),
+    /// The engine was shut down.
+    #[error("the engine was shut down: it resumes no runs")]
+    ShutDown,
+    /// There is no tokio runtime here to run it on.
+    #[error("a run goes on as a tokio task: call this within a tokio runtime")]
+    NoRuntime,
+    /// The store cannot be read.
+    #[error("the run cannot be read: {0}")]
+    Store(#[source] StoreError),
 }
 
 /// Why a run was not started. Nothing of it is left behind.
@@ -243,6 +299,26 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
+    /// The workflow is not what it was when the run's journal was written: the run was left as it is (S41).
+    #[error(
+        "run `{run}` cannot go on with the workflow as it is now: at record {position} of its journal, {difference}"
+    )]
+    Incompatible {
+        /// The run.
+        run: RunId,
+        /// The first record that the workflow would not have led to.
+        position: Position,
+        /// What is different.
+        difference: String,
+    },
+    /// It ended earlier, and its journal says no more than this.
+    #[error("the run ended {status}{}{error}", if .error.is_empty() { "" } else { ": " })]
+    Past {
+        /// How it ended.
+        status: RunStatus,
+        /// Why, if that is known.
+        error: Arc<str>,
+    },
     /// The task that drove the run is gone: its runtime was shut down, or it panicked outside of any step.
     #[error("the task that drove the run ended before the run did")]
     Abandoned,
@@ -294,6 +370,15 @@ impl fmt::Debug for RunError {
                 .finish(),
             Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
             Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),
+            Self::Incompatible { run, position, difference } => f
+                .debug_struct("Incompatible")
+                .field("run", run)
+                .field("position", position)
+                .field("difference", difference)
+                .finish(),
+            Self::Past { status, error } => {
+                f.debug_struct("Past").field("status", status).field("error", error).finish()
+            }
             Self::Abandoned => f.write_str("Abandoned"),
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
@@ -67,6 +68,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         roles: Self::ROLES,
         type_id: TypeId::of::<Self>(),
         type_name: std::any::type_name::<Self>,
+        decode: decode::<Self>,
     };
 }
 
@@ -154,6 +156,7 @@ pub trait Request: ControlEvent {
         roles: Roles::NONE.reply(),
         type_id: TypeId::of::<crate::input::Answered<Self>>(),
         type_name: std::any::type_name::<crate::input::Answered<Self>>,
+        decode: crate::input::Answered::<Self>::decode,
     };
 
     /// The wire name under which it stands in the log that a request expired: the request's name and `.expired`.
@@ -165,6 +168,7 @@ pub trait Request: ControlEvent {
         roles: Roles::NONE,
         type_id: TypeId::of::<crate::input::ExpiredRequest<Self>>(),
         type_name: std::any::type_name::<crate::input::ExpiredRequest<Self>>,
+        decode: crate::input::ExpiredRequest::<Self>::decode,
     };
 
     /// The request, to be closed when nobody has replied for so long since the step returned (S32).
@@ -209,6 +213,20 @@ pub struct EventType {
     pub(crate) roles: Roles,
     pub(crate) type_id: TypeId,
     pub(crate) type_name: fn() -> &'static str,
+    pub(crate) decode: Decode,
+}
+
+/// Reads back what stands in a log: of a reply, and of what says that a request expired, with that request.
+pub(crate) type Decode = fn(&RawValue, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;
+
+fn decode<E: Event>(data: &RawValue, _: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+    serde_json::from_str(data.get()).map(AnyEvent::new::<E>)
+}
+
+/// The request that a log entry belongs to.
+pub(crate) fn request_of<R: Request>(request: Option<&AnyEvent>) -> Result<Arc<R>, serde_json::Error> {
+    let request = request.and_then(AnyEvent::downcast);
+    request.ok_or_else(|| serde_json::Error::custom(format_args!("there is no request `{}`", R::NAME)))
 }
 
 impl EventType {

@@ -276,6 +276,7 @@ impl<T> Declared for AsMember<T, false> {
         roles: Roles::NONE,
         type_id: TypeId::of::<()>(),
         type_name: std::any::type_name::<()>,
+        decode: |_, _| Err(serde::ser::Error::custom("no event")),
     };
     type Events = Nothing;
 }

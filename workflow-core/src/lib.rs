@@ -111,10 +111,10 @@ pub use context::{
 };
 pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
-pub use engine::{Engine, EngineBuilder, WhenFull};
+pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, EventTooLarge, RunError, SendError, SharedError, StartError,
-    StepError, TableError, TableProblem, TimedOut,
+    BuildError, BuildProblem, ErrorClass, EventTooLarge, ResumeError, RunError, SendError, SharedError,
+    StartError, StepError, TableError, TableProblem, TimedOut,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
@@ -140,8 +140,8 @@ pub use run::{
     Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
-    Batch, EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, RunSummary, StoreError,
-    StoreFuture, StoredRun,
+    Batch, EventStore, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, RunQuery, RunSummary,
+    StoreError, StoreFuture, StoredRun,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, Forecast, InputDef, InputRow, OutputDef,

@@ -41,6 +41,8 @@ pub struct Observation {
 pub enum Observed {
     /// The run began; its start event follows.
     RunStarted,
+    /// The run goes on from where its journal ended (S39). Executions without an end there begin again.
+    RunResumed,
     /// An event entered the log.
     EventLogged {
         /// Its position.

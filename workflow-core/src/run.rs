@@ -22,6 +22,7 @@ mod options;
 mod past;
 mod perform;
 mod places;
+mod replay;
 mod report;
 mod request;
 mod retry;
@@ -54,6 +55,7 @@ pub(crate) use in_flight::Dropped;
 pub(crate) use journal::Journal;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
+pub(crate) use replay::Divergence;
 pub(crate) use shared::{RunContexts, RunShared};
 pub(crate) use spans::Ended;
 

@@ -283,6 +283,9 @@ impl Default for SchedulerLimits {
     }
 }
 
+/// What an execution comes of: the step that was evaluated, where, and by which event. There is one of each at most.
+pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
+
 /// The state of one run's scheduling.
 ///
 /// Tell it facts with [`apply`](Self::apply), then perform every [`next_action`](Self::next_action).
@@ -322,6 +325,8 @@ pub struct Scheduler {
     appending: VecDeque<append::Batch>,
     candidates: HashMap<CandidateId, Candidate>,
     executions: Vec<Execution>,
+    /// The numbers that a journal tells of, by what was evaluated.
+    recalled: HashMap<Evaluated, ExecutionId>,
     running: usize,
     /// Those of the running executions that can be dropped with their branches.
     running_in_branches: BTreeSet<ExecutionId>,
@@ -365,6 +370,7 @@ impl Scheduler {
             appending: VecDeque::new(),
             candidates: HashMap::new(),
             executions: Vec::new(),
+            recalled: HashMap::new(),
             running: 0,
             running_in_branches: BTreeSet::new(),
             waiting: 0,
@@ -489,6 +495,13 @@ impl Scheduler {
     /// How many executions wait for their turn (S21).
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Gives executions the numbers that a journal tells of, when it comes to them; others are numbered behind these.
+    pub(crate) fn recall(&mut self, numbers: HashMap<Evaluated, ExecutionId>) {
+        let last = numbers.values().map(|id| id.0).max().unwrap_or(0);
+        self.executions.resize_with(usize::try_from(last).unwrap_or(0), Execution::unknown);
+        self.recalled = numbers;
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::config::ConfigType;
 use crate::error::TableError;
-use crate::event::Roles;
+use crate::event::{Decode, Roles};
 use crate::input::InputKind;
 
 mod builder;
@@ -96,6 +96,8 @@ pub struct EventRow {
     pub(crate) roles: Roles,
     pub(crate) type_id: Option<TypeId>,
     pub(crate) type_name: Option<&'static str>,
+    /// How it is read back from a journal.
+    pub(crate) decode: Option<Decode>,
     /// The steps that take it, in declaration order.
     pub(crate) takers: Vec<StepIndex>,
     /// The topics it belongs to.

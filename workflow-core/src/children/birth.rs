@@ -82,6 +82,11 @@ impl Birth {
         Ok(())
     }
 
+    /// Whether the parent goes on after an earlier process, which may have begun the child.
+    pub(crate) fn is_of_resumed(&self) -> bool {
+        self.run.upgrade().is_some_and(|parent| parent.resumed)
+    }
+
     /// The child has ended; its parent's family knows before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
         let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };

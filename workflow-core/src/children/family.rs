@@ -71,11 +71,25 @@ impl Family {
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
         let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
+        // One that the journal tells of is found again.
+        let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
+        let place = known.unwrap_or(place);
         if child.awaited {
             state.awaited.insert((child.execution, place));
         }
-        state.members.push(Member { child, joined: parent.clock.now(), run, unwanted, ended: None });
+        let member = Member { child, joined: parent.clock.now(), run, unwanted, ended: None };
+        match state.members.get_mut(place) {
+            Some(known) => *known = member,
+            None => state.members.push(member),
+        }
         Some(place)
+    }
+
+    /// Takes in a child that the run's journal tells of.
+    pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
+        let mut state = self.lock();
+        state.members.push(Member { child, joined, run: None, unwanted: Arc::default(), ended: None });
+        state.recorded = state.members.len();
     }
 
     /// A child has ended.

@@ -336,6 +336,7 @@ impl EngineBuilder {
                 queue: Arc::new(Queue::default()),
                 when_full: self.when_full,
                 children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
+                loading: tokio::sync::Mutex::default(),
                 running: DashMap::new(),
                 shut_down: AtomicBool::new(false),
             }),

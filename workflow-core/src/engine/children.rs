@@ -6,10 +6,13 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Engine, Inner, Start};
+use super::stored::read_all;
+use super::{Engine, Inner, Registered, Start};
 use crate::children::{Birth, Spawned, StartChild};
-use crate::error::StartError;
+use crate::error::{RunError, StartError};
 use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions};
+use crate::store::EventStore;
+use crate::table::EventIndex;
 
 /// The limits of child runs.
 pub(super) struct ChildLimits {
@@ -45,11 +48,12 @@ impl Engine {
             return Err(StartError::TooDeep { depth: birth.depth, limit: *limit });
         }
         let (host, index) = self.host_of(&start)?;
+        let layers = self.inner.layers(&host, &options);
         let lent = birth.lent.clone();
         let shared = Arc::new(self.shared(&host, options, Some(birth))?);
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
         let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
-        let registered = self.register(&shared.id, &mailbox)?;
+        let registered = self.register(&shared.id, &mailbox, Arc::downgrade(&shared))?;
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
@@ -58,9 +62,29 @@ impl Engine {
             birth.join(child, &shared)?;
         }
         let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
-        let (journal, limits) = (self.inner.journal(&shared), self.inner.limits);
+        let (journal, limits) = (self.inner.journal(&shared, layers), self.inner.limits);
         let run = Run::new(Arc::clone(&shared), host, limits, commands, Some((places, None)), journal);
-        runtime.spawn(run.drive(Received { event: start.event, done }, index, registered));
+        let start = Received { event: start.event, done };
+        // What an earlier process has begun goes on.
+        match self.inner.store.clone().filter(|_| shared.birth.as_ref().is_some_and(Birth::is_of_resumed)) {
+            Some(store) => runtime.spawn(find(store, run, start, index, registered)),
+            None => runtime.spawn(run.drive(start, index, registered)),
+        };
         Ok(Spawned { shared, mailbox, written })
+    }
+}
+
+/// Drives a child on from where its journal ends, or from its start event if it has none.
+async fn find(
+    store: Arc<dyn EventStore>,
+    run: Run,
+    start: Received,
+    index: EventIndex,
+    registered: Registered,
+) {
+    match read_all(&*store, run.id()).await {
+        Ok(records) if records.is_empty() => run.drive(start, index, registered).await,
+        Ok(records) => run.drive_from(store, &records, start, registered).await,
+        Err(source) => run.fail(RunError::Store { source }),
     }
 }

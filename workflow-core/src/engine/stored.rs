@@ -1,13 +1,16 @@
 //! The runs that an engine's store has: beginning their journals, listing, reading and removing them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Engine, Inner};
+use crate::config::ConfigType;
 use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
-use crate::run::{Journal, RunShared};
+use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoredRun};
 
 /// How many records are asked for at a time.
@@ -28,15 +31,7 @@ impl Engine {
     /// # Errors
     /// [`StoreError::NoStore`], and what the store reports.
     pub async fn history(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
-        let store = self.inner.store()?;
-        let mut records = Vec::new();
-        loop {
-            let page = store.read(run, Position::default().after(records.len()), PAGE).await?;
-            if page.is_empty() {
-                return Ok(records);
-            }
-            records.extend(page);
-        }
+        read_all(&**self.inner.store()?, run).await
     }
 
     /// Removes a run from the engine's store; says whether it was there. That it does not go on in another engine
@@ -49,7 +44,7 @@ impl Engine {
         let store = self.inner.store()?;
         // The id is taken while its journal goes, so that nobody begins another meanwhile.
         let (nobody, _) = mpsc::channel(1);
-        let Ok(_taken) = self.register(run, &nobody) else {
+        let Ok(_taken) = self.register(run, &nobody, Weak::new()) else {
             return Err(StoreError::InUse { run: run.clone() });
         };
         store.remove(run).await
@@ -57,18 +52,52 @@ impl Engine {
 }
 
 impl Inner {
-    fn store(&self) -> Result<&Arc<dyn EventStore>, StoreError> {
+    pub(super) fn store(&self) -> Result<&Arc<dyn EventStore>, StoreError> {
         self.store.as_ref().ok_or(StoreError::NoStore)
     }
 
     /// The journal of a run that begins, if there is a store.
-    pub(super) fn journal(&self, run: &RunShared) -> Option<Journal> {
+    pub(super) fn journal(&self, run: &RunShared, configs: BTreeMap<String, Value>) -> Option<Journal> {
         let store = Arc::clone(self.store.as_ref()?);
         let (workflow, at) = (Arc::clone(&run.table.name), run.clock.now());
         let summary = RunSummary::running(Arc::clone(&workflow), at);
-        let (thread, metadata) = (run.thread.clone(), run.metadata.clone());
-        let parent = run.parent().cloned();
-        Some(Journal::begin(store, Record::RunStarted { workflow, thread, metadata, parent, at }, summary))
+        let first = Record::RunStarted {
+            workflow,
+            thread: run.thread.clone(),
+            metadata: run.metadata.clone(),
+            parent: run.parent().cloned(),
+            awaited: run.birth.as_ref().is_some_and(|birth| birth.awaited),
+            private_thread: run.private_thread,
+            timeout: run.timeout,
+            configs,
+            at,
+        };
+        Some(Journal::begin(store, first, summary))
+    }
+
+    /// The layers of configuration that a run is started with and its workflow takes, by the names of their types; for
+    /// its journal.
+    pub(super) fn layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
+        if self.store.is_none() || options.configs.is_empty() {
+            return BTreeMap::new();
+        }
+        let layer = |config: ConfigType| {
+            let layer = options.configs.get(&config.type_id())?.as_ref().ok()?;
+            Some((config.type_name().to_owned(), layer.clone()))
+        };
+        host.table.configs().filter_map(layer).collect()
+    }
+}
+
+/// The whole journal of a run.
+pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<Record>, StoreError> {
+    let mut records = Vec::new();
+    loop {
+        let page = store.read(run, Position::default().after(records.len()), PAGE).await?;
+        if page.is_empty() {
+            return Ok(records);
+        }
+        records.extend(page);
     }
 }
 

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{Erased, EventType, Request};
+use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
 
 /// The log entry that says that a request has expired.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub(crate) struct ExpiredRequest<R: Request> {
 impl<R: Request> ExpiredRequest<R> {
     pub(crate) fn new(request: Arc<R>) -> Self {
         Self { request }
+    }
+
+    pub(crate) fn decode(_: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+        Ok(AnyEvent::from_erased(Arc::new(Self::new(request_of(request)?))))
     }
 }
 

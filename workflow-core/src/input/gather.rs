@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
 use super::{EventInput, InputSpec, Slot, StepInput};
@@ -32,6 +33,7 @@ impl Gathered {
         roles: Roles::NONE,
         type_id: std::any::TypeId::of::<Gathered>(),
         type_name: std::any::type_name::<Gathered>,
+        decode: |_, _| Err(serde_json::Error::custom("what was gathered is made of the log")),
     };
 }
 

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{Erased, EventType, Request};
+use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
 
 /// The log entry that carries a reply.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ pub(crate) struct Answered<R: Request> {
 impl<R: Request> Answered<R> {
     pub(crate) fn new(request: Arc<R>, reply: R::Reply) -> Self {
         Self { request, reply }
+    }
+
+    pub(crate) fn decode(data: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+        let (request, reply) = (request_of(request)?, serde_json::from_str(data.get())?);
+        Ok(AnyEvent::from_erased(Arc::new(Self::new(request, reply))))
     }
 }
 

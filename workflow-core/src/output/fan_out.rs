@@ -8,7 +8,8 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
 
 /// What the failure of a branch means for its fan-out (S49).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FanOutPolicy {
     /// The first failure drops the other branches and is a failure in the scope of the step that fanned

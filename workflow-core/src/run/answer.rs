@@ -99,7 +99,7 @@ impl Run {
             not_retried,
             took: self.trace.took(execution),
         });
-        self.record_execution(execution, Some((&error, not_retried)));
+        self.record_failure(execution, &error, not_retried);
         let row = self.host.table.step(step);
         if row.failed.is_some() || !row.policy.continue_on_error {
             self.failures.insert(execution, error);

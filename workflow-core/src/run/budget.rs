@@ -54,6 +54,21 @@ impl Run {
         }
     }
 
+    /// In a run that comes to stand where its journal ends, time counts without an alarm.
+    pub(super) fn goes_on(&mut self) {
+        if let Some(account) = &mut self.budget.0 {
+            account.active.get_or_insert_with(|| (self.clock.now, Arc::default()));
+        }
+    }
+
+    /// The same run waits, or is where its journal ends.
+    pub(super) fn rests(&mut self) {
+        let Some(account) = &mut self.budget.0 else { return };
+        if let Some((since, _)) = account.active.take() {
+            account.used += self.clock.now.saturating_sub(since);
+        }
+    }
+
     /// The alarm has rung. One that rang while the run came to wait is of no more interest.
     pub(super) fn time_ran_out(&mut self) {
         if self.budget.0.as_ref().is_some_and(|account| account.active.is_some()) {

@@ -34,7 +34,8 @@ impl Run {
     pub(super) fn record_children(&mut self) {
         let Some((journal, family)) = self.journal.as_mut().zip(self.shared.children.get()) else { return };
         for (child, at) in family.unrecorded() {
-            journal.record(Record::ChildStarted { child, at });
+            let Some((_, scope, trigger)) = self.trace.origin(child.execution) else { continue };
+            journal.record(Record::ChildStarted { child, scope, trigger, at });
         }
     }
 }

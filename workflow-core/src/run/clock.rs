@@ -20,6 +20,21 @@ impl RunClock {
         Self { now: Duration::ZERO, began_at: clock.now(), read: Instant::now(), clock }
     }
 
+    /// The clock of a run that began then.
+    pub(super) fn resume(clock: EngineClock, began_at: SystemTime) -> Self {
+        Self { now: Duration::ZERO, began_at, read: Instant::now(), clock }
+    }
+
+    /// Shows the time that a record tells of.
+    pub(super) fn show(&mut self, at: SystemTime) {
+        self.now = self.now.max(at.duration_since(self.began_at).unwrap_or_default());
+    }
+
+    /// Shows what time it is by now, however long nobody looked.
+    pub(super) fn catch_up(&mut self) {
+        self.show(self.clock.now());
+    }
+
     /// Reads the clock; returns the real time since the last reading.
     pub(super) fn tick(&mut self) -> Duration {
         let read = Instant::now();

@@ -19,19 +19,21 @@ use super::log::Log;
 use super::meter::Meter;
 use super::past::View;
 use super::places::{Gate, Place, Places};
+use super::replay::Divergence;
 use super::shared::RunShared;
 use super::spans::Spans;
 use super::timers::Timers;
 use super::trace::Trace;
 use super::waiting::HeldBack;
-use super::{RunStatus, finish};
-use crate::error::{SendError, StepError};
+use super::{Finished, RunStatus, finish};
+use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Explanation;
-use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::observe::Observed;
 use crate::output::Emitted;
 use crate::scheduler::{Action, CandidateId, Fact, Scheduler, SchedulerLimits};
+use crate::store::{EventStore, Record};
 use crate::table::{EventIndex, StepIndex};
 
 /// How many actions, facts and commands one poll handles before it yields to other tasks.
@@ -151,6 +153,12 @@ impl Run {
         self.count_time();
         self.receiving.push_back(start);
         self.scheduler.apply(Fact::EventReceived { event: index });
+        self.drive_on(registered).await;
+    }
+
+    /// Drives a run to its end that has begun.
+    pub(crate) async fn drive_on<R: Send>(mut self, registered: R) {
+        self.shared.goes_on();
         std::future::poll_fn(|cx| {
             let polled = self.poll_slice(cx);
             self.meter.queue(self.scheduler.waiting() + self.held.len());
@@ -168,6 +176,65 @@ impl Run {
         }
         self.slot = None;
         drop(registered);
+    }
+
+    /// Which run it is.
+    pub(crate) fn id(&self) -> &RunId {
+        &self.shared.id
+    }
+
+    /// Ends before it has begun, or gone on.
+    pub(crate) fn fail(self, error: RunError) {
+        let _ =
+            self.shared.finished.set(Finished { status: RunStatus::Failed, outcome: Err(error), kept: None });
+    }
+
+    /// Drives a run on from where its journal ends; one that has ended is looked back at.
+    pub(crate) async fn drive_from<R: Send>(
+        mut self,
+        store: Arc<dyn EventStore>,
+        records: &[Record],
+        start: Received,
+        registered: R,
+    ) {
+        if let Some(done) = start.done {
+            let _ = done.send(Ok(()));
+        }
+        let id = self.shared.id.clone();
+        let incompatible = |Divergence { position, what: difference }| RunError::Incompatible {
+            run: id.clone(),
+            position,
+            difference,
+        };
+        if matches!(records.last(), Some(Record::RunEnded { .. })) {
+            if let Err(divergence) = self.look_back(records) {
+                self.fail(incompatible(divergence));
+            }
+            return;
+        }
+        self.journal = Journal::resume(store, records);
+        match self.resume(records) {
+            Ok(()) => self.drive_on(registered).await,
+            Err(divergence) => self.fail(incompatible(divergence)),
+        }
+    }
+
+    /// Comes to stand where the run's journal ends, which is what the records tell of.
+    pub(crate) fn resume(&mut self, records: &[Record]) -> Result<(), Divergence> {
+        if let Some(Record::RunStarted { at, .. }) = records.first() {
+            self.clock = RunClock::resume(self.shared.clock.clone(), *at);
+        }
+        self.replay(records)
+    }
+
+    /// A run that has ended, as its journal tells of it.
+    pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Divergence> {
+        self.resume(records)?;
+        self.stop();
+        if let Some(Record::RunEnded { status, error, .. }) = records.last() {
+            self.finish_as(*status, error.as_deref());
+        }
+        Ok(())
     }
 
     /// Handles what there is to handle, until the run ends.

@@ -63,6 +63,19 @@ impl Run {
         let _ = self.shared.finished.set(finished);
     }
 
+    /// The same for a run that ended earlier, as its journal says.
+    pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>) {
+        self.shared.display.close(status);
+        let end = self.scheduler.end().cloned().filter(|end| RunStatus::from(end) == status);
+        let outcome = match end {
+            Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
+            Some(end) => self.outcome(&end),
+            None => Err(RunError::Past { status, error: error.unwrap_or_default().into() }),
+        };
+        let kept = Some(self.keep(status));
+        let _ = self.shared.finished.set(Finished { status, outcome, kept });
+    }
+
     fn refuse_what_is_left(&mut self) {
         self.refuse_actions();
         while let Some(arrived) = self.arrived.pop_front() {

@@ -16,11 +16,14 @@ use super::in_flight::panic_of;
 use super::timers::Setting;
 use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunId};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::input::Gathered;
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Cause, Entry, Fact, TimerEntry};
-use crate::store::{Batch, EventStore, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture};
+use crate::scheduler::{Cause, Emission, End, Entry, Fact, TimerEntry};
+use crate::store::{
+    Batch, EventStore, OpenedFanOut, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture,
+};
+use crate::table::StepIndex;
 
 /// How many batches wait for the store before the run takes no more news.
 const MOST_ENTERING: usize = 256;
@@ -59,18 +62,31 @@ pub(super) struct Entering {
     pub(super) events: SmallVec<[AnyEvent; 1]>,
     /// The timers that it sets.
     pub(super) timers: Vec<Setting>,
+    /// The fan-outs that it opens, for the journal.
+    pub(super) fan_outs: Vec<OpenedFanOut>,
     /// Who wants to know that it is there.
     pub(super) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
 
 impl Journal {
+    /// The journal of a run that goes on, behind what it has.
+    pub(crate) fn resume(store: Arc<dyn EventStore>, records: &[Record]) -> Option<Self> {
+        let Some(Record::RunStarted { workflow, at, .. }) = records.first() else { return None };
+        let run = RunSummary::running(Arc::clone(workflow), *at);
+        Some(Self { end: Position::default().after(records.len()), ..Self::at(store, Vec::new(), run) })
+    }
+
     /// The journal of a run that begins.
     pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
+        Self::at(store, vec![first], run)
+    }
+
+    fn at(store: Arc<dyn EventStore>, records: Vec<Record>, run: RunSummary) -> Self {
         Self {
             store,
             run,
             end: Position(0),
-            records: vec![first],
+            records,
             entering: Vec::new(),
             writing: None,
             failure: None,
@@ -139,7 +155,7 @@ impl Run {
     fn record_batch(&mut self, entering: &Entering) {
         let Entering { cause, entries, events, timers, .. } = entering;
         if let Cause::Execution(execution) = *cause {
-            self.record_execution(execution, None);
+            self.record_success(execution, entering.fan_outs.clone());
         }
         for (entry, event) in entries.iter().zip(events) {
             self.record_event(*entry, *cause, event);
@@ -182,25 +198,61 @@ impl Run {
         });
     }
 
-    /// An execution ended; what follows from it is written behind it. Nothing waits for a failure to be written:
-    /// one that is lost with its process is made up by another execution (S39).
-    pub(super) fn record_execution(
+    /// An execution commits; what it emitted is written behind it.
+    fn record_success(&mut self, execution: ExecutionId, fan_outs: Vec<OpenedFanOut>) {
+        self.record_children();
+        let Some(journal) = &mut self.journal else { return };
+        let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
+        let (step, at) = (Arc::clone(&self.host.table.step(step).name), self.clock.wall());
+        journal.record(Record::ExecutionSucceeded { execution, step, scope, trigger, fan_outs, at });
+    }
+
+    /// An execution failed; what follows from it is written behind it. Nothing waits for it to be written: a failure
+    /// that is lost with its process is made up by another execution (S39).
+    pub(super) fn record_failure(
         &mut self,
         execution: ExecutionId,
-        failure: Option<(&StepError, NotRetried)>,
+        error: &StepError,
+        not_retried: NotRetried,
     ) {
         self.record_children();
         let Some(journal) = &mut self.journal else { return };
         let Some((step, scope, trigger)) = self.trace.origin(execution) else { return };
-        let step = Arc::clone(&self.host.table.step(step).name);
-        let at = self.clock.wall();
-        journal.record(match failure {
-            None => Record::ExecutionSucceeded { execution, step, scope, trigger, at },
-            Some((error, not_retried)) => {
-                let (class, error) = (error.class(), error.to_string());
-                Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at }
-            }
+        let (step, at) = (Arc::clone(&self.host.table.step(step).name), self.clock.wall());
+        let (class, error) = (error.class(), error.to_string());
+        journal.record(Record::ExecutionFailed {
+            execution,
+            step,
+            scope,
+            trigger,
+            class,
+            error,
+            not_retried,
+            at,
         });
+    }
+
+    /// A precondition answered. Nothing waits for it to be written: it is asked again if the answer is lost.
+    pub(super) fn record_answer(&mut self, step: StepIndex, scope: ScopeId, trigger: Seq, answer: bool) {
+        let Some(journal) = &mut self.journal else { return };
+        let (step, at) = (Arc::clone(&self.host.table.step(step).name), self.clock.wall());
+        journal.record(Record::PreconditionAnswered { step, scope, trigger, answer, at });
+    }
+
+    /// The fan-outs of what an execution is about to commit.
+    pub(super) fn opened(&self, execution: ExecutionId) -> Vec<OpenedFanOut> {
+        let committing = self.committing.as_ref().filter(|(committing, _)| *committing == execution);
+        let Some((_, emitted)) = committing.filter(|_| self.journal.is_some()) else { return Vec::new() };
+        let step = self.trace.step_of(execution).and_then(|step| self.emissions(step, emitted).ok());
+        let opened = step.into_iter().flatten().filter_map(|emission| match emission {
+            Emission::FanOut { fan_out, items, concurrency, policy } => {
+                let gathered = self.host.table.fan_out(fan_out).gathered;
+                let fan_out = Arc::clone(&self.host.table.event(gathered).name);
+                Some(OpenedFanOut { fan_out, items, concurrency, policy })
+            }
+            _ => None,
+        });
+        opened.collect()
     }
 
     /// An attempt failed and is to be followed by another. Nothing waits for it to be written either.
@@ -227,11 +279,22 @@ impl Run {
 
     fn record_end(&mut self, status: RunStatus) {
         self.record_children();
-        let at = self.clock.wall();
+        let (at, error) = (self.clock.wall(), self.why_ended());
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
-        journal.record(Record::RunEnded { status, at });
+        journal.record(Record::RunEnded { status, error, at });
         journal.run = journal.run.clone().ended(status);
         journal.ended = true;
+    }
+
+    /// What nothing else in the journal says of the end.
+    fn why_ended(&self) -> Option<String> {
+        match self.scheduler.end()? {
+            End::Cancelled => Some(self.cancel_reason.to_string()),
+            End::PreconditionFailed(candidate) => {
+                self.precondition_failures.get(candidate).map(|(_, error)| error.to_string())
+            }
+            _ => None,
+        }
     }
 
     /// Goes on with the journal, once nothing else is left to do or there was enough of it; whether something came of

@@ -74,6 +74,9 @@ impl Run {
                 scope,
                 trigger,
             });
+        }
+        // One that a journal tells of was traced when it was read.
+        if self.trace.step_of(execution).is_none() {
             self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
         } else {
             self.shared.tell(|| Observed::AttemptStarted { execution, step: Arc::clone(&row.name), attempt });
@@ -138,7 +141,7 @@ impl Run {
     }
 
     /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
-    fn free(&mut self, scope: ScopeId) {
+    pub(super) fn free(&mut self, scope: ScopeId) {
         self.log.free(scope, &self.host.table);
         self.held.retain(|held| !matches!(held, Action::AskPrecondition { scope: of, .. } if *of == scope));
         let all = (scope, CandidateId(0))..=(scope, CandidateId(u64::MAX));
@@ -190,6 +193,9 @@ impl Run {
                 answer: answer.as_ref().ok().copied(),
             });
         }
+        if let Ok(answer) = answer {
+            self.record_answer(step, scope, trigger, answer);
+        }
         let answer = match answer {
             Ok(true) => Answer::Yes,
             Ok(false) => Answer::No,
@@ -203,8 +209,10 @@ impl Run {
 
     /// One batch enters the log (S23).
     fn append(&mut self, cause: Cause, entries: SmallVec<[Entry; 1]>, timers: Vec<TimerEntry>) {
+        let mut fan_outs = Vec::new();
         let (events, timers, done) = match cause {
             Cause::Execution(id) => {
+                fan_outs = self.opened(id);
                 let (events, set) = self.committed(id);
                 (events, self.settings(timers, set), None)
             }
@@ -217,12 +225,12 @@ impl Run {
             }
         };
         debug_assert_eq!(events.len(), entries.len(), "a batch is appended as it was committed");
-        self.enter(Entering { cause, entries, events, timers, done });
+        self.enter(Entering { cause, entries, events, timers, fan_outs, done });
     }
 
     /// The batch is in the log: whoever depends on it can go on (S38).
     pub(super) fn entered(&mut self, batch: Entering) {
-        let Entering { cause, entries, events, timers, done } = batch;
+        let Entering { cause, entries, events, timers, done, .. } = batch;
         if let Cause::Execution(id) = cause {
             self.note_success(id);
             self.trace.emitted(id, &entries);
@@ -242,7 +250,7 @@ impl Run {
     }
 
     /// An entry outside of its execution's scope is the item of a branch.
-    fn note_branches(&mut self, opener: ExecutionId, entries: &[Entry]) {
+    pub(super) fn note_branches(&mut self, opener: ExecutionId, entries: &[Entry]) {
         let Some(parent) = self.trace.scope_of(opener) else { return };
         for Entry { seq, scope, .. } in entries.iter().filter(|entry| entry.scope != parent) {
             self.log.branch(BranchRecord { scope: *scope, parent, item: *seq, opener });
@@ -255,7 +263,7 @@ impl Run {
     }
 
     /// The failure of an execution, which a step catches, as an event (S29).
-    fn failed_event(&mut self, execution: ExecutionId) -> Option<AnyEvent> {
+    pub(super) fn failed_event(&mut self, execution: ExecutionId) -> Option<AnyEvent> {
         let (step, error) = (self.trace.step_of(execution)?, self.failures.remove(&execution)?);
         let step = Arc::clone(&self.host.table.step(step).name);
         let attempts = self.trace.attempts_made(execution);
@@ -283,14 +291,20 @@ impl Run {
         }
     }
 
-    fn append_gathered(&mut self, entry: Entry, group: &GroupSummary) {
+    /// What a fan-out left behind, as the event that says so.
+    pub(super) fn gathered(&mut self, group: &GroupSummary) -> AnyEvent {
         let branches = group.branches.iter().filter_map(|branch| self.gathered_branch(branch)).collect();
-        let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
+        AnyEvent::from_erased(Arc::new(Gathered { branches }))
+    }
+
+    fn append_gathered(&mut self, entry: Entry, group: &GroupSummary) {
+        let event = self.gathered(group);
         self.enter(Entering {
             cause: Cause::Outside,
             entries: smallvec![entry],
             events: smallvec![event],
             timers: Vec::new(),
+            fan_outs: Vec::new(),
             done: None,
         });
     }

@@ -66,7 +66,7 @@ impl Run {
 
     /// S36: by the engine's clock, and until the children have ended that the failed attempt waited for: two attempts
     /// never work at the same time. The wait is dropped as the attempt would be.
-    fn wait_for_retry(&mut self, execution: ExecutionId, retry_in: Duration) {
+    pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, retry_in: Duration) {
         let ending = self.shared.children.get().map_or_else(Vec::new, |family| family.awaited_by(execution));
         if retry_in.is_zero() && ending.is_empty() {
             return self.attempt_again(execution);

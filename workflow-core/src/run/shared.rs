@@ -52,6 +52,10 @@ pub(crate) struct RunShared {
     pub(crate) engine: Weak<dyn StartChild>,
     /// Where it comes from, if it is a child.
     pub(crate) birth: Option<Birth>,
+    /// The run that it is a child of, as its journal says.
+    pub(crate) parent: Option<ParentRun>,
+    /// Whether it goes on after an earlier process: its children may have journals already.
+    pub(crate) resumed: bool,
     /// Made for the first child.
     pub(crate) children: OnceLock<Arc<Family>>,
 }
@@ -101,13 +105,20 @@ impl RunShared {
         self.tell(|| Observed::RunStarted);
     }
 
+    /// Tells of a run that an earlier process began.
+    pub(super) fn goes_on(&self) {
+        if self.resumed && !self.begun.swap(true, Ordering::Relaxed) {
+            self.tell(|| Observed::RunResumed);
+        }
+    }
+
     pub(crate) fn status(&self) -> RunStatus {
         *self.status.borrow()
     }
 
     /// Which run it is a child of.
     pub(crate) fn parent(&self) -> Option<&ParentRun> {
-        self.birth.as_ref().map(|birth| &birth.parent)
+        self.birth.as_ref().map(|birth| &birth.parent).or(self.parent.as_ref())
     }
 
     pub(crate) fn family(&self) -> &Arc<Family> {

@@ -4,7 +4,7 @@
 use super::bind::{Binder, key_of};
 use super::execution::Execution;
 use super::{Action, Answer, Binding, CandidateId, End, Entry, Scheduler, Verdict};
-use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::id::{ScopeId, Seq};
 use crate::table::StepIndex;
 
 /// An event in the log that was not evaluated yet.
@@ -180,10 +180,9 @@ impl Scheduler {
         if may_repeat {
             state.seen.insert(key_of(&binding));
         }
-        let id = ExecutionId(self.executions.len() as u64 + 1);
+        let id = self.number_execution(Execution::new(step, scope, trigger), (step, scope, trigger));
         self.decisions[decision].verdict = Verdict::Executed(id);
         self.hold(scope);
-        self.executions.push(Execution::new(step, scope, trigger));
         self.schedule(id, binding);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use smallvec::SmallVec;
 
-use super::{Action, Binding, Emission, End, Scheduler};
+use super::{Action, Binding, Emission, End, Evaluated, Scheduler};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::StepIndex;
@@ -70,6 +70,11 @@ impl Execution {
         Self { step, scope, trigger, state: ExecutionState::Waiting }
     }
 
+    /// In the place of one that the run has not come to yet.
+    pub(super) fn unknown() -> Self {
+        Self { step: StepIndex::at(0), scope: ScopeId::ROOT, trigger: Seq(0), state: ExecutionState::Ended }
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.state == ExecutionState::Running
     }
@@ -82,6 +87,18 @@ impl Scheduler {
 
     pub(super) fn execution_at(&self, id: ExecutionId) -> Option<&Execution> {
         self.executions.get(usize::try_from(id.0).ok()?.checked_sub(1)?)
+    }
+
+    /// Numbers a new execution: as the journal does, if one tells of it, else as the next.
+    pub(super) fn number_execution(&mut self, execution: Execution, evaluated: Evaluated) -> ExecutionId {
+        if let Some(id) = self.recalled.remove(&evaluated) {
+            if let Some(place) = self.execution(id) {
+                *place = execution;
+            }
+            return id;
+        }
+        self.executions.push(execution);
+        ExecutionId(self.executions.len() as u64)
     }
 
     pub(super) fn schedule(&mut self, id: ExecutionId, binding: Binding) {

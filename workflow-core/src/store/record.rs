@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,8 +13,9 @@ use serde_json::value::RawValue;
 
 use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
-use crate::event::AnyEvent;
+use crate::event::{AnyEvent, Decode};
 use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
+use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
 use crate::run::RunStatus;
 use crate::scheduler::Cause;
@@ -37,6 +39,17 @@ pub enum Record {
         /// The run that it is a child of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentRun>,
+        /// Whether an execution of that run waits for it.
+        #[serde(default)]
+        awaited: bool,
+        /// Whether the thread was made for this run alone.
+        private_thread: bool,
+        /// How long the run may be active.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout: Option<Duration>,
+        /// The layers of configuration that it was started with, by the names of their types.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        configs: BTreeMap<String, Value>,
         /// When.
         at: SystemTime,
     },
@@ -85,6 +98,19 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// A precondition answered. One that failed has ended the run.
+    PreconditionAnswered {
+        /// The step it guards.
+        step: Arc<str>,
+        /// Where it was asked.
+        scope: ScopeId,
+        /// The event that triggered the question.
+        trigger: Seq,
+        /// What it said.
+        answer: bool,
+        /// When.
+        at: SystemTime,
+    },
     /// An execution committed; what it emitted follows.
     ExecutionSucceeded {
         /// Which.
@@ -95,6 +121,9 @@ pub enum Record {
         scope: ScopeId,
         /// The event that triggered it.
         trigger: Seq,
+        /// The fan-outs among what it emitted, in their order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        fan_outs: Vec<OpenedFanOut>,
         /// When.
         at: SystemTime,
     },
@@ -146,6 +175,10 @@ pub enum Record {
     ChildStarted {
         /// The child, and who started it.
         child: ChildRun,
+        /// The scope of the execution that started it.
+        scope: ScopeId,
+        /// The event that triggered that execution.
+        trigger: Seq,
         /// When.
         at: SystemTime,
     },
@@ -154,9 +187,27 @@ pub enum Record {
     RunEnded {
         /// How.
         status: RunStatus,
+        /// Why, of one that was cancelled or failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
         /// When.
         at: SystemTime,
     },
+}
+
+/// A fan-out that an execution opened with what it emitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OpenedFanOut {
+    /// Which: the step and the event type of its items.
+    pub fan_out: Arc<str>,
+    /// How many items it has: as many of the events that follow, one after the other, each of a scope of its own.
+    pub items: u32,
+    /// How many branches are open at a time, at most (S50).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<NonZeroU32>,
+    /// What the failure of a branch means (S49).
+    pub policy: FanOutPolicy,
 }
 
 /// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
@@ -207,6 +258,21 @@ impl RecordedEvent {
         match &self.0 {
             Payload::Value(event) => Some(event),
             Payload::Read(_) => None,
+        }
+    }
+
+    /// The value, read back if it has to be; a reply or an expired request with the request.
+    pub(crate) fn decoded(
+        &self,
+        decode: Option<Decode>,
+        request: Option<&AnyEvent>,
+    ) -> Result<AnyEvent, serde_json::Error> {
+        match (&self.0, decode) {
+            (Payload::Value(event), _) => Ok(event.clone()),
+            (Payload::Read(read), Some(decode)) => decode(&read.data, request),
+            (Payload::Read(read), None) => {
+                Err(serde::de::Error::custom(format_args!("nothing reads events `{}`", read.name)))
+            }
         }
     }
 

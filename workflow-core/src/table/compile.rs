@@ -236,6 +236,7 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
         roles: event.roles,
         type_id: event.rust.map(|(id, _)| id),
         type_name: event.rust.map(|(_, name)| name),
+        decode: event.decode,
         takers: Vec::new(),
         topics: Vec::new(),
         reply: event.reply.map(EventIndex::at),

@@ -8,7 +8,7 @@ use super::spec::{PreconditionSpec, StepSpec};
 use super::{StepPolicy, TableSpec};
 use crate::config::ConfigType;
 use crate::error::TableProblem;
-use crate::event::{EventType, Roles};
+use crate::event::{Decode, EventType, Roles};
 use crate::input::{InputKind, InputSpec};
 use crate::output::OutputSpec;
 
@@ -30,6 +30,8 @@ pub(super) struct EventDraft {
     pub(super) name: Arc<str>,
     pub(super) roles: Roles,
     pub(super) rust: Option<(TypeId, &'static str)>,
+    /// How it is read back; nothing reads it in a table built at run time.
+    pub(super) decode: Option<Decode>,
     pub(super) reply: Option<usize>,
     /// For a request that can expire: what says so.
     pub(super) expired: Option<usize>,
@@ -41,7 +43,16 @@ pub(super) struct EventDraft {
 
 impl EventDraft {
     pub(super) fn new(name: Arc<str>, roles: Roles) -> Self {
-        Self { name, roles, rust: None, reply: None, expired: None, unclear: false, meant: false }
+        Self {
+            name,
+            roles,
+            rust: None,
+            decode: None,
+            reply: None,
+            expired: None,
+            unclear: false,
+            meant: false,
+        }
     }
 
     /// The name of its Rust type; empty in a table built at run time.
@@ -185,7 +196,8 @@ impl TableDraft {
         let known = self.events.iter().position(|row| row.is(event));
         known.unwrap_or_else(|| {
             let rust = Some((event.type_id, event.type_name()));
-            self.events.push(EventDraft { rust, ..EventDraft::new(event.name.into(), event.roles) });
+            let decode = Some(event.decode);
+            self.events.push(EventDraft { rust, decode, ..EventDraft::new(event.name.into(), event.roles) });
             self.events.len() - 1
         })
     }

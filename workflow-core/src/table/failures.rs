@@ -4,7 +4,8 @@
 use super::compile::event_row;
 use super::draft::{EventDraft, StepDraft, TableDraft};
 use super::{DependencyTable, EventIndex, StepIndex, StepRow};
-use crate::event::Roles;
+use crate::event::{Event as _, Roles};
+use crate::failure::StepFailed;
 use crate::input::InputKind;
 
 impl TableDraft {
@@ -47,7 +48,8 @@ impl DependencyTable {
         let event = EventIndex::at(self.events.len());
         let name = format!("{}.failed", self.step(step).name);
         let draft = EventDraft::new(name.into(), Roles::NONE);
-        self.events.push(super::EventRow { fails: Some(step), ..event_row(&draft) });
+        let decode = Some(StepFailed::TYPE.decode);
+        self.events.push(super::EventRow { fails: Some(step), decode, ..event_row(&draft) });
         self.steps[step.get()].failed = Some(event);
     }
 

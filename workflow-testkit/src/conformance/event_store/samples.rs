@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -109,7 +110,24 @@ pub(super) fn every_kind() -> Vec<Record> {
         event: RecordedEvent::new(AnyEvent::new(Sample(json!("later")))),
         at,
     }));
-    records.push(Record::ExecutionSucceeded { execution, step: "work".into(), scope, trigger, at });
+    let step: Arc<str> = "work".into();
+    let fan_outs = json!([{"fan_out": "split.Item", "items": 0, "policy": "wait_all"}]);
+    let fan_outs = serde_json::from_value(fan_outs).expect("a fan-out");
+    records.push(Record::ExecutionSucceeded {
+        execution,
+        step: Arc::clone(&step),
+        scope,
+        trigger,
+        fan_outs,
+        at,
+    });
+    records.extend([true, false].map(|answer| Record::PreconditionAnswered {
+        step: Arc::clone(&step),
+        scope,
+        trigger,
+        answer,
+        at,
+    }));
     records.extend(CLASSES.into_iter().zip(NOT_RETRIED.into_iter().cycle()).map(|(class, not_retried)| {
         let (step, error) = ("work".into(), "line 1\nline 2: \"ä\"\0".to_owned());
         Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at }
@@ -130,9 +148,9 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
-    records.extend(STATUSES.map(|status| Record::RunEnded { status, at }));
+    records.extend(STATUSES.map(|status| Record::RunEnded { status, error: Some(status.to_string()), at }));
     // The beginning of time, and no fraction of a second.
-    records.push(Record::RunEnded { status: RunStatus::Completed, at: SystemTime::UNIX_EPOCH });
+    records.push(Record::RunEnded { status: RunStatus::Completed, error: None, at: SystemTime::UNIX_EPOCH });
     records
 }
 
@@ -142,6 +160,10 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         thread: ThreadId::new("user/4 ä"),
         metadata,
         parent: None,
+        awaited: false,
+        private_thread: true,
+        timeout: Some(Duration::from_nanos(1)),
+        configs: [("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))].into(),
         at: moment(1),
     }
 }

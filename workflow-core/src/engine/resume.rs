@@ -1,0 +1,235 @@
+//! Going on with runs that a store has: all open ones after a restart, or one that a handle is wanted on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::{Engine, Started};
+use crate::children::ParentRun;
+use crate::error::{ResumeError, StartError};
+use crate::id::{RunId, ThreadId};
+use crate::run::{Divergence, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
+use crate::store::{Position, Record, RunQuery, StoreError};
+use crate::workflow::Workflow;
+
+/// What became of the open runs of a store.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// Those that go on here.
+    pub runs: Vec<RunId>,
+    /// Those that do not, and why. They are left as they are.
+    pub refused: Vec<(RunId, ResumeError)>,
+}
+
+/// How a run began, as its journal tells of it.
+struct Beginning {
+    workflow: Arc<str>,
+    thread: ThreadId,
+    metadata: BTreeMap<String, String>,
+    parent: Option<ParentRun>,
+    awaited: bool,
+    private_thread: bool,
+    timeout: Option<Duration>,
+    configs: BTreeMap<String, Value>,
+}
+
+impl Beginning {
+    fn of(run: &RunId, records: &[Record]) -> Result<Self, ResumeError> {
+        match records.first() {
+            None => Err(ResumeError::UnknownRun { run: run.clone() }),
+            Some(Record::RunStarted {
+                workflow,
+                thread,
+                metadata,
+                parent,
+                awaited,
+                private_thread,
+                timeout,
+                configs,
+                ..
+            }) => Ok(Self {
+                workflow: Arc::clone(workflow),
+                thread: thread.clone(),
+                metadata: metadata.clone(),
+                parent: parent.clone(),
+                awaited: *awaited,
+                private_thread: *private_thread,
+                timeout: *timeout,
+                configs: configs.clone(),
+            }),
+            Some(_) => Err(ResumeError::Store(StoreError::corrupt(run, Position(0), NoBeginning))),
+        }
+    }
+
+    /// What the run was started with.
+    fn options(&self, run: &RunId, host: &Host) -> RunOptions {
+        let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
+        options.metadata.clone_from(&self.metadata);
+        options.timeout = self.timeout;
+        for config in host.table.configs() {
+            if let Some(layer) = self.configs.get(config.type_name()) {
+                options.configs.insert(config.type_id(), Ok(layer.clone()));
+            }
+        }
+        options
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a journal begins with how its run began")]
+struct NoBeginning;
+
+impl Engine {
+    /// Goes on with every run of the engine's store that has not ended and does not go on here: after a restart. Each
+    /// comes to stand where its journal ends (S39): what it has is not repeated, executions that it has no end of run
+    /// again, waits go on until the times that they were set for, requests stay open. Child runs that an execution
+    /// waits for go on when it asks for them again.
+    ///
+    /// The store must not be in use by another engine that drives its runs; of two that go on with one run, the second
+    /// to write stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`], and what the store reports of the list of its runs. Why single runs do not go on is in
+    /// [`Resumed::refused`].
+    pub async fn resume_open_runs(&self) -> Result<Resumed, StoreError> {
+        let store = self.inner.store()?;
+        let mut resumed = Resumed::default();
+        let mut query = RunQuery::new().open();
+        loop {
+            let page = store.runs(&query).await?;
+            for run in &page {
+                match self.load(&run.id, None).await {
+                    Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
+                    Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Awaited) => {}
+                    Err(error) => resumed.refused.push((run.id.clone(), error)),
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
+                _ => return Ok(resumed),
+            }
+        }
+    }
+
+    /// A handle on a run: on one that goes on here, or else on one that the engine's store has. One that has not ended
+    /// goes on here from then on, as by [`resume_open_runs`](Self::resume_open_runs); of one that has ended, outcome,
+    /// report and explanation are made of its journal. What it showed is in no journal.
+    ///
+    /// # Errors
+    /// [`ResumeError`].
+    pub fn attach<W: Workflow>(
+        &self,
+        run: impl Into<RunId>,
+    ) -> BoxFuture<'_, Result<RunHandle<W>, ResumeError>> {
+        let run = run.into();
+        Box::pin(async move {
+            let (shared, mailbox) = match self.load(&run, Some(W::TABLE.name())).await? {
+                Loaded::Resumed(started) | Loaded::Here(started) | Loaded::Ended(started) => started,
+                Loaded::Awaited => return Err(ResumeError::UnknownRun { run }),
+            };
+            Ok(RunHandle::new(shared, mailbox))
+        })
+    }
+
+    /// Finds a run, here or in the store; if a workflow is asked for, it has to be the run's.
+    async fn load(&self, id: &RunId, asked: Option<&'static str>) -> Result<Loaded, ResumeError> {
+        let wrong = |workflow: &Arc<str>| match asked {
+            Some(asked) if *asked != **workflow => {
+                Some(ResumeError::WrongWorkflow { run: id.clone(), workflow: Arc::clone(workflow), asked })
+            }
+            _ => None,
+        };
+        let _loading = self.inner.loading.lock().await;
+        if let Some(started) = self.here(id) {
+            return wrong(&started.0.table.name).map_or(Ok(Loaded::Here(started)), Err);
+        }
+        let records = match self.history(id).await {
+            Err(StoreError::NoStore) => Vec::new(),
+            records => records.map_err(ResumeError::Store)?,
+        };
+        let beginning = Beginning::of(id, &records)?;
+        if let Some(error) = wrong(&beginning.workflow) {
+            return Err(error);
+        }
+        if asked.is_none() && beginning.awaited {
+            return Ok(Loaded::Awaited);
+        }
+        let host = self.host_named(id, &beginning.workflow)?;
+        self.stored(id, &host, beginning, &records)
+    }
+
+    fn here(&self, id: &RunId) -> Option<Started> {
+        let live = self.inner.running.get(id)?;
+        Some((live.run.upgrade()?, live.mailbox.clone()))
+    }
+
+    fn host_named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
+        let host = self.inner.hosts.values().find(|host| host.table.name == *workflow);
+        let unknown = || ResumeError::UnknownWorkflow { run: run.clone(), workflow: Arc::clone(workflow) };
+        host.cloned().ok_or_else(unknown)
+    }
+
+    fn stored(
+        &self,
+        id: &RunId,
+        host: &Arc<Host>,
+        beginning: Beginning,
+        records: &[Record],
+    ) -> Result<Loaded, ResumeError> {
+        let runtime = Handle::try_current().map_err(|_| ResumeError::NoRuntime)?;
+        let incompatible = |Divergence { position, what: difference }| ResumeError::Incompatible {
+            run: id.clone(),
+            position,
+            difference,
+        };
+        let options = beginning.options(id, host);
+        let shared = self.shared(host, options, None).map_err(|error| match error {
+            StartError::Config(error) => ResumeError::Config(error),
+            // Nothing else can be wrong with what a run is made of.
+            other => ResumeError::Store(StoreError::unavailable(other)),
+        })?;
+        let Beginning { private_thread, parent, .. } = beginning;
+        let shared = Arc::new(RunShared { private_thread, parent, resumed: true, ..shared });
+        let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
+        let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
+        let store = self.inner.store.clone().filter(|_| !ended);
+        let journal = store.and_then(|store| Journal::resume(store, records));
+        let inner = &self.inner;
+        let places =
+            Places::of(id, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
+        let places = places.filter(|_| !ended).map(|places| (places, None));
+        let mut run =
+            Run::new(Arc::clone(&shared), Arc::clone(host), inner.limits, commands, places, journal);
+        if ended {
+            run.look_back(records).map_err(incompatible)?;
+            return Ok(Loaded::Ended((shared, mailbox)));
+        }
+        if inner.shut_down.load(Ordering::SeqCst) {
+            return Err(ResumeError::ShutDown);
+        }
+        run.resume(records).map_err(incompatible)?;
+        let registered = self.register(id, &mailbox, Arc::downgrade(&shared));
+        let registered = registered.map_err(|_| ResumeError::UnknownRun { run: id.clone() })?;
+        runtime.spawn(run.drive_on(registered));
+        Ok(Loaded::Resumed((shared, mailbox)))
+    }
+}
+
+/// Where a run was found.
+enum Loaded {
+    /// It goes on here already.
+    Here(Started),
+    /// It goes on here from now on.
+    Resumed(Started),
+    /// It has ended.
+    Ended(Started),
+    /// It goes on when its parent asks for it.
+    Awaited,
+}
