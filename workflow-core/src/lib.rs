@@ -183,6 +183,7 @@ mod guide {
         Running "docs/guide/running.md",
         Children "docs/guide/children.md",
         ContextAndConfig "docs/guide/context-and-config.md",
+        Durability "docs/guide/durability.md",
         Errors "docs/guide/errors.md",
         Stalls "docs/guide/stalls.md",
     }

@@ -158,7 +158,9 @@ impl Run {
 
     /// Drives a run to its end that has begun.
     pub(crate) async fn drive_on<R: Send>(mut self, registered: R) {
-        self.shared.goes_on();
+        if self.shared.resumed {
+            self.claim().await;
+        }
         std::future::poll_fn(|cx| {
             let polled = self.poll_slice(cx);
             self.meter.queue(self.scheduler.waiting() + self.held.len());

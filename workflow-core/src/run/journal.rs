@@ -336,6 +336,19 @@ impl Run {
         }
     }
 
+    /// Writes that the run goes on here, before anything else is done (S40).
+    pub(super) async fn claim(&mut self) {
+        let at = self.clock.wall();
+        if let Some(journal) = &mut self.journal {
+            journal.records.insert(0, Record::RunResumed { at });
+            journal.write(&self.shared.id);
+            poll_fn(|cx| self.poll_written_out(cx)).await;
+        }
+        if self.journal_error().is_none() {
+            self.shared.goes_on();
+        }
+    }
+
     /// Writes what is left, and how the run ended.
     pub(super) async fn close_journal(&mut self) {
         poll_fn(|cx| self.poll_written_out(cx)).await;

@@ -107,6 +107,10 @@ fn numbers(table: &crate::table::DependencyTable, records: &[Record]) -> HashMap
 impl Replay<'_> {
     /// Takes a record in, with those behind it that belong to it; says how many these were.
     fn take(&mut self, record: &Record, behind: &[Record]) -> Replayed<usize> {
+        // The time in which nobody drove the run is not its own.
+        if matches!(record, Record::RunResumed { .. }) {
+            self.run.rests();
+        }
         self.wake(at(record));
         match record {
             Record::RunStarted { .. } => return Err("the run begins once more".into()),
@@ -150,6 +154,7 @@ impl Replay<'_> {
                 self.failed(*execution, step, StepError::new(*class, error.clone()), *not_retried);
             }
             Record::ChildStarted { child, at, .. } => self.run.shared.family().recall(child.clone(), *at),
+            Record::RunResumed { .. } => {}
             Record::RunEnded { status, .. } => self.ended(*status)?,
         }
         Ok(1)
@@ -158,9 +163,8 @@ impl Replay<'_> {
     /// The clock shows what it did when the record was written; what waited goes on.
     fn wake(&mut self, at: SystemTime) {
         self.run.clock.show(at);
-        if std::mem::take(&mut self.waits) {
-            self.run.goes_on();
-        }
+        self.waits = false;
+        self.run.goes_on();
     }
 
     fn step(&self, name: &str) -> Replayed<StepIndex> {
@@ -504,10 +508,9 @@ impl Replay<'_> {
                 _ => run.held.push_back(action),
             }
         }
+        run.count_time();
         if waits {
-            run.wait();
-        } else {
-            run.count_time();
+            run.held.push_back(Action::Wait);
         }
     }
 }
@@ -542,6 +545,7 @@ fn at(record: &Record) -> SystemTime {
         | Record::RetryScheduled { at, .. }
         | Record::ExecutionFailed { at, .. }
         | Record::ChildStarted { at, .. }
+        | Record::RunResumed { at }
         | Record::RunEnded { at, .. } => *at,
     }
 }

@@ -182,6 +182,12 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// The run goes on after whoever drove it was gone. It is written before anything else is done, so that of two who
+    /// go on with a run only one does (S40), and who drove it before cannot write any more.
+    RunResumed {
+        /// When.
+        at: SystemTime,
+    },
     /// The run ended: the last record of every journal that is complete. What still ran is dropped without a
     /// record.
     RunEnded {
