@@ -148,6 +148,8 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::Store { .. } | RunError::Conflict { .. } => "store",
         RunError::Abandoned => "abandoned",
         RunError::TimedOut { .. } => "timed_out",
+        RunError::Incompatible { .. } => "incompatible",
+        RunError::Past { .. } => "past",
         RunError::UnexpectedStop { .. } => "unexpected_stop",
         RunError::Build(_) | RunError::Start(_) => "not_started",
     })
