@@ -1,0 +1,314 @@
+//! Handles on runs that go on, wait in a store, or have ended; and who may drive a run (S33, S40, S42).
+
+use std::time::Duration;
+
+use workflow_core::prelude::*;
+use workflow_core::{
+    MemoryStore, Position, Record, ResumeError, RunError, RunId, RunOptions, RunStatus, SendError,
+};
+use workflow_testkit::VirtualClock;
+
+use crate::fixtures::{Batches, Begin, Done, Item, Note};
+use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
+
+#[tokio::test]
+async fn a_run_that_goes_on_is_found_by_its_id() {
+    let engine = Engine::builder().workflow(Asks).workflow(Joins).build().unwrap();
+    let run = engine.start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    let found = engine.attach::<Asks>("r").await.unwrap();
+    let request = found.requests().await.unwrap()[0].id::<Ask>().unwrap();
+    found.reply(request, 5).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), found.outcome().await.unwrap());
+    let error = engine.attach::<Joins>("r").await.unwrap_err();
+    assert!(matches!(error, ResumeError::UnknownRun { .. }), "it has ended, and there is no store: {error}");
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_is_of_another_workflow_is_refused() {
+    let store = Batches::default();
+    let engine = Engine::builder().workflow(Asks).workflow(Joins).store(store.clone()).build().unwrap();
+    engine.start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap().settled().await;
+    let text = |error: ResumeError| error.to_string();
+    assert_eq!(text(engine.attach::<Asks>("s").await.unwrap_err()), "there is no run `s`");
+    let wrong = "run `r` is of workflow `Asks`, not of `Joins`";
+    assert_eq!(text(engine.attach::<Joins>("r").await.unwrap_err()), wrong);
+    let other = Engine::builder().workflow(Joins).store(store).build().unwrap();
+    assert_eq!(text(other.attach::<Joins>("r").await.unwrap_err()), wrong);
+    let resumed = other.resume_open_runs().await.unwrap();
+    assert!(resumed.runs.is_empty());
+    assert_eq!(
+        resumed.refused[0].1.to_string(),
+        "run `r` is of workflow `Asks`, which the engine does not host: add it with `.workflow(…)`"
+    );
+}
+
+/// Asks by way of a child.
+struct Delegates;
+
+#[workflow]
+impl Delegates {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Asks>(begin.clone()).await
+    }
+}
+
+// S33
+#[tokio::test]
+async fn the_request_of_a_child_is_answered_by_whoever_attaches_to_it() {
+    let engine = Engine::builder().workflow(Delegates).workflow(Asks).build().unwrap();
+    let run = engine.start_with::<Delegates>(Begin(2), RunOptions::new().id("r")).await.unwrap();
+    while engine.running().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let child = engine.attach::<Asks>("r/delegate-x1.1").await.unwrap();
+    child.settled().await;
+    for request in child.requests().await.unwrap() {
+        child.reply(request.id::<Ask>().unwrap(), 3).await.unwrap();
+    }
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
+}
+
+// S40
+#[tokio::test]
+async fn whoever_goes_on_with_a_run_fences_off_whoever_drove_it() {
+    let store = Batches::default();
+    let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
+    let (first, second) = (engine(), engine());
+    let before = first.start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    before.settled().await;
+    let after = second.attach::<Asks>("r").await.unwrap();
+    after.settled().await;
+    let request = before.requests().await.unwrap()[0].id::<Ask>().unwrap();
+    let late = before.reply(request, 1).await.unwrap_err();
+    assert!(matches!(late, SendError::Ended { status: RunStatus::Failed, .. }), "{late}");
+    assert!(matches!(before.outcome().await, Err(RunError::Conflict { .. })));
+    after.reply(request, 7).await.unwrap();
+    assert_eq!(after.outcome().await.unwrap(), Done(0));
+}
+
+// S40
+#[tokio::test]
+async fn of_two_who_go_on_with_a_run_one_does() {
+    let store = Batches::default();
+    let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
+    engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap().settled().await;
+    let engines = [engine(), engine()];
+    let handles =
+        [engines[0].attach::<Asks>("r").await.unwrap(), engines[1].attach::<Asks>("r").await.unwrap()];
+    let statuses = [handles[0].settled().await, handles[1].settled().await];
+    assert!(
+        statuses == [RunStatus::Waiting, RunStatus::Failed]
+            || statuses == [RunStatus::Failed, RunStatus::Waiting]
+    );
+    let claims = store.journal(&"r".into()).await;
+    let claims = claims.iter().filter(|record| matches!(record, Record::RunResumed { .. }));
+    assert_eq!(claims.count(), 1);
+}
+
+// S36, S42
+#[tokio::test(start_paused = true)]
+async fn what_was_due_while_nobody_looked_comes_at_once_and_in_order() {
+    let store = Batches::default();
+    let clock = VirtualClock::new();
+    let engine = Engine::builder().workflow(Waits).store(store.clone()).clock(clock.clone()).build().unwrap();
+    engine.start_with::<Waits>(Begin(3), RunOptions::new().id("r")).await.unwrap().settled().await;
+    let store = store.first(store.len()).await;
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    let engine = Engine::builder().workflow(Waits).store(store.clone()).clock(clock).build().unwrap();
+    let run = engine.attach::<Waits>("r").await.unwrap();
+    run.settled().await;
+    let report = run.report_so_far().await.unwrap();
+    let log: Vec<&str> = report.log.iter().map(|logged| &*logged.event).collect();
+    assert_eq!(log, ["Begin", "Ask", "Part", "Item"]);
+    run.send(Note(5)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(3 + 1 + 2 + 5));
+}
+
+// S36, S37
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_was_chosen_goes_on_and_attempts_are_counted_on() {
+    let (store, clock) = (Batches::default(), VirtualClock::new());
+    let host = |store: &Batches| {
+        Engine::builder().workflow(Retries).store(store.clone()).clock(clock.clone()).build().unwrap()
+    };
+    let engine = host(&store);
+    let run = engine.start_with::<Retries>(Begin(4), RunOptions::new().id("r")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let cut = store.first(store.len()).await;
+    drop(run);
+    let run = host(&cut).attach::<Retries>("r").await.unwrap();
+    let since = tokio::time::Instant::now();
+    assert_eq!(run.outcome().await.unwrap(), Done(43));
+    // Six seconds were left of ten, and thirty are the second delay.
+    assert_eq!(since.elapsed().as_secs(), 36);
+    let attempts = &run.report().await.unwrap().trace[0].attempts;
+    assert_eq!(attempts.iter().map(|failed| failed.retry_in.as_secs()).collect::<Vec<_>>(), [10, 30]);
+}
+
+// S31, S33
+#[tokio::test]
+async fn how_a_run_ended_is_known_from_its_journal() {
+    let store = std::sync::Arc::new(MemoryStore::default());
+    let engine = || {
+        Engine::builder().workflow(Asks).workflow(Loops).store(std::sync::Arc::clone(&store)).build().unwrap()
+    };
+    let run = engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.cancel("enough").await.unwrap();
+    run.outcome().await.unwrap_err();
+    let past = engine().attach::<Asks>("r").await.unwrap();
+    assert!(matches!(past.outcome().await, Err(RunError::Cancelled { reason }) if &*reason == "enough"));
+    let late = past.reply(workflow_core::RequestId::<Ask>::new(workflow_core::Seq(2)), 1).await.unwrap_err();
+    assert!(matches!(late, SendError::Ended { status: RunStatus::Cancelled, .. }));
+    assert!(past.explain().await.is_ok() && past.report().await.is_ok());
+    let loops = engine().start_with::<Loops>(Begin(3), RunOptions::new().id("s")).await.unwrap();
+    let expected = loops.report().await.unwrap();
+    let found = engine().attach::<Loops>("s").await.unwrap().report().await.unwrap();
+    let shape = |report: &workflow_core::RunReport| {
+        report
+            .trace
+            .iter()
+            .map(|trace| (trace.execution, trace.inputs.clone(), trace.emitted.clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shape(&found), shape(&expected));
+}
+
+mod earlier {
+    use super::*;
+
+    pub(super) struct Shop;
+
+    #[workflow]
+    impl Shop {
+        #[step]
+        async fn begin(&self, begin: &Begin) -> Item {
+            Item(begin.0)
+        }
+
+        #[step]
+        async fn end(&self, item: &Item, note: &Note) -> Done {
+            Done(item.0 + note.0)
+        }
+    }
+}
+
+/// The same with a step and an optional input more.
+mod later {
+    use super::*;
+
+    pub(super) struct Shop;
+
+    #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    pub(super) struct Extra(pub(super) u32);
+
+    #[workflow]
+    impl Shop {
+        #[step]
+        async fn more(&self, begin: &Begin) -> Extra {
+            Extra(100 * begin.0)
+        }
+
+        #[step]
+        async fn begin(&self, begin: &Begin) -> Item {
+            Item(begin.0)
+        }
+
+        #[step(precondition = has_all)]
+        async fn end(&self, item: &Item, note: &Note, extra: Option<&Extra>) -> Done {
+            Done(item.0 + note.0 + extra.map_or(0, |extra| extra.0))
+        }
+
+        #[precondition]
+        fn has_all(&self, extra: Option<&Extra>) -> bool {
+            extra.is_some()
+        }
+    }
+}
+
+/// The same, and its first step has another name.
+mod renamed {
+    use super::*;
+
+    pub(super) struct Shop;
+
+    #[workflow]
+    impl Shop {
+        #[step]
+        async fn start(&self, begin: &Begin) -> Item {
+            Item(begin.0)
+        }
+
+        #[step]
+        async fn end(&self, item: &Item, note: &Note) -> Done {
+            Done(item.0 + note.0)
+        }
+    }
+}
+
+/// The same, and its first step needs something that was not there.
+mod narrower {
+    use super::*;
+
+    pub(super) struct Shop;
+
+    #[workflow]
+    impl Shop {
+        #[step]
+        async fn begin(&self, begin: &Begin, note: &Note) -> Item {
+            Item(begin.0 + note.0)
+        }
+
+        #[step]
+        async fn end(&self, item: &Item, note: &Note) -> Done {
+            Done(item.0 + note.0)
+        }
+    }
+}
+
+async fn begun() -> Batches {
+    let store = Batches::default();
+    let engine = Engine::builder().workflow(earlier::Shop).store(store.clone()).build().unwrap();
+    let run = engine.start_with::<earlier::Shop>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    store.first(store.len()).await
+}
+
+// S41
+#[tokio::test]
+async fn steps_and_optional_inputs_may_be_added() {
+    let store = begun().await;
+    let engine = Engine::builder().workflow(later::Shop).store(store).build().unwrap();
+    let run = engine.attach::<later::Shop>("r").await.unwrap();
+    run.settled().await;
+    run.send(Note(10)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(111));
+}
+
+// S41
+#[tokio::test]
+async fn what_does_not_lead_to_the_journal_any_more_is_refused_and_leaves_the_run_as_it_was() {
+    let store = begun().await;
+    let before = store.journal(&RunId::new("r")).await.len();
+    let engine = Engine::builder().workflow(renamed::Shop).store(store.clone()).build().unwrap();
+    assert_eq!(
+        engine.attach::<renamed::Shop>("r").await.unwrap_err().to_string(),
+        "run `r` cannot go on with the workflow as it is now: at record 2 of its journal, step `begin` ran, which the \
+         workflow does not have any more"
+    );
+    let engine = Engine::builder().workflow(narrower::Shop).store(store.clone()).build().unwrap();
+    let error = engine.attach::<narrower::Shop>("r").await.unwrap_err();
+    assert!(matches!(error, ResumeError::Incompatible { position: Position(2), .. }));
+    assert_eq!(
+        error.to_string(),
+        "run `r` cannot go on with the workflow as it is now: at record 2 of its journal, step `begin` ran for #1 as x1, \
+         and would not run for it any more"
+    );
+    assert!(engine.running().is_empty());
+    assert_eq!(store.journal(&RunId::new("r")).await.len(), before);
+    let engine = Engine::builder().workflow(earlier::Shop).store(store).build().unwrap();
+    let run = engine.attach::<earlier::Shop>("r").await.unwrap();
+    run.send(Note(10)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(11));
+}
