@@ -152,7 +152,7 @@ mod tests {
 
     fn append(store: &RedbStore, run: &str) -> StoreFuture<()> {
         let now = SystemTime::now();
-        let records = vec![Record::RunEnded { status: RunStatus::Completed, at: now }];
+        let records = vec![Record::RunEnded { status: RunStatus::Completed, error: None, at: now }];
         store.append(&run.into(), Position(0), Batch { records, run: RunSummary::running("Orders", now) })
     }
 

@@ -51,6 +51,10 @@ pub(crate) fn record(position: u64) -> Record {
             thread: "user-4".into(),
             metadata: std::collections::BTreeMap::new(),
             parent: None,
+            awaited: false,
+            private_thread: false,
+            timeout: None,
+            configs: std::collections::BTreeMap::new(),
             at: moment(),
         };
     }
@@ -74,7 +78,7 @@ pub(crate) fn batch(positions: Range<u64>) -> Batch {
 
 /// The end of a run.
 pub(crate) fn last_batch(status: RunStatus) -> Batch {
-    Batch { records: vec![Record::RunEnded { status, at: moment() }], run: summary().ended(status) }
+    Batch { records: vec![Record::RunEnded { status, error: None, at: moment() }], run: summary().ended(status) }
 }
 
 /// Appends the records of these positions.
