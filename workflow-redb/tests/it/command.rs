@@ -90,17 +90,17 @@ fn show_shows_a_run() {
     prints(
         &["show", "order-17"],
         &expect![[r#"
-        run       order-17
-        workflow  Orders
-        status    Running
-        started   2023-11-14 22:13:20
-        records   3
+            run       order-17
+            workflow  Orders
+            status    Running
+            started   2023-11-14 22:13:20
+            records   3
 
-        POSITION  AT (UTC)             RECORD        WHAT
-        0         2023-11-14 22:13:20  run_started   metadata={} thread="user-4" workflow="Orders"
-        1         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":1,"type":"Note"} scope=0 seq=1
-        2         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":2,"type":"Note"} scope=0 seq=2
-    "#]],
+            POSITION  AT (UTC)             RECORD        WHAT
+            0         2023-11-14 22:13:20  run_started   awaited=false metadata={} private_thread=false thread="user-4" workflow="Orders"
+            1         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":1,"type":"Note"} scope=0 seq=1
+            2         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":2,"type":"Note"} scope=0 seq=2
+        "#]],
     );
 }
 
@@ -109,10 +109,10 @@ fn export_prints_a_line_of_json_for_each_record() {
     prints(
         &["export", "order-17"],
         &expect![[r#"
-        {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-        {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-        {"event_logged":{"seq":2,"scope":0,"cause":"outside","event":{"type":"Note","data":2},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-    "#]],
+            {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+            {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+            {"event_logged":{"seq":2,"scope":0,"cause":"outside","event":{"type":"Note","data":2},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+        "#]],
     );
 }
 

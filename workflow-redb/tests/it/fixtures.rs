@@ -78,7 +78,10 @@ pub(crate) fn batch(positions: Range<u64>) -> Batch {
 
 /// The end of a run.
 pub(crate) fn last_batch(status: RunStatus) -> Batch {
-    Batch { records: vec![Record::RunEnded { status, error: None, at: moment() }], run: summary().ended(status) }
+    Batch {
+        records: vec![Record::RunEnded { status, error: None, at: moment() }],
+        run: summary().ended(status),
+    }
 }
 
 /// Appends the records of these positions.
