@@ -2,7 +2,7 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -327,6 +327,9 @@ pub struct Scheduler {
     executions: Vec<Execution>,
     /// The numbers that a journal tells of, by what was evaluated.
     recalled: HashMap<Evaluated, ExecutionId>,
+    /// The numbers below the last of those that the journal does not tell of: of executions that had not ended when it
+    /// ended, in their order.
+    untold: VecDeque<ExecutionId>,
     running: usize,
     /// Those of the running executions that can be dropped with their branches.
     running_in_branches: BTreeSet<ExecutionId>,
@@ -371,6 +374,7 @@ impl Scheduler {
             candidates: HashMap::new(),
             executions: Vec::new(),
             recalled: HashMap::new(),
+            untold: VecDeque::new(),
             running: 0,
             running_in_branches: BTreeSet::new(),
             waiting: 0,
@@ -497,10 +501,18 @@ impl Scheduler {
         self.waiting
     }
 
-    /// Gives executions the numbers that a journal tells of, when it comes to them; others are numbered behind these.
+    /// Whether nothing runs, waits for its turn, or is asked.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running + self.waiting + self.candidates.len() == 0
+    }
+
+    /// Gives executions the numbers that a journal tells of, when it comes to them; others are given those between them
+    /// and behind them.
     pub(crate) fn recall(&mut self, numbers: HashMap<Evaluated, ExecutionId>) {
         let last = numbers.values().map(|id| id.0).max().unwrap_or(0);
         self.executions.resize_with(usize::try_from(last).unwrap_or(0), Execution::unknown);
+        let told: HashSet<ExecutionId> = numbers.values().copied().collect();
+        self.untold = (1..=last).map(ExecutionId).filter(|id| !told.contains(id)).collect();
         self.recalled = numbers;
     }
 

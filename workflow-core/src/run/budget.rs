@@ -63,9 +63,21 @@ impl Run {
 
     /// The same run waits, or is where its journal ends.
     pub(super) fn rests(&mut self) {
+        self.rests_since(self.clock.now);
+    }
+
+    /// It has done so since then.
+    pub(super) fn rests_since(&mut self, then: Duration) {
         let Some(account) = &mut self.budget.0 else { return };
         if let Some((since, _)) = account.active.take() {
-            account.used += self.clock.now.saturating_sub(since);
+            account.used += then.saturating_sub(since);
+        }
+    }
+
+    /// It has done so for that long, before it went on as it does.
+    pub(super) fn has_rested(&mut self, time: Duration) {
+        if let Some((since, _)) = self.budget.0.as_mut().and_then(|account| account.active.as_mut()) {
+            *since = (*since + time).min(self.clock.now);
         }
     }
 

@@ -6,7 +6,7 @@
 //! from it: then each position is given as it was.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use smallvec::SmallVec;
 
@@ -54,9 +54,12 @@ struct Replay<'a> {
     asked: BTreeMap<CandidateId, Action>,
     /// When the next attempts of what failed are due.
     retries: HashMap<ExecutionId, SystemTime>,
-    /// Per batch that is not confirmed yet, the timers that it sets.
-    unconfirmed: VecDeque<Vec<Setting>>,
+    /// Per batch that is not confirmed yet, when it was recorded, and the timers that it sets.
+    unconfirmed: VecDeque<(Duration, Vec<Setting>)>,
     waits: bool,
+    /// When what the scheduler wants came to be wanted: a batch is confirmed when the next record needs that, and was in
+    /// the log before.
+    now: Duration,
 }
 
 type Replayed<T = ()> = Result<T, String>;
@@ -75,11 +78,13 @@ impl Run {
             retries: HashMap::new(),
             unconfirmed: VecDeque::new(),
             waits: false,
+            now: Duration::ZERO,
         };
         let mut rest = records.get(1..).unwrap_or_default();
         while let Some((record, behind)) = rest.split_first() {
             let position = replay.position;
             let taken = replay.take(record, behind).map_err(|what| Divergence { position, what })?;
+            replay.now = replay.run.clock.now;
             replay.position = position.after(taken);
             rest = &rest[taken..];
         }
@@ -107,13 +112,15 @@ fn numbers(table: &crate::table::DependencyTable, records: &[Record]) -> HashMap
 impl Replay<'_> {
     /// Takes a record in, with those behind it that belong to it; says how many these were.
     fn take(&mut self, record: &Record, behind: &[Record]) -> Replayed<usize> {
-        // The time in which nobody drove the run is not its own.
-        if matches!(record, Record::RunResumed { .. }) {
-            self.run.rests();
+        if let Record::RunResumed { at } = record {
+            self.resumed(*at)?;
+            return Ok(1);
         }
         self.wake(at(record));
         match record {
-            Record::RunStarted { .. } => return Err("the run begins once more".into()),
+            Record::RunStarted { .. } | Record::RunResumed { .. } => {
+                return Err("the run begins once more".into());
+            }
             Record::EventLogged { seq, scope, cause, event, .. } => {
                 let logged = Logged { seq: *seq, scope: *scope, event };
                 self.event(*cause, &logged)?;
@@ -154,17 +161,37 @@ impl Replay<'_> {
                 self.failed(*execution, step, StepError::new(*class, error.clone()), *not_retried);
             }
             Record::ChildStarted { child, at, .. } => self.run.shared.family().recall(child.clone(), *at),
-            Record::RunResumed { .. } => {}
             Record::RunEnded { status, .. } => self.ended(*status)?,
         }
         Ok(1)
     }
 
-    /// The clock shows what it did when the record was written; what waited goes on.
+    /// The run went on from here once before, with everything confirmed. The time in which nobody drove it is not its own.
+    fn resumed(&mut self, at: SystemTime) -> Replayed {
+        while self.confirm()? {}
+        self.drain()?;
+        if !self.waits {
+            self.run.rests();
+        }
+        self.run.clock.show(at);
+        self.now = self.run.clock.now;
+        if !self.waits {
+            self.run.goes_on();
+        }
+        Ok(())
+    }
+
+    /// The clock shows what it did when the record was written, and what waited goes on.
     fn wake(&mut self, at: SystemTime) {
         self.run.clock.show(at);
-        self.waits = false;
-        self.run.goes_on();
+        self.wakes();
+    }
+
+    /// What waited goes on.
+    fn wakes(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.run.goes_on();
+        }
     }
 
     fn step(&self, name: &str) -> Replayed<StepIndex> {
@@ -188,11 +215,14 @@ impl Replay<'_> {
     /// Takes in what the scheduler wants, without doing any of it.
     fn drain(&mut self) -> Replayed {
         while let Some(action) = self.run.scheduler.next_action() {
+            if !matches!(action, Action::Wait) {
+                self.wakes();
+            }
             match action {
                 Action::Append { .. } | Action::AppendGathered { .. } => self.due.push_back(action),
                 Action::StartExecution { execution, step, scope, trigger, ref binding } => {
-                    let (binding, now) = (binding.clone(), self.run.clock.now);
-                    self.run.trace.start(execution, step, scope, trigger, binding, now);
+                    let binding = binding.clone();
+                    self.run.trace.start(execution, step, scope, trigger, binding, self.now);
                     self.started.insert(execution, action);
                 }
                 Action::AskPrecondition { candidate, .. } => {
@@ -210,7 +240,7 @@ impl Replay<'_> {
                 }
                 Action::Wait => {
                     self.waits = true;
-                    self.run.rests();
+                    self.run.rests_since(self.now);
                 }
                 Action::RefuseCommit { execution } => {
                     return Err(format!("{execution} committed, which would be refused now"));
@@ -224,22 +254,28 @@ impl Replay<'_> {
 
     /// The oldest batch that is not confirmed is in the log; `false` if there is none.
     fn confirm(&mut self) -> Replayed<bool> {
-        let Some(timers) = self.unconfirmed.pop_front() else { return Ok(false) };
+        let Some((at, timers)) = self.unconfirmed.pop_front() else { return Ok(false) };
         self.run.scheduler.apply(Fact::Appended);
         self.run.set_timers(timers);
         self.drain()?;
+        // Behind it stands only what came from outside, while nothing was done.
+        if let Some((next, _)) = self.unconfirmed.front()
+            && self.run.scheduler.is_idle()
+        {
+            self.run.has_rested(next.saturating_sub(at));
+        }
         Ok(true)
     }
 
-    /// Confirms batches until it is there; `false` if it never is.
+    /// Confirms batches until it is there, which was so when the record was written; `false` if it never is.
     fn until(&mut self, is_there: impl Fn(&Self) -> bool) -> Replayed<bool> {
         self.drain()?;
-        while !is_there(self) {
-            if !self.confirm()? {
-                return Ok(false);
-            }
+        let mut is_so = is_there(self);
+        while !is_so && self.confirm()? {
+            is_so = is_there(self);
         }
-        Ok(true)
+        self.now = self.run.clock.now;
+        Ok(is_so)
     }
 
     /// The execution has begun, as the record says.
@@ -261,6 +297,7 @@ impl Replay<'_> {
             Cause::Outside => {
                 let index = self.event_named(recorded.name())?;
                 let event = self.decoded(recorded, index, None)?;
+                self.now = self.run.clock.now;
                 self.run.scheduler.apply(Fact::EventReceived { event: index });
                 event
             }
@@ -340,7 +377,7 @@ impl Replay<'_> {
         }
         let settings = set.into_iter().zip(timers);
         let settings = settings.map(|(entry, (due, event))| Setting { entry, due, event });
-        self.unconfirmed.push_back(settings.collect());
+        self.unconfirmed.push_back((self.run.clock.now, settings.collect()));
         Ok(())
     }
 
@@ -474,7 +511,7 @@ impl Replay<'_> {
         let event = self.run.gathered(&group);
         let run = &mut *self.run;
         run.log.append(&run.host.table, entry, event, Cause::Outside, run.clock.now);
-        self.unconfirmed.push_back(Vec::new());
+        self.unconfirmed.push_back((self.run.clock.now, Vec::new()));
         Ok(())
     }
 

@@ -169,7 +169,7 @@ impl Scheduler {
 
     fn create(&mut self, candidate: Candidate) {
         let Candidate { step, scope, trigger, binding, decision } = candidate;
-        if self.executions.len() as u64 >= self.limits.executions {
+        if self.executed() >= self.limits.executions {
             self.decisions[decision].verdict = Verdict::RunLimitReached;
             self.finish(End::TooManyExecutions);
             return;

@@ -89,9 +89,15 @@ impl Scheduler {
         self.executions.get(usize::try_from(id.0).ok()?.checked_sub(1)?)
     }
 
-    /// Numbers a new execution: as the journal does, if one tells of it, else as the next.
+    /// How many executions there were so far.
+    pub(super) fn executed(&self) -> u64 {
+        (self.executions.len() - self.recalled.len() - self.untold.len()) as u64
+    }
+
+    /// Numbers a new execution: as the journal does, if one tells of it, else as the next that it does not tell of.
     pub(super) fn number_execution(&mut self, execution: Execution, evaluated: Evaluated) -> ExecutionId {
-        if let Some(id) = self.recalled.remove(&evaluated) {
+        let recalled = self.recalled.remove(&evaluated);
+        if let Some(id) = recalled.or_else(|| self.untold.pop_front()) {
             if let Some(place) = self.execution(id) {
                 *place = execution;
             }
