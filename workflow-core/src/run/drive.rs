@@ -233,8 +233,8 @@ impl Run {
     pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Divergence> {
         self.resume(records)?;
         self.stop();
-        if let Some(Record::RunEnded { status, error, .. }) = records.last() {
-            self.finish_as(*status, error.as_deref());
+        if let Some(Record::RunEnded { status, error, step, .. }) = records.last() {
+            self.finish_as(*status, error.as_deref(), step.as_deref());
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::RunStatus;
 use super::drive::Run;
 use super::past::{Kept, Past};
 use super::shared::RunShared;
-use crate::error::{RunError, SharedError};
+use crate::error::{RunError, SharedError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Runaway;
 use crate::id::ExecutionId;
@@ -64,16 +64,24 @@ impl Run {
     }
 
     /// The same for a run that ended earlier, as its journal says.
-    pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>) {
+    pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
         self.shared.display.close(status);
         let end = self.scheduler.end().cloned().filter(|end| RunStatus::from(end) == status);
         let outcome = match end {
             Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
             Some(end) => self.outcome(&end),
-            None => Err(RunError::Past { status, error: error.unwrap_or_default().into() }),
+            None => Err(self.past(status, error.unwrap_or_default(), asked)),
         };
         let kept = Some(self.keep(status));
         let _ = self.shared.finished.set(Finished { status, outcome, kept });
+    }
+
+    /// What only the journal's last record tells of: that a precondition failed, that of this step.
+    fn past(&self, status: RunStatus, error: &str, asked: Option<&str>) -> RunError {
+        match asked.and_then(|step| self.host.table.step_named(step)) {
+            Some(step) => self.asked_in_vain(step, &StepError::permanent(error.to_owned())),
+            None => RunError::Past { status, error: error.into() },
+        }
     }
 
     fn refuse_what_is_left(&mut self) {
@@ -147,17 +155,20 @@ impl Run {
 
     fn precondition_error(&mut self, candidate: CandidateId) -> RunError {
         let failure = self.precondition_failures.remove(&candidate);
-        let Some((step, error)) = failure else { return RunError::Abandoned };
+        failure.map_or(RunError::Abandoned, |(step, error)| self.asked_in_vain(step, &error))
+    }
+
+    fn asked_in_vain(&self, step: StepIndex, error: &StepError) -> RunError {
         let precondition = &self.host.table.step(step).precondition;
-        let name = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
+        let precondition = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
         RunError::PreconditionFailed {
             step: self.step_name(step),
-            precondition: name,
-            source: SharedError::of(&error),
+            precondition,
+            source: SharedError::of(error),
         }
     }
 
-    fn step_name(&self, step: StepIndex) -> Arc<str> {
+    pub(super) fn step_name(&self, step: StepIndex) -> Arc<str> {
         Arc::clone(&self.host.table.step(step).name)
     }
 

@@ -279,21 +279,22 @@ impl Run {
 
     fn record_end(&mut self, status: RunStatus) {
         self.record_children();
-        let (at, error) = (self.clock.wall(), self.why_ended());
+        let (at, (step, error)) = (self.clock.wall(), self.why_ended());
         let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
-        journal.record(Record::RunEnded { status, error, at });
+        journal.record(Record::RunEnded { status, error, step, at });
         journal.run = journal.run.clone().ended(status);
         journal.ended = true;
     }
 
-    /// What nothing else in the journal says of the end.
-    fn why_ended(&self) -> Option<String> {
-        match self.scheduler.end()? {
-            End::Cancelled => Some(self.cancel_reason.to_string()),
-            End::PreconditionFailed(candidate) => {
-                self.precondition_failures.get(candidate).map(|(_, error)| error.to_string())
+    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
+    fn why_ended(&self) -> (Option<Arc<str>>, Option<String>) {
+        match self.scheduler.end() {
+            Some(End::Cancelled) => (None, Some(self.cancel_reason.to_string())),
+            Some(End::PreconditionFailed(candidate)) => {
+                let failure = self.precondition_failures.get(candidate);
+                failure.map(|(step, error)| (self.step_name(*step), error.to_string())).unzip()
             }
-            _ => None,
+            _ => (None, None),
         }
     }
 

@@ -196,6 +196,9 @@ pub enum Record {
         /// Why, of one that was cancelled or failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The step whose precondition failed, if it ended by that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Arc<str>>,
         /// When.
         at: SystemTime,
     },

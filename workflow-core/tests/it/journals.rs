@@ -249,8 +249,12 @@ async fn a_run_that_somebody_else_writes_stops_without_effect() {
     let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
     run.settled().await;
     let summary = store.runs(&RunQuery::new()).await.unwrap()[0].run.clone();
-    let foreign =
-        Record::RunEnded { status: RunStatus::Cancelled, error: None, at: std::time::SystemTime::now() };
+    let foreign = Record::RunEnded {
+        status: RunStatus::Cancelled,
+        error: None,
+        step: None,
+        at: std::time::SystemTime::now(),
+    };
     store.append(run.id(), Position(2), Batch { records: vec![foreign], run: summary }).await.unwrap();
     let before = journal(&store, run.id()).await;
     assert!(matches!(run.send(Alpha(1)).await, Err(SendError::Ended { status: RunStatus::Failed, .. })));

@@ -148,9 +148,19 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
-    records.extend(STATUSES.map(|status| Record::RunEnded { status, error: Some(status.to_string()), at }));
+    records.extend(STATUSES.map(|status| Record::RunEnded {
+        status,
+        error: Some(status.to_string()),
+        step: Some("asks".into()),
+        at,
+    }));
     // The beginning of time, and no fraction of a second.
-    records.push(Record::RunEnded { status: RunStatus::Completed, error: None, at: SystemTime::UNIX_EPOCH });
+    records.push(Record::RunEnded {
+        status: RunStatus::Completed,
+        error: None,
+        step: None,
+        at: SystemTime::UNIX_EPOCH,
+    });
     records
 }
 
