@@ -1,6 +1,7 @@
 //! Workflows that run workflows: the injectable through which a step starts child runs, and how a child and its
 //! parent name each other. What a run knows of its children is in `family`, what a child knows of its parent in
-//! `birth`, and what one execution has started in `brood`; places and limits are the engine's.
+//! `birth`, and what one execution has started in `brood`, and how parent and child
+//! find each other after a restart in `reunion`; places and limits are the engine's.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +20,12 @@ use crate::workflow::Workflow;
 mod birth;
 mod brood;
 mod family;
+mod reunion;
 
 pub(crate) use birth::{Birth, Spawned, StartChild};
 pub(crate) use brood::Brood;
 pub(crate) use family::Family;
+pub(crate) use reunion::reunite;
 
 /// Runs other workflows from within a step: `children: &Children`.
 ///
@@ -274,4 +277,22 @@ pub struct ParentRun {
     pub execution: ExecutionId,
     /// The attempt of that execution.
     pub attempt: u32,
+}
+
+impl ParentRun {
+    /// Why a child of it is cancelled.
+    pub(crate) fn why_unwanted(&self, awaited: bool) -> Arc<str> {
+        let Self { run, step, execution, .. } = self;
+        if awaited {
+            format!("{execution} of step `{step}` in run `{run}` no longer waits for it").into()
+        } else {
+            format!("its parent `{run}` was cancelled").into()
+        }
+    }
+
+    /// Who the child is, as its parent names it.
+    pub(crate) fn child(&self, run: RunId, workflow: Arc<str>, awaited: bool) -> ChildRun {
+        let Self { step, execution, attempt, .. } = self.clone();
+        ChildRun { run, workflow, step, execution, attempt, awaited }
+    }
 }

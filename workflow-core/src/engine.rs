@@ -35,6 +35,7 @@ use crate::workflow::Workflow;
 
 mod builder;
 mod children;
+mod forsaken;
 mod resume;
 mod stored;
 mod when_full;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
+use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{ChildRun, ParentRun};
@@ -20,6 +21,9 @@ pub(crate) trait StartChild: Send + Sync {
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError>;
+
+    /// Ends what the run waited for in an earlier process and has not asked for again.
+    fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
 }
 
 /// A child whose task has been started.
@@ -68,8 +72,7 @@ impl Birth {
 
     /// What the parent calls the child.
     pub(crate) fn child(&self, run: RunId, workflow: Arc<str>) -> ChildRun {
-        let ParentRun { step, execution, attempt, .. } = self.parent.clone();
-        ChildRun { run, workflow, step, execution, attempt, awaited: self.awaited }
+        self.parent.child(run, workflow, self.awaited)
     }
 
     /// Joins the parent's family.
@@ -84,7 +87,7 @@ impl Birth {
 
     /// Whether the parent goes on after an earlier process, which may have begun the child.
     pub(crate) fn is_of_resumed(&self) -> bool {
-        self.run.upgrade().is_some_and(|parent| parent.resumed)
+        self.run.upgrade().is_some_and(|parent| parent.is_of_resumed())
     }
 
     /// The child has ended; its parent's family knows before anybody else.
@@ -95,12 +98,7 @@ impl Birth {
 
     /// Why it is cancelled, when nobody wants it any more.
     pub(crate) fn why_unwanted(&self) -> Arc<str> {
-        let ParentRun { run, step, execution, .. } = &self.parent;
-        if self.awaited {
-            format!("{execution} of step `{step}` in run `{run}` no longer waits for it").into()
-        } else {
-            format!("its parent `{run}` was cancelled").into()
-        }
+        self.parent.why_unwanted(self.awaited)
     }
 }
 

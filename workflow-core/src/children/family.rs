@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::ChildRun;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, RunId};
 use crate::observe::Observed;
 use crate::run::{ChildReport, Dropped, RunShared, RunStatus};
 
@@ -83,6 +83,11 @@ impl Family {
             None => state.members.push(member),
         }
         Some(place)
+    }
+
+    /// Whether the run is among those that have joined.
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.lock().members.iter().any(|member| member.run.is_some() && member.child.run == *run)
     }
 
     /// Takes in a child that the run's journal tells of.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::stored::read_all;
 use super::{Engine, Inner, Registered, Start};
-use crate::children::{Birth, Spawned, StartChild};
+use crate::children::{Birth, Spawned, StartChild, reunite};
 use crate::error::{RunError, StartError};
+use crate::id::RunId;
 use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions};
 use crate::store::EventStore;
 use crate::table::EventIndex;
@@ -36,6 +38,11 @@ impl StartChild for Inner {
     ) -> Result<Spawned, StartError> {
         Engine { inner: self }.spawn_child(start, options, birth)
     }
+
+    fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
+        let engine = Engine { inner: self };
+        Box::pin(async move { engine.end_forsaken_by(&parent).await })
+    }
 }
 
 impl Engine {
@@ -49,6 +56,9 @@ impl Engine {
         }
         let (host, index) = self.host_of(&start)?;
         let layers = self.inner.layers(&host, &options);
+        if let Some(spawned) = options.id.as_ref().and_then(|id| self.goes_on_already(id, &birth)) {
+            return Ok(spawned);
+        }
         let lent = birth.lent.clone();
         let shared = Arc::new(self.shared(&host, options, Some(birth))?);
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
@@ -71,6 +81,17 @@ impl Engine {
             None => runtime.spawn(run.drive(start, index, registered)),
         };
         Ok(Spawned { shared, mailbox, written })
+    }
+}
+
+impl Engine {
+    /// The child that an earlier process has begun for the same, if it goes on here without having been asked for.
+    fn goes_on_already(&self, id: &RunId, birth: &Birth) -> Option<Spawned> {
+        let (shared, mailbox) = self.here(id).filter(|_| birth.is_of_resumed())?;
+        let is_the_same = shared.resumed && shared.parent() == Some(&birth.parent);
+        let (parent, _) = self.here(&birth.parent.run).filter(|_| is_the_same)?;
+        reunite(&parent, &birth.parent, &shared, Arc::clone(&birth.unwanted), birth.awaited);
+        Some(Spawned { shared, mailbox, written: None })
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::{Engine, Started};
-use crate::children::ParentRun;
+use crate::children::{ParentRun, reunite};
 use crate::error::{ResumeError, StartError};
 use crate::id::{RunId, ThreadId};
 use crate::run::{Divergence, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
@@ -29,19 +29,19 @@ pub struct Resumed {
 }
 
 /// How a run began, as its journal tells of it.
-struct Beginning {
-    workflow: Arc<str>,
+pub(super) struct Beginning {
+    pub(super) workflow: Arc<str>,
     thread: ThreadId,
     metadata: BTreeMap<String, String>,
-    parent: Option<ParentRun>,
-    awaited: bool,
+    pub(super) parent: Option<ParentRun>,
+    pub(super) awaited: bool,
     private_thread: bool,
     timeout: Option<Duration>,
     configs: BTreeMap<String, Value>,
 }
 
 impl Beginning {
-    fn of(run: &RunId, records: &[Record]) -> Result<Self, ResumeError> {
+    pub(super) fn of(run: &RunId, records: &[Record]) -> Result<Self, ResumeError> {
         match records.first() {
             None => Err(ResumeError::UnknownRun { run: run.clone() }),
             Some(Record::RunStarted {
@@ -90,7 +90,7 @@ impl Engine {
     /// Goes on with every run of the engine's store that has not ended and does not go on here: after a restart. Each
     /// comes to stand where its journal ends (S39): what it has is not repeated, executions that it has no end of run
     /// again, waits go on until the times that they were set for, requests stay open. Child runs that an execution
-    /// waits for go on when it asks for them again.
+    /// waits for go on when it asks for them again, and end when their parent has ended or does.
     ///
     /// The store must not be in use by another engine that drives its runs; of two that go on with one run, the second
     /// to write stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
@@ -101,21 +101,25 @@ impl Engine {
     pub async fn resume_open_runs(&self) -> Result<Resumed, StoreError> {
         let store = self.inner.store()?;
         let mut resumed = Resumed::default();
+        let mut awaited = Vec::new();
         let mut query = RunQuery::new().open();
         loop {
             let page = store.runs(&query).await?;
             for run in &page {
                 match self.load(&run.id, None).await {
                     Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
-                    Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Awaited) => {}
+                    Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
+                    Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
                     Err(error) => resumed.refused.push((run.id.clone(), error)),
                 }
             }
             match page.last() {
                 Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
-                _ => return Ok(resumed),
+                _ => break,
             }
         }
+        self.end_forsaken_among(awaited).await;
+        Ok(resumed)
     }
 
     /// A handle on a run: on one that goes on here, or else on one that the engine's store has. One that has not ended
@@ -162,26 +166,28 @@ impl Engine {
             return Ok(Loaded::Awaited);
         }
         let host = self.host_named(id, &beginning.workflow)?;
-        self.stored(id, &host, beginning, &records)
+        self.stored(id, &host, beginning, &records, None)
     }
 
-    fn here(&self, id: &RunId) -> Option<Started> {
+    pub(super) fn here(&self, id: &RunId) -> Option<Started> {
         let live = self.inner.running.get(id)?;
         Some((live.run.upgrade()?, live.mailbox.clone()))
     }
 
-    fn host_named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
+    pub(super) fn host_named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
         let host = self.inner.hosts.values().find(|host| host.table.name == *workflow);
         let unknown = || ResumeError::UnknownWorkflow { run: run.clone(), workflow: Arc::clone(workflow) };
         host.cloned().ok_or_else(unknown)
     }
 
-    fn stored(
+    /// Goes on with a run, or looks back at it; one that nobody wants any more is cancelled before it does anything.
+    pub(super) fn stored(
         &self,
         id: &RunId,
         host: &Arc<Host>,
         beginning: Beginning,
         records: &[Record],
+        unwanted: Option<&Arc<str>>,
     ) -> Result<Loaded, ResumeError> {
         let runtime = Handle::try_current().map_err(|_| ResumeError::NoRuntime)?;
         let incompatible = |Divergence { position, what: difference }| ResumeError::Incompatible {
@@ -195,7 +201,7 @@ impl Engine {
             // Nothing else can be wrong with what a run is made of.
             other => ResumeError::Store(StoreError::unavailable(other)),
         })?;
-        let Beginning { private_thread, parent, .. } = beginning;
+        let Beginning { private_thread, parent, awaited, .. } = beginning;
         let shared = Arc::new(RunShared { private_thread, parent, resumed: true, ..shared });
         let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
         let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
@@ -217,13 +223,20 @@ impl Engine {
         run.resume(records).map_err(incompatible)?;
         let registered = self.register(id, &mailbox, Arc::downgrade(&shared));
         let registered = registered.map_err(|_| ResumeError::UnknownRun { run: id.clone() })?;
+        if let Some(reason) = unwanted {
+            shared.cancel_note.leave(reason);
+        } else if let Some(names) = &shared.parent
+            && let Some((parent, _)) = self.here(&names.run)
+        {
+            reunite(&parent, names, &shared, Arc::default(), awaited);
+        }
         runtime.spawn(run.drive_on(registered));
         Ok(Loaded::Resumed((shared, mailbox)))
     }
 }
 
 /// Where a run was found.
-enum Loaded {
+pub(super) enum Loaded {
     /// It goes on here already.
     Here(Started),
     /// It goes on here from now on.

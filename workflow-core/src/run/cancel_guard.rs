@@ -22,7 +22,7 @@ pub(crate) struct CancelNote {
 }
 
 impl CancelNote {
-    fn leave(&self, reason: &Arc<str>) {
+    pub(crate) fn leave(&self, reason: &Arc<str>) {
         if self.reason.set(Arc::clone(reason)).is_ok() {
             self.unread.store(true, Ordering::Release);
             self.waker.wake();

@@ -23,10 +23,15 @@ impl Run {
 
     /// Children first: those that end with the run have ended before anybody is told that it has.
     pub(super) async fn end_children(&mut self) {
-        let Some(family) = self.shared.children.get() else { return };
-        let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
-        for child in family.close(cancelled) {
-            child.ended().await;
+        if let Some(family) = self.shared.children.get() {
+            let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
+            for child in family.close(cancelled) {
+                child.ended().await;
+            }
+        }
+        let engine = self.shared.engine.upgrade().filter(|_| self.shared.is_of_resumed());
+        if let Some(engine) = engine.filter(|_| self.journal_error().is_none()) {
+            engine.end_forsaken(self.shared.id.clone()).await;
         }
     }
 

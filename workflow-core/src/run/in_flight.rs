@@ -136,7 +136,7 @@ impl Dropped {
         self.passed.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_told(&self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.told.load(Ordering::Acquire)
     }

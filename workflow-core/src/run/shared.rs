@@ -54,7 +54,7 @@ pub(crate) struct RunShared {
     pub(crate) birth: Option<Birth>,
     /// The run that it is a child of, as its journal says.
     pub(crate) parent: Option<ParentRun>,
-    /// Whether it goes on after an earlier process: its children may have journals already.
+    /// Whether it goes on after an earlier process.
     pub(crate) resumed: bool,
     /// Made for the first child.
     pub(crate) children: OnceLock<Arc<Family>>,
@@ -110,6 +110,11 @@ impl RunShared {
         if self.resumed && !self.begun.swap(true, Ordering::Relaxed) {
             self.tell(|| Observed::RunResumed);
         }
+    }
+
+    /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.
+    pub(crate) fn is_of_resumed(&self) -> bool {
+        self.resumed || self.birth.as_ref().is_some_and(Birth::is_of_resumed)
     }
 
     pub(crate) fn status(&self) -> RunStatus {
