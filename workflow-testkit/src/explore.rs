@@ -27,13 +27,14 @@ mod walk;
 
 use footprint::Interest;
 use order::{Order, Replay};
-use play::{Played, panic_message, play, words};
+use play::{Played, play, words};
 use report::{NotAgain, Refuted};
 use search::{Reduction, Search};
 use shrink::{Failing, shrink};
 use walk::Walk;
 
 pub use outcome::Outcome;
+pub(crate) use play::panic_message;
 pub use report::Explored;
 
 /// Runs a scenario in many orders: every one that makes a difference, while they are few.

@@ -54,6 +54,8 @@
 //!   explanation.
 //! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one in which
 //!   an assertion does not hold.
+//! - [`crash_everywhere`](crash_everywhere()) kills a scenario's process at every append to its store and goes on from
+//!   what is left.
 //!
 //! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
 //! run that would not end fails its scenario: see [`Start`].
@@ -64,6 +66,7 @@
 mod cast;
 mod clock;
 pub mod conformance;
+mod crash;
 mod explore;
 mod journal;
 mod mock;
@@ -79,6 +82,7 @@ mod test_run;
 mod transcript;
 
 pub use clock::VirtualClock;
+pub use crash::{CrashEverywhere, CrashStore, Crashes, crash_everywhere};
 pub use explore::{Explore, Explored, Outcome, Verdict, explore};
 pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};

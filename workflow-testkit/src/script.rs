@@ -1,9 +1,9 @@
 //! What comes from outside while a scenario runs: events and replies, each when it is due by the virtual clock, or,
 //! where orders are explored, when it is its turn.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
@@ -95,6 +95,18 @@ impl<W: Workflow> Script<W> {
         (self.sends.drain(..).collect(), self.timed.drain(..).map(|(_, send)| send).collect())
     }
 
+    /// Takes out what has arrived already, in a process that is gone: so long after the run began.
+    pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
+        let is_it = |sent: &Sent<W>| sent.event.is_some_and(|sent| sent.name() == event);
+        // Of those that have a time of their own the first one was it, unless it is still to come.
+        let timed = self.timed.iter().enumerate().filter(|(_, (at, sent))| *at <= after && is_it(sent));
+        if let Some((place, _)) = timed.min_by_key(|(_, (at, _))| *at) {
+            self.timed.remove(place);
+        } else if let Some(place) = self.sends.iter().position(is_it) {
+            self.sends.remove(place);
+        }
+    }
+
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty()
     }
@@ -108,6 +120,11 @@ impl<W: Workflow> Script<W> {
     pub(crate) fn reply_to(&mut self, request: &OpenRequest) -> Option<Act<W>> {
         let replies = self.replies_to(request)?;
         (self.replies[replies].reply)(request)
+    }
+
+    /// Takes out what is sent at a time since then.
+    fn due_from(&mut self, since: Instant) -> Vec<(Instant, Due<W>)> {
+        self.timed.drain(..).map(|(after, send)| (since + after.min(IDLE), Due::Send(send.act))).collect()
     }
 
     /// Who replies to this request: the later one of two.
@@ -128,6 +145,7 @@ pub(crate) struct Performance<W> {
     script: Script<W>,
     /// The requests that are replied to, or will be.
     taken: HashSet<Seq>,
+    planned: Planned,
     due: Vec<(Instant, Due<W>)>,
     acts: u32,
     /// When the run's clock began.
@@ -135,6 +153,19 @@ pub(crate) struct Performance<W> {
     /// Until when the test lets time pass, whether the run waits or not.
     until: Instant,
     patience: Arc<Patience>,
+}
+
+/// When the replies are due that do not come at once, those included that have been given: by their requests, since the
+/// run's clock began. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Planned(Arc<Mutex<HashMap<Seq, Duration>>>);
+
+impl Planned {
+    /// When the reply to this request is due; if nobody has said so yet, then.
+    fn or_at(&self, request: Seq, then: Duration) -> Duration {
+        // Nothing in there is ever left half-changed.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(request).or_insert(then)
+    }
 }
 
 /// What happens at a point of the virtual clock.
@@ -180,9 +211,21 @@ impl<W: Workflow> Performance<W> {
         patience: Arc<Patience>,
     ) -> Self {
         let now = Instant::now();
-        let timed = script.timed.drain(..);
-        let due = timed.map(|(after, send)| (now + after.min(IDLE), Due::Send(send.act))).collect();
-        Self { run, script, taken: HashSet::new(), due, acts: 0, began, until: now, patience }
+        let due = script.due_from(now);
+        let (taken, planned) = (HashSet::new(), Planned::default());
+        Self { run, script, taken, planned, due, acts: 0, began, until: now, patience }
+    }
+
+    /// Goes on with a script that was begun in a process that is gone; the run's clock goes on too.
+    pub(crate) fn going_on(
+        mut script: Script<W>,
+        run: RunHandle<W>,
+        began: Instant,
+        patience: Arc<Patience>,
+        planned: Planned,
+    ) -> Self {
+        let due = script.due_from(began);
+        Self { planned, due, ..Self::of(script, run, began, patience) }
     }
 
     /// Performs until the run ends, or so much time has passed, it waits, and nothing in the script is left for it.
@@ -301,7 +344,8 @@ impl<W: Workflow> Performance<W> {
         if after.is_zero() {
             self.reply(&request).await;
         } else {
-            self.due.push((Instant::now() + after, Due::Reply(request)));
+            let at = self.planned.or_at(request.seq(), self.began.elapsed() + after);
+            self.due.push((self.began + at, Due::Reply(request)));
         }
         true
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use workflow_core::{
@@ -54,13 +56,28 @@ pub(crate) struct Prepared<W: Workflow> {
 pub(crate) struct Hooks {
     /// Is given the engine before the stand-ins stand around its steps, so that middleware that is added here stands
     /// around them, and the contexts with what the scenario has put there, for the engine to keep.
-    pub(crate) engine: Box<dyn FnOnce(EngineBuilder, MemoryContexts) -> EngineBuilder + Send>,
+    pub(crate) engine: Box<dyn FnOnce(EngineBuilder, Arc<MemoryContexts>) -> EngineBuilder + Send>,
+    /// What was there before, in a process that is gone.
+    pub(crate) past: Past,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Self { engine: Box::new(EngineBuilder::contexts) }
+        Self { engine: Box::new(EngineBuilder::contexts), past: Past::default() }
     }
+}
+
+/// What a process finds that is not the first one to drive its run.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// Whether there was a process before.
+    pub(crate) is_there: bool,
+    /// The contexts, which outlive each process.
+    pub(crate) contexts: Arc<MemoryContexts>,
+    /// How much virtual time has passed since the first process began.
+    pub(crate) elapsed: Duration,
+    /// Whether the engine's store has the run, so that it is gone on with instead of started.
+    pub(crate) is_begun: bool,
 }
 
 impl<W: Workflow> Start<W> {
@@ -81,6 +98,16 @@ impl<W: Workflow> Start<W> {
         self.scenario.options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"))
     }
 
+    /// So many calls of the step have failed already, in a process that is gone.
+    pub(crate) fn have_failed(&mut self, step: &str, calls: u32) {
+        self.scenario.cast.have_failed(step, calls);
+    }
+
+    /// This event has arrived already, so long after the run began.
+    pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
+        self.scenario.script.has_arrived(event, after);
+    }
+
     /// Prepares the run with something else around it.
     pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
         let run = self.run_id();
@@ -91,14 +118,24 @@ impl<W: Workflow> Start<W> {
         let engine = engine
             .middleware(Recorder::new(run.clone(), journal.clone()))
             .observer(journal.recording().observer(run.clone()));
-        let options = options.id(run.as_str()).thread(thread.as_str());
+        let (id, options) = (run.clone(), options.id(run.as_str()).thread(thread.as_str()));
         let cast = cast.of(run.clone());
         let seeds = [(ContextScope::Run(run), run_context), (ContextScope::Thread(thread), thread_context)];
+        let Hooks { engine: change, past: Past { is_there, contexts, elapsed, is_begun } } = hooks;
         let started = async move {
-            let contexts = seeded(seeds).await;
-            let engine = (hooks.engine)(engine, contexts).middleware(cast).clock(VirtualClock::new());
+            if !is_there {
+                seed(&contexts, seeds).await;
+            }
+            let engine = change(engine, contexts).middleware(cast).clock(VirtualClock::new());
             let engine = engine.build().map_err(Failure::of)?;
-            begin(engine, options).await.map_err(Failure::of)
+            if !elapsed.is_zero() {
+                tokio::time::advance(elapsed).await;
+            }
+            if is_begun {
+                go_on(&engine, id).await
+            } else {
+                begin(engine, options).await.map_err(Failure::of)
+            }
         };
         Prepared { started: Box::pin(started), script, journal }
     }
@@ -111,15 +148,23 @@ impl<W: Workflow> Start<W> {
     }
 }
 
-async fn seeded(seeds: [(ContextScope, Vec<(String, ContextValue)>); 2]) -> MemoryContexts {
-    let contexts = MemoryContexts::default();
+/// Goes on with the run, and with all others of the engine's store.
+async fn go_on<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
+    let run = engine.attach::<W>(run).await.map_err(Failure::of)?;
+    let resumed = engine.resume_open_runs().await.map_err(Failure::of)?;
+    match resumed.refused.first() {
+        Some((_, error)) => Err(Failure::of(error)),
+        None => Ok(run),
+    }
+}
+
+async fn seed(contexts: &MemoryContexts, seeds: [(ContextScope, Vec<(String, ContextValue)>); 2]) {
     for (scope, values) in seeds {
         for (key, value) in values {
             // Memory takes everything.
             let _ = contexts.set(&scope, &key, Some(value)).await;
         }
     }
-    contexts
 }
 
 /// Why there is nothing to assert on, in full sentences.

@@ -211,6 +211,8 @@ impl<W: Workflow> TestRun<W> {
         self.assert_step(step);
         match &self.ended {
             Some(ended) => ended.report.executions(step),
+            // Others may have gone on with it before.
+            None if self.stage.is_none() => self.report().executions(step),
             None => self.journal.executions(step),
         }
     }

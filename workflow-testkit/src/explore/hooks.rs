@@ -26,14 +26,14 @@ tokio::task_local! {
 /// them, and goes on in one order.
 pub(super) fn gated(run: RunId, gate: &Arc<Gate>, outside: &Outside, interest: &Arc<Interest>) -> Hooks {
     let (gate, outside, interest) = (Arc::clone(gate), outside.clone(), Arc::clone(interest));
-    let engine = move |engine: EngineBuilder, contexts: MemoryContexts| {
+    let engine = move |engine: EngineBuilder, contexts: Arc<MemoryContexts>| {
         let contexts = GatedContexts { contexts, run: run.clone(), gate: Arc::clone(&gate) };
         // Which executions wait for a place among those that run would be another thing to explore.
         let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
         let engine = engine.observer(outside.observer(run.clone()));
         engine.middleware(Turnstile { run, gate, interest }).contexts(contexts)
     };
-    Hooks { engine: Box::new(engine) }
+    Hooks { engine: Box::new(engine), ..Hooks::default() }
 }
 
 /// Lets a step run to its end, and then holds back what has come of it.
@@ -108,7 +108,7 @@ fn words_of(who: &Who, called: &Called) -> String {
 
 /// Contexts of which every operation waits for its turn.
 struct GatedContexts {
-    contexts: MemoryContexts,
+    contexts: Arc<MemoryContexts>,
     run: RunId,
     gate: Arc<Gate>,
 }

@@ -308,7 +308,7 @@ impl<W: Workflow> Stage<'_, W> {
 }
 
 /// What somebody panicked with.
-pub(super) fn panic_message(panic: Box<dyn Any + Send>) -> String {
+pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(message) => *message,
         Err(panic) => (*panic.downcast_ref::<&str>().unwrap_or(&"without words")).to_owned(),

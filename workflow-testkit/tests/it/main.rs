@@ -6,6 +6,7 @@ mod assertions;
 mod by_hand;
 mod conformance;
 mod contexts;
+mod crashes;
 mod drawn;
 mod explored_scenarios;
 mod guide;

@@ -1,0 +1,153 @@
+//! One life of the process that drives a run: from its start, or its restart, to the crash or until the run has ended
+//! or waits. Each has a runtime of its own, and all that a process leaves behind is in the [`World`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures::future::{Either, select};
+use tokio::time::Instant;
+use workflow_core::scheduler::Cause;
+use workflow_core::{MemoryContexts, Record, RunHandle, Workflow};
+
+use super::store::CrashStore;
+use crate::explore::panic_message;
+use crate::journal::Journal;
+use crate::patience::Patience;
+use crate::script::{Performance, Planned, Script};
+use crate::start::{Hooks, Past, Prepared};
+use crate::{Start, TestRun};
+
+/// How long the runs may take that outlive theirs, in virtual time.
+const AFTERWARDS: Duration = Duration::from_hours(24);
+
+/// What outlives a process: what it has stored, and what is outside of it.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) store: CrashStore,
+    contexts: Arc<MemoryContexts>,
+    /// How many processes there were.
+    lives: u32,
+    /// How much virtual time has passed.
+    elapsed: Duration,
+    /// When replies are due that were to be given later.
+    planned: Planned,
+}
+
+/// How a life ended.
+#[derive(Debug)]
+pub(super) enum End<W: Workflow> {
+    Crashed,
+    /// The run has ended, or waits for what is not in the script.
+    Settled(Box<TestRun<W>>),
+}
+
+impl World {
+    /// A world with an empty store.
+    pub(super) fn with(store: CrashStore) -> Self {
+        Self { store, ..Self::default() }
+    }
+
+    /// Lives until the store goes down or the run has settled.
+    ///
+    /// # Errors
+    /// Why there is no end to it, or no beginning.
+    pub(super) fn live<W: Workflow>(&mut self, mut start: Start<W>) -> Result<End<W>, String> {
+        let records = self.store.records(&start.run_id());
+        recall(&mut start, &records);
+        let past = Past {
+            is_there: self.lives > 0,
+            contexts: Arc::clone(&self.contexts),
+            elapsed: self.elapsed,
+            is_begun: !records.is_empty(),
+        };
+        self.lives += 1;
+        let prepared = start.prepare(Hooks { past, ..Hooks::default() });
+        let patience = Arc::new(Patience::with(prepared.journal.recording().clone()));
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let parked = Arc::clone(&patience);
+        builder.enable_all().start_paused(true).on_thread_park(move || parked.parked());
+        let runtime = builder.build().map_err(|error| format!("no runtime for a scenario: {error}"))?;
+        let lived = || runtime.block_on(self.lived(prepared, patience));
+        let lived = catch_unwind(AssertUnwindSafe(lived));
+        // What a step still computes on a thread is left to itself.
+        runtime.shutdown_background();
+        lived.unwrap_or_else(|panic| Err(panic_message(panic)))
+    }
+
+    async fn lived<W: Workflow>(
+        &mut self,
+        prepared: Prepared<W>,
+        patience: Arc<Patience>,
+    ) -> Result<End<W>, String> {
+        let since = Instant::now();
+        let store = self.store.clone();
+        let planned = self.planned.clone();
+        let goes_on = pin!(go_on(prepared, since, patience, planned, &store));
+        let end = match select(pin!(store.gone_down()), goes_on).await {
+            Either::Left(_) => Ok(End::Crashed),
+            Either::Right((settled, _)) => settled.map(|run| End::Settled(Box::new(run))),
+        };
+        self.elapsed = since.elapsed();
+        end
+    }
+}
+
+/// Drives a run until it has settled.
+async fn go_on<W: Workflow>(
+    prepared: Prepared<W>,
+    since: Instant,
+    patience: Arc<Patience>,
+    planned: Planned,
+    store: &CrashStore,
+) -> Result<TestRun<W>, String> {
+    let Prepared { started, script, journal } = prepared;
+    let run = started.await.map_err(|failure| failure.to_string())?;
+    settle(script, run.clone(), since, patience, planned).await?;
+    if run.status().is_ended() {
+        // An error says that they wait, or go on for too long.
+        let _ = tokio::time::timeout(AFTERWARDS, store.all_ended()).await;
+    }
+    seen(run, journal, since).await
+}
+
+async fn settle<W: Workflow>(
+    script: Script<W>,
+    run: RunHandle<W>,
+    since: Instant,
+    patience: Arc<Patience>,
+    planned: Planned,
+) -> Result<(), String> {
+    let mut performance = Performance::going_on(script, run, since, patience, planned);
+    performance.settle(Duration::ZERO).await.map(drop).map_err(|given_up| given_up.to_string())
+}
+
+async fn seen<W: Workflow>(
+    run: RunHandle<W>,
+    journal: Journal,
+    since: Instant,
+) -> Result<TestRun<W>, String> {
+    TestRun::driven(run, journal, since.elapsed()).await.map_err(|failure| failure.to_string())
+}
+
+/// Takes out of a scenario what has happened already, as the run's journal tells of it.
+fn recall<W: Workflow>(start: &mut Start<W>, records: &[Record]) {
+    let Some(Record::RunStarted { at: began, .. }) = records.first() else { return };
+    let after = |at: &SystemTime| at.duration_since(*began).unwrap_or_default();
+    let mut is_first = true;
+    for record in records {
+        match record {
+            // The first event is the one that the run was started with.
+            Record::EventLogged { cause: Cause::Outside, event, at, .. }
+                if !std::mem::take(&mut is_first) =>
+            {
+                start.has_arrived(event.name(), after(at));
+            }
+            Record::RetryScheduled { step, .. } | Record::ExecutionFailed { step, .. } => {
+                start.have_failed(step, 1);
+            }
+            _ => {}
+        }
+    }
+}
