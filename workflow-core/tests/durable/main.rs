@@ -1,6 +1,13 @@
-//! Runs that go on after their process is gone (S38–S43): from every prefix of a journal, read back from its bytes.
+//! Runs that go on after their process is gone (S38–S43): after a crash at every append, from what a store has as bytes.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod attach;
+mod crashes;
+mod failing;
+mod families;
+mod fan_outs;
 mod fixtures;
-mod prefixes;
 mod shapes;
+mod state;
+mod waits;

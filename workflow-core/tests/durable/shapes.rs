@@ -51,7 +51,7 @@ impl Lists {
     }
 
     #[precondition]
-    fn is_all(&self, begin: &Begin, parts: &List<Part>) -> bool {
+    fn is_all(begin: &Begin, parts: &List<Part>) -> bool {
         parts.len() == begin.0 as usize
     }
 }

@@ -1,0 +1,158 @@
+//! Waits survive crashes: timers, requests that expire, replies that take long, and what comes from outside at its time
+//! (S32, S36, S42).
+
+use std::time::Duration;
+
+use workflow_core::RunOptions;
+use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
+
+use crate::fixtures::{Begin, Done, Item, Note, Part, survive};
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = u32)]
+struct Ask(u32);
+
+/// Asks several, each for so long.
+struct Deadlines;
+
+#[workflow]
+impl Deadlines {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> Vec<Expiring<Ask>> {
+        (1..=begin.0).map(|n| Ask(n).expires_in(seconds(10 * u64::from(n)))).collect()
+    }
+
+    #[step]
+    async fn answered(&self, reply: &Reply<Ask>) -> Item {
+        Item(**reply)
+    }
+
+    #[step]
+    async fn unanswered(&self, expired: &Expired<Ask>) -> Item {
+        Item(100 * expired.request().0)
+    }
+
+    #[step]
+    async fn end(&self, items: &FixedList<Item, 3>) -> Done {
+        Done(items.iter().map(|item| item.0).sum())
+    }
+}
+
+/// Rings again and again.
+struct Ticks;
+
+#[workflow]
+impl Ticks {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Timer<Item> {
+        Timer::after(seconds(10), Item(begin.0))
+    }
+
+    #[step(loops)]
+    async fn tick(&self, item: &Item) -> (Option<Timer<Item>>, Option<Done>) {
+        match item.0 {
+            0 => (None, Some(Done(0))),
+            left => (Some(Timer::after(seconds(10), Item(left - 1))), None),
+        }
+    }
+}
+
+/// Timers that are due together, in branches.
+struct TimersInBranches;
+
+#[workflow]
+impl TimersInBranches {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn set(&self, item: &Item) -> Timer<Part> {
+        Timer::after(seconds(u64::from(item.0 / 2)), Part(item.0))
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        Done(parts.ok().map(|part| part.0).sum())
+    }
+}
+
+/// What comes from outside, one after the other and all at their times.
+struct Notes;
+
+#[workflow]
+impl Notes {
+    #[step]
+    async fn take(&self, _begin: &Begin, note: &Note) -> Item {
+        Item(note.0)
+    }
+
+    #[step]
+    async fn end(&self, items: &FixedList<Item, 4>) -> Done {
+        Done(items.iter().fold(0, |all, item| 10 * all + item.0))
+    }
+}
+
+/// Runs for longer than it may.
+struct Slow;
+
+#[workflow]
+impl Slow {
+    #[step]
+    async fn work(&self, begin: &Begin) -> Item {
+        tokio::time::sleep(seconds(10)).await;
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, _item: &Item) -> Done {
+        std::future::pending().await
+    }
+}
+
+/// Asks again when it was told no.
+struct Insists;
+
+#[workflow]
+impl Insists {
+    #[step]
+    async fn ask(&self, begin: &Begin) -> Ask {
+        Ask(begin.0)
+    }
+
+    #[step(loops)]
+    async fn answered(&self, reply: &Reply<Ask>) -> (Option<Ask>, Option<Done>) {
+        match **reply {
+            0 => (None, Some(Done(reply.request().0))),
+            left => (Some(Ask(left - 1)), None),
+        }
+    }
+}
+
+survive! {
+    deadlines: Scenario::new(Deadlines).reply_after(seconds(15), |ask: &Ask| ask.0), 3;
+    ticks: Scenario::new(Ticks), 3;
+    timers_in_branches: Scenario::new(TimersInBranches), 4;
+    notes: Scenario::new(Notes)
+        .send(Note(1))
+        .send_after(seconds(20), Note(2))
+        .send(Note(3))
+        .send_after(seconds(10), Note(4)), 0;
+    time_that_runs_out: Scenario::new(Slow).options(RunOptions::new().timeout(seconds(30))), 1;
+    time_that_passes_while_a_run_waits: Scenario::new(Insists)
+        .options(RunOptions::new().timeout(seconds(30)))
+        .reply_after(seconds(100), |ask: &Ask| ask.0), 2;
+    time_that_passes_before_something_comes: Scenario::new(Notes)
+        .options(RunOptions::new().timeout(seconds(5)))
+        .send_after(seconds(10), Note(1))
+        .send_after(seconds(20), Note(2))
+        .send_after(seconds(30), Note(3))
+        .send_after(seconds(40), Note(4)), 0;
+    replies_that_ask_again: Scenario::new(Insists).reply(|ask: &Ask| ask.0), 3;
+}
