@@ -1,15 +1,69 @@
 //! Handles on runs that go on, wait in a store, or have ended; and who may drive a run (S33, S40, S42).
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    MemoryStore, Position, Record, ResumeError, RunError, RunId, RunOptions, RunStatus, SendError,
+    Batch, EventStore, MemoryStore, Position, Record, ResumeError, RunError, RunId, RunOptions, RunQuery,
+    RunStatus, SendError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Batches, Begin, Done, Item, Note};
+use crate::fixtures::{Begin, Done, Item, Note};
 use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
+
+/// A store that knows the batches that it was given. Clones are one store.
+#[derive(Debug, Clone, Default)]
+struct Batches {
+    kept: Arc<MemoryStore>,
+    given: Arc<Mutex<Vec<(RunId, Position, Batch)>>>,
+}
+
+impl Batches {
+    fn len(&self) -> usize {
+        self.given.lock().unwrap().len()
+    }
+
+    /// What is there after so many batches, as bytes have it.
+    async fn first(&self, batches: usize) -> Self {
+        let given: Vec<_> = self.given.lock().unwrap().iter().take(batches).cloned().collect();
+        let store = Self::default();
+        for (run, position, Batch { records, run: summary, .. }) in given {
+            let records = records.iter().map(reread).collect();
+            store.kept.append(&run, position, Batch { records, run: summary }).await.unwrap();
+        }
+        store
+    }
+
+    async fn journal(&self, run: &RunId) -> Vec<Record> {
+        self.kept.read(run, Position(0), usize::MAX).await.unwrap()
+    }
+}
+
+/// The record as it comes back from a store that keeps bytes.
+fn reread(record: &Record) -> Record {
+    serde_json::from_slice(&serde_json::to_vec(record).unwrap()).unwrap()
+}
+
+impl EventStore for Batches {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        self.given.lock().unwrap().push((run.clone(), expected, batch.clone()));
+        self.kept.append(run, expected, batch)
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.kept.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.kept.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.kept.remove(run)
+    }
+}
 
 #[tokio::test]
 async fn a_run_that_goes_on_is_found_by_its_id() {
@@ -150,10 +204,9 @@ async fn a_delay_that_was_chosen_goes_on_and_attempts_are_counted_on() {
 // S31, S33
 #[tokio::test]
 async fn how_a_run_ended_is_known_from_its_journal() {
-    let store = std::sync::Arc::new(MemoryStore::default());
-    let engine = || {
-        Engine::builder().workflow(Asks).workflow(Loops).store(std::sync::Arc::clone(&store)).build().unwrap()
-    };
+    let store = Arc::new(MemoryStore::default());
+    let engine =
+        || Engine::builder().workflow(Asks).workflow(Loops).store(Arc::clone(&store)).build().unwrap();
     let run = engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     run.cancel("enough").await.unwrap();
     run.outcome().await.unwrap_err();
@@ -221,7 +274,7 @@ mod later {
         }
 
         #[precondition]
-        fn has_all(&self, extra: Option<&Extra>) -> bool {
+        fn has_all(extra: Option<&Extra>) -> bool {
             extra.is_some()
         }
     }

@@ -79,7 +79,7 @@ pub(crate) fn batch(positions: Range<u64>) -> Batch {
 /// The end of a run.
 pub(crate) fn last_batch(status: RunStatus) -> Batch {
     Batch {
-        records: vec![Record::RunEnded { status, error: None, at: moment() }],
+        records: vec![Record::RunEnded { status, step: None, error: None, at: moment() }],
         run: summary().ended(status),
     }
 }
