@@ -103,7 +103,8 @@ struct Fragile {
 impl EventStore for Fragile {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         if Some(self.writes.fetch_add(1, Ordering::SeqCst) + 1) == self.crash_at {
-            let _ = Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
+            let kill = format!("kill -9 {}", std::process::id());
+            let _ = Command::new("sh").args(["-c", &kill]).status();
         }
         self.store.append(run, expected, batch)
     }

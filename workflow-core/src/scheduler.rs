@@ -496,6 +496,11 @@ impl Scheduler {
         self.totals[step.get()].surplus
     }
 
+    /// Whether it has said that nothing can happen before something arrives, and nothing has.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
+    }
+
     /// How many executions wait for their turn (S21).
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
@@ -508,7 +513,9 @@ impl Scheduler {
 
     /// Gives executions the numbers that a journal tells of, when it comes to them; others are given those between them
     /// and behind them.
-    pub(crate) fn recall(&mut self, numbers: HashMap<Evaluated, ExecutionId>) {
+    pub(crate) fn recall(&mut self, mut numbers: HashMap<Evaluated, ExecutionId>) {
+        // No run has more, whatever a journal says.
+        numbers.retain(|_, id| id.0 <= self.limits.executions);
         let last = numbers.values().map(|id| id.0).max().unwrap_or(0);
         self.executions.resize_with(usize::try_from(last).unwrap_or(0), Execution::unknown);
         let told: HashSet<ExecutionId> = numbers.values().copied().collect();

@@ -1,6 +1,7 @@
 //! What a child run knows of its parent, and what it takes to start one.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures::future::BoxFuture;
@@ -42,6 +43,8 @@ pub(crate) struct Birth {
     pub(crate) awaited: bool,
     /// Tells it that nobody wants it any more.
     pub(crate) unwanted: Arc<Dropped>,
+    /// Whether it is not to be ended then, but left as its journal has it, because its parent is.
+    pub(crate) left: AtomicBool,
     /// Where its parent shows what it shows.
     pub(crate) display: Display,
     /// Its parent's place, if it has one to lend.
@@ -62,6 +65,7 @@ impl Birth {
             depth: above.map_or(0, |birth| birth.depth) + 1,
             awaited,
             unwanted: Arc::default(),
+            left: AtomicBool::new(false),
             display,
             lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
             lends: Arc::new(Semaphore::new(1)),

@@ -1,6 +1,7 @@
 //! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -113,8 +114,9 @@ impl Family {
         drop(state);
     }
 
-    /// The run ends: nobody joins any more, and those that end with it are told so. Returns these.
-    pub(crate) fn close(&self, cancelled: bool) -> Vec<Arc<RunShared>> {
+    /// The run ends: nobody joins any more, and those that end with it are told so. Returns these. Where the run's own
+    /// journal is left as it is, so are theirs.
+    pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
         let mut state = self.lock();
         state.closed = true;
         let ending = state.members.iter().filter(|member| member.ended.is_none());
@@ -124,6 +126,9 @@ impl Family {
         // Told after the lock: who is woken may end at once.
         drop(state);
         let told = ending.into_iter().map(|(run, unwanted)| {
+            if let Some(birth) = &run.birth {
+                birth.left.store(left, Ordering::Release);
+            }
             unwanted.tell();
             run
         });

@@ -106,6 +106,9 @@ async fn find(
     match read_all(&*store, run.id()).await {
         Ok(records) if records.is_empty() => run.drive(start, index, registered).await,
         Ok(records) => run.drive_from(store, &records, start, registered).await,
-        Err(source) => run.fail(RunError::Store { source }),
+        Err(source) => {
+            drop(registered);
+            run.fail(RunError::Store { source });
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -201,8 +201,11 @@ impl Engine {
             // Nothing else can be wrong with what a run is made of.
             other => ResumeError::Store(StoreError::unavailable(other)),
         })?;
-        let Beginning { private_thread, parent, awaited, .. } = beginning;
-        let shared = Arc::new(RunShared { private_thread, parent, resumed: true, ..shared });
+        let Beginning { private_thread, parent, awaited, timeout, .. } = beginning;
+        // What it has in contexts may be an earlier process's.
+        let context_used = AtomicBool::new(true);
+        let shared = RunShared { private_thread, parent, timeout, context_used, resumed: true, ..shared };
+        let shared = Arc::new(shared);
         let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
         let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
         let store = self.inner.store.clone().filter(|_| !ended);
@@ -217,12 +220,13 @@ impl Engine {
             run.look_back(records).map_err(incompatible)?;
             return Ok(Loaded::Ended((shared, mailbox)));
         }
-        if inner.shut_down.load(Ordering::SeqCst) {
-            return Err(ResumeError::ShutDown);
-        }
         run.resume(records).map_err(incompatible)?;
         let registered = self.register(id, &mailbox, Arc::downgrade(&shared));
         let registered = registered.map_err(|_| ResumeError::UnknownRun { run: id.clone() })?;
+        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
+        if inner.shut_down.load(Ordering::SeqCst) {
+            return Err(ResumeError::ShutDown);
+        }
         if let Some(reason) = unwanted {
             shared.cancel_note.leave(reason);
         } else if let Some(names) = &shared.parent
@@ -230,7 +234,7 @@ impl Engine {
         {
             reunite(&parent, names, &shared, Arc::default(), awaited);
         }
-        runtime.spawn(run.drive_on(registered));
+        runtime.spawn(run.drive_resumed(registered));
         Ok(Loaded::Resumed((shared, mailbox)))
     }
 }

@@ -1,5 +1,6 @@
 //! A run among its parent and its children: being cancelled by the one, and ending after the others (S31).
 
+use std::sync::atomic::Ordering;
 use std::task::Context;
 
 use super::RunStatus;
@@ -15,17 +16,27 @@ impl Run {
         if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) {
             return;
         }
+        if birth.left.load(Ordering::Acquire) && self.journal.take().is_some() {
+            self.scheduler.apply(Fact::AppendFailed);
+            return;
+        }
         self.scheduler.apply(Fact::CancelRequested);
         if self.scheduler.end().is_some() {
             self.cancel_reason = birth.why_unwanted();
         }
     }
 
+    /// Whether the run has stopped and its journal is left as it is, because that of its parent is.
+    pub(super) fn is_left(&self) -> bool {
+        self.shared.birth.as_ref().is_some_and(|birth| birth.left.load(Ordering::Acquire))
+    }
+
     /// Children first: those that end with the run have ended before anybody is told that it has.
     pub(super) async fn end_children(&mut self) {
         if let Some(family) = self.shared.children.get() {
             let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
-            for child in family.close(cancelled) {
+            let left = self.journal_error().is_some() || self.is_left();
+            for child in family.close(cancelled, left) {
                 child.ended().await;
             }
         }
@@ -48,7 +59,8 @@ impl Run {
 /// The task of a run is gone. Nothing waits for its children, but they are told.
 pub(super) fn disown(run: &RunShared) {
     if let Some(family) = run.children.get() {
-        family.close(run.finished.get().is_none());
+        let unfinished = run.finished.get().is_none();
+        family.close(unfinished, unfinished);
     }
 }
 

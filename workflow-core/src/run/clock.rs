@@ -33,6 +33,7 @@ impl RunClock {
     /// Shows what time it is by now, however long nobody looked.
     pub(super) fn catch_up(&mut self) {
         self.show(self.clock.now());
+        self.read = Instant::now();
     }
 
     /// Reads the clock; returns the real time since the last reading.

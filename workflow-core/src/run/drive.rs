@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -156,11 +157,18 @@ impl Run {
         self.drive_on(registered).await;
     }
 
-    /// Drives a run to its end that has begun.
-    pub(crate) async fn drive_on<R: Send>(mut self, registered: R) {
-        if self.shared.resumed {
-            self.claim().await;
+    /// Drives a run to its end that stands where its journal ends.
+    pub(crate) async fn drive_resumed<R: Send>(mut self, registered: R) {
+        self.meter.runs();
+        self.claim().await;
+        if self.scheduler.waits() {
+            self.wait();
         }
+        self.drive_on(registered).await;
+    }
+
+    /// Drives a run to its end that has begun.
+    async fn drive_on<R: Send>(mut self, registered: R) {
         std::future::poll_fn(|cx| {
             let polled = self.poll_slice(cx);
             self.meter.queue(self.scheduler.waiting() + self.held.len());
@@ -173,7 +181,7 @@ impl Run {
         self.close_journal().await;
         self.finish();
         // A run that goes on elsewhere, or may, needs its contexts.
-        if self.journal_error().is_none() {
+        if self.journal_error().is_none() && !self.is_left() {
             self.shared.clear_contexts().await;
         }
         self.slot = None;
@@ -209,15 +217,22 @@ impl Run {
             difference,
         };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
-            if let Err(divergence) = self.look_back(records) {
+            let looked_back = self.look_back(records);
+            drop(registered);
+            if let Err(divergence) = looked_back {
                 self.fail(incompatible(divergence));
             }
             return;
         }
         self.journal = Journal::resume(store, records);
+        // What it has in contexts may be an earlier process's.
+        self.shared.context_used.store(true, Ordering::Relaxed);
         match self.resume(records) {
-            Ok(()) => self.drive_on(registered).await,
-            Err(divergence) => self.fail(incompatible(divergence)),
+            Ok(()) => self.drive_resumed(registered).await,
+            Err(divergence) => {
+                drop(registered);
+                self.fail(incompatible(divergence));
+            }
         }
     }
 
@@ -283,7 +298,8 @@ impl Run {
 
     /// What was held back, and the next attempts of executions. Nothing begins in a run that has ended or is about to.
     fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
-        if self.held.is_empty() || self.scheduler.refuses() || !self.has_slot(cx) {
+        let wants_slot = self.held.front().map(|action| self.wants_slot(action))?;
+        if self.scheduler.refuses() || (wants_slot && !self.has_slot(cx)) {
             return None;
         }
         self.held.pop_front()

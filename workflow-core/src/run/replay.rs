@@ -531,7 +531,7 @@ impl Replay<'_> {
     fn go_on(mut self) {
         // Everything that the journal has is in the log. What is refused by now has nobody who waits for it.
         while let Ok(true) = self.confirm() {}
-        let Self { run, due, started, asked, retries, waits, .. } = self;
+        let Self { run, due, started, asked, retries, .. } = self;
         run.rests();
         run.clock.catch_up();
         if run.scheduler.end().is_some() {
@@ -546,9 +546,6 @@ impl Replay<'_> {
             }
         }
         run.count_time();
-        if waits {
-            run.held.push_back(Action::Wait);
-        }
     }
 }
 

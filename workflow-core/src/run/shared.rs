@@ -107,7 +107,7 @@ impl RunShared {
 
     /// Tells of a run that an earlier process began.
     pub(super) fn goes_on(&self) {
-        if self.resumed && !self.begun.swap(true, Ordering::Relaxed) {
+        if !self.begun.swap(true, Ordering::Relaxed) {
             self.tell(|| Observed::RunResumed);
         }
     }

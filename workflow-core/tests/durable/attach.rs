@@ -6,11 +6,11 @@ use std::time::Duration;
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EventStore, MemoryStore, Position, Record, ResumeError, RunError, RunId, RunOptions, RunQuery,
-    RunStatus, SendError, StoreFuture, StoredRun,
+    RunStatus, SendError, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Begin, Done, Item, Note};
+use crate::fixtures::{Begin, Done, Item, Note, Part};
 use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
 
 /// A store that knows the batches that it was given. Clones are one store.
@@ -18,6 +18,8 @@ use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
 struct Batches {
     kept: Arc<MemoryStore>,
     given: Arc<Mutex<Vec<(RunId, Position, Batch)>>>,
+    /// The run whose next batch it refuses.
+    refuses: Arc<Mutex<Option<RunId>>>,
 }
 
 impl Batches {
@@ -48,6 +50,11 @@ fn reread(record: &Record) -> Record {
 
 impl EventStore for Batches {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        if self.refuses.lock().unwrap().take_if(|refused| refused == run).is_some() {
+            return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other(
+                "the disk is full",
+            ))));
+        }
         self.given.lock().unwrap().push((run.clone(), expected, batch.clone()));
         self.kept.append(run, expected, batch)
     }
@@ -159,6 +166,118 @@ async fn of_two_who_go_on_with_a_run_one_does() {
     let claims = store.journal(&"r".into()).await;
     let claims = claims.iter().filter(|record| matches!(record, Record::RunResumed { .. }));
     assert_eq!(claims.count(), 1);
+}
+
+/// Asks by way of a child, beside something that comes from outside.
+struct Interrupted;
+
+#[workflow]
+impl Interrupted {
+    #[step]
+    async fn ask(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Asks>(begin.clone()).await
+    }
+
+    #[step]
+    async fn note(&self, note: &Note) -> Item {
+        Item(note.0)
+    }
+}
+
+// S38, S40
+#[tokio::test]
+async fn the_children_of_a_run_that_cannot_be_written_are_left_as_they_are_too() {
+    let store = Batches::default();
+    let engine = || {
+        let engine = Engine::builder().workflow(Interrupted).workflow(Asks).store(store.clone());
+        engine.build().unwrap()
+    };
+    let first = engine();
+    let run = first.start_with::<Interrupted>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    let child = RunId::new("r/ask-x1.1");
+    while first.attach::<Asks>(child.clone()).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    first.attach::<Asks>(child.clone()).await.unwrap().settled().await;
+    *store.refuses.lock().unwrap() = Some("r".into());
+    run.send(Note(1)).await.unwrap_err();
+    assert!(matches!(run.outcome().await, Err(RunError::Store { .. })));
+    assert!(first.running().is_empty());
+    let left = store.journal(&child).await;
+    assert!(!left.iter().any(|record| matches!(record, Record::RunEnded { .. })), "{left:?}");
+
+    let second = engine();
+    let run = second.attach::<Interrupted>("r").await.unwrap();
+    while !second.running().contains(&child) {
+        tokio::task::yield_now().await;
+    }
+    let asks = second.attach::<Asks>(child.clone()).await.unwrap();
+    while asks.requests().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let request = asks.requests().await.unwrap()[0].id::<Ask>().unwrap();
+    asks.reply(request, 7).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    let claimed = store.journal(&child).await;
+    assert!(claimed.iter().any(|record| matches!(record, Record::RunResumed { .. })), "{claimed:?}");
+}
+
+/// Gathers, and then needs something from outside.
+struct Gathers;
+
+#[workflow]
+impl Gathers {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        Part(item.0)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>, note: &Note) -> Done {
+        Done(note.0 + parts.ok().map(|part| part.0).sum::<u32>())
+    }
+}
+
+/// Takes the only place and keeps it.
+struct Blocks;
+
+#[workflow]
+impl Blocks {
+    #[step]
+    async fn never(&self, _begin: &Begin) -> Done {
+        std::future::pending().await
+    }
+}
+
+// S39: the gather was due before anything else came.
+#[tokio::test]
+async fn a_run_that_goes_on_without_a_place_keeps_the_order_of_its_log() {
+    let whole = Batches::default();
+    let engine = Engine::builder().workflow(Gathers).store(whole.clone()).build().unwrap();
+    let run = engine.start_with::<Gathers>(Begin(3), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    let gathered = |record: &Record| matches!(record, Record::FanOutGathered { .. });
+    let batches =
+        whole.given.lock().unwrap().iter().position(|(.., batch)| batch.records.iter().any(gathered));
+    let store = whole.first(batches.unwrap()).await;
+
+    let engine = Engine::builder().workflow(Gathers).workflow(Blocks).max_concurrent_runs(1);
+    let engine = engine.store(store.clone()).build().unwrap();
+    let blocks = engine.start::<Blocks>(Begin(0)).await.unwrap();
+    let run = engine.attach::<Gathers>("r").await.unwrap();
+    run.send(Note(10)).await.unwrap();
+    let report = run.report_so_far().await.unwrap();
+    let last: Vec<&str> = report.log.iter().rev().take(2).map(|logged| &*logged.event).collect();
+    assert_eq!(last, ["Note", "open.Item.gathered"]);
+    blocks.cancel("enough").await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(13));
+    let engine = Engine::builder().workflow(Gathers).store(store).build().unwrap();
+    assert_eq!(engine.attach::<Gathers>("r").await.unwrap().outcome().await.unwrap(), Done(13));
 }
 
 // S36, S42
