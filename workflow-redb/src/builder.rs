@@ -154,6 +154,7 @@ impl RedbStoreBuilder {
             durability: self.durability,
             reopen,
             unsynced_since: None,
+            lost: None,
         };
         let thread = thread::Builder::new().name("workflow-redb".to_owned()).spawn(|| committer.run());
         match thread {

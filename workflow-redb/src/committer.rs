@@ -23,6 +23,8 @@ pub(crate) struct Committer {
     pub(crate) reopen: Option<Reopen>,
     /// When the oldest commit was answered that is not on disk yet.
     pub(crate) unsynced_since: Option<Instant>,
+    /// Why what was answered may not be on disk, until somebody asks.
+    pub(crate) lost: Option<WorkError>,
 }
 
 impl Committer {
@@ -37,8 +39,10 @@ impl Committer {
                 Next::Closed => break,
             }
             if self.sync_due().is_some_and(|due| due <= Instant::now()) {
-                // Whoever is concerned was answered; the next call says what became of the file.
-                drop(self.sync());
+                // Whoever is concerned was answered; who asks next is told.
+                if self.unsynced_since.is_some() {
+                    drop(self.transact(true, |_| Ok(())));
+                }
             }
         }
         drop(self.sync());
@@ -66,10 +70,10 @@ impl Committer {
 
     /// Puts on disk what was answered before.
     fn sync(&mut self) -> Result<(), WorkError> {
-        if self.unsynced_since.is_none() {
-            return Ok(());
+        if self.unsynced_since.is_some() {
+            drop(self.transact(true, |_| Ok(())));
         }
-        self.transact(true, |_| Ok(()))
+        self.lost.take().map_or(Ok(()), Err)
     }
 
     /// Works in one transaction and commits it. After an error the file is opened again: redb uses it no further.
@@ -110,7 +114,9 @@ impl Committer {
 
     /// Closes the database, whose file may be half written, and opens it again, which mends it.
     fn fail(&mut self, error: WorkError) {
-        self.unsynced_since = None;
+        if self.unsynced_since.take().is_some() {
+            self.lost = Some(error.clone());
+        }
         // Closed before it is opened: a file is open once. Closing may panic for the reason it is closed for.
         let was = std::mem::replace(&mut *self.shared.alone(), State::Failed(error));
         drop(catch_unwind(AssertUnwindSafe(|| drop(was))));

@@ -6,6 +6,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, StorageBackend, TableHandle};
@@ -192,7 +193,9 @@ impl Unfinished {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut name = path.as_os_str().to_owned();
-        name.push(format!(".unfinished-{}-{number}", std::process::id()));
+        // What a process of the same number has left behind must be in nobody's way.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        name.push(format!(".unfinished-{}-{now}-{number}", std::process::id()));
         Self(name.into())
     }
 }

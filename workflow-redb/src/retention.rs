@@ -1,6 +1,7 @@
 //! Which runs are kept once they have ended, and removing the others.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -97,6 +98,7 @@ struct Ended {
 
 impl RedbStore {
     /// Removes the runs that have ended and that no rule keeps, with their journals and their contexts; says how many.
+    /// Child runs stay as long as a run above them goes on, which may ask for what became of them.
     ///
     /// Others are served meanwhile. A run that is begun anew under the id of one that had ended is not touched. A
     /// future that is dropped leaves some of them removed. The room is used for what comes, or given back by
@@ -140,11 +142,27 @@ fn remove_all(tables: &mut Tables<'_>, runs: &[Ended]) -> Result<usize, redb::Er
 
 fn ended_runs(view: &View, workflow: Option<&str>) -> Result<Vec<Ended>, redb::Error> {
     let mut ended = Vec::new();
+    // A run comes before its children: their ids begin with its own.
+    let mut open: HashSet<String> = HashSet::new();
     for entry in view.runs.range::<&[u8]>(..)? {
         let (key, value) = entry?;
-        ended.extend(ended_run(key.value(), value.value(), workflow));
+        let (key, value) = (key.value(), value.value());
+        match (std::str::from_utf8(key), RunEntry::from_bytes(value).is_some_and(|entry| is_open(&entry))) {
+            (Ok(run), true) => drop(open.insert(run.to_owned())),
+            (Ok(run), false) if above(run).any(|above| open.contains(above)) => {}
+            _ => ended.extend(ended_run(key, value, workflow)),
+        }
     }
     Ok(ended)
+}
+
+fn is_open(entry: &RunEntry<'_>) -> bool {
+    from_slice::<RunSummary>(entry.summary).is_ok_and(|summary| !summary.status.is_ended())
+}
+
+/// The ids of the runs that it may be a child of, at any depth.
+fn above(run: &str) -> impl Iterator<Item = &str> {
+    run.match_indices('/').map(|(at, _)| &run[..at])
 }
 
 fn ended_run(key: &[u8], value: &[u8], workflow: Option<&str>) -> Option<Ended> {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use workflow_core::{ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunStatus};
 use workflow_redb::{RedbStore, Retention, StoreFile, WorkError};
 
-use crate::fixtures::{Place, ids, put, put_ended, text};
+use crate::fixtures::{Place, ids, last_batch, put, put_ended, text};
 
 /// One that goes on, three that completed, and one that failed, in the order of their ids.
 async fn five(store: &RedbStore) {
@@ -30,6 +30,20 @@ async fn after(kept: Retention) -> Vec<String> {
 #[tokio::test]
 async fn runs_that_go_on_are_always_kept() {
     assert_eq!(after(Retention::none()).await, ["a-open"]);
+}
+
+#[tokio::test]
+async fn child_runs_are_kept_until_every_run_above_them_has_ended() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await.unwrap();
+    for run in ["a/ask-x1.1", "a/ask-x1.1/look-x2.1", "a-b"] {
+        put_ended(&store, run, RunStatus::Completed).await;
+    }
+    assert_eq!(store.retain(&Retention::none()).await.unwrap(), 1);
+    assert_eq!(ids(&store).await, ["a", "a/ask-x1.1", "a/ask-x1.1/look-x2.1"]);
+    store.append(&"a".into(), Position(2), last_batch(RunStatus::Completed)).await.unwrap();
+    assert_eq!(store.retain(&Retention::none()).await.unwrap(), 3);
 }
 
 #[tokio::test]
