@@ -142,6 +142,11 @@ impl Emitted {
         self.items.iter().any(EmittedItem::waits_for_all)
     }
 
+    /// Whether the batch holds a fan-out.
+    pub(crate) fn opens_branches(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, EmittedItem::FanOut(_)))
+    }
+
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.items.push(EmittedItem::Event(event));

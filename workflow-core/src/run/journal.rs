@@ -242,7 +242,8 @@ impl Run {
     /// The fan-outs of what an execution is about to commit.
     pub(super) fn opened(&self, execution: ExecutionId) -> Vec<OpenedFanOut> {
         let committing = self.committing.as_ref().filter(|(committing, _)| *committing == execution);
-        let Some((_, emitted)) = committing.filter(|_| self.journal.is_some()) else { return Vec::new() };
+        let committing = committing.filter(|(_, emitted)| self.journal.is_some() && emitted.opens_branches());
+        let Some((_, emitted)) = committing else { return Vec::new() };
         let step = self.trace.step_of(execution).and_then(|step| self.emissions(step, emitted).ok());
         let opened = step.into_iter().flatten().filter_map(|emission| match emission {
             Emission::FanOut { fan_out, items, concurrency, policy } => {

@@ -8,8 +8,6 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use smallvec::SmallVec;
-
 use super::RunStatus;
 use super::drive::Run;
 use super::timers::Setting;
@@ -17,29 +15,20 @@ use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Action, Answer, CandidateId, Cause, Emission, Entry, Evaluated, Fact, TimerEntry};
-use crate::store::{OpenedFanOut, Position, Record, RecordedEvent};
-use crate::table::{EventIndex, StepIndex};
+use crate::scheduler::{Action, Answer, CandidateId, Evaluated, Fact};
+use crate::store::{Position, Record, RecordedEvent};
+use crate::table::{DependencyTable, EventIndex, StepIndex};
+
+mod batch;
+mod logged;
+
+use batch::Logged;
 
 /// The first record that the workflow, as it is now, would not have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Divergence {
     pub(crate) position: Position,
     pub(crate) what: String,
-}
-
-/// An event that a batch holds, as its records tell of it.
-struct Logged<'a> {
-    seq: Seq,
-    scope: ScopeId,
-    event: &'a RecordedEvent,
-}
-
-/// A timer that a batch sets, as its record tells of it.
-struct TimerSet<'a> {
-    request: Option<Seq>,
-    due: SystemTime,
-    event: &'a RecordedEvent,
 }
 
 /// A run that comes to stand where its journal ends.
@@ -94,7 +83,7 @@ impl Run {
 }
 
 /// The numbers of the executions that the records tell of.
-fn numbers(table: &crate::table::DependencyTable, records: &[Record]) -> HashMap<Evaluated, ExecutionId> {
+fn numbers(table: &DependencyTable, records: &[Record]) -> HashMap<Evaluated, ExecutionId> {
     let numbered = records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
         | Record::ExecutionFailed { execution, step, scope, trigger, .. }
@@ -112,15 +101,12 @@ fn numbers(table: &crate::table::DependencyTable, records: &[Record]) -> HashMap
 impl Replay<'_> {
     /// Takes a record in, with those behind it that belong to it; says how many these were.
     fn take(&mut self, record: &Record, behind: &[Record]) -> Replayed<usize> {
-        if let Record::RunResumed { at } = record {
-            self.resumed(*at)?;
-            return Ok(1);
+        if !matches!(record, Record::RunResumed { .. }) {
+            self.wake(record.at());
         }
-        self.wake(at(record));
         match record {
-            Record::RunStarted { .. } | Record::RunResumed { .. } => {
-                return Err("the run begins once more".into());
-            }
+            Record::RunStarted { .. } => return Err("the run begins once more".into()),
+            Record::RunResumed { at } => self.resumed(*at)?,
             Record::EventLogged { seq, scope, cause, event, .. } => {
                 let logged = Logged { seq: *seq, scope: *scope, event };
                 self.event(*cause, &logged)?;
@@ -291,190 +277,6 @@ impl Replay<'_> {
         ))
     }
 
-    fn event(&mut self, cause: Cause, logged: &Logged<'_>) -> Replayed {
-        let Logged { event: recorded, .. } = *logged;
-        let event = match cause {
-            Cause::Outside => {
-                let index = self.event_named(recorded.name())?;
-                let event = self.decoded(recorded, index, None)?;
-                self.now = self.run.clock.now;
-                self.run.scheduler.apply(Fact::EventReceived { event: index });
-                event
-            }
-            Cause::Reply(request) => {
-                let is_open =
-                    |replay: &Self| replay.run.scheduler.open_requests().any(|(seq, _)| seq == request);
-                if !self.until(is_open)? {
-                    return Err(format!("somebody replied to {request}, which asks nobody any more"));
-                }
-                let event = self.decoded(recorded, self.event_named(recorded.name())?, Some(request))?;
-                self.run.scheduler.apply(Fact::ReplyReceived { request });
-                event
-            }
-            Cause::Timer { timer, .. } => {
-                if !self.until(|replay| replay.run.scheduler.timer(timer).is_some())? {
-                    return Err(format!("timer {timer} fired, which nobody has set"));
-                }
-                let event = self.decoded(recorded, self.event_named(recorded.name())?, None)?;
-                self.run.scheduler.apply(Fact::TimerFired { timer });
-                event
-            }
-            Cause::Expired(request) => {
-                let closes = |timer: &&TimerEntry| timer.request == Some(request);
-                if !self.until(|replay| replay.run.scheduler.timers().any(|timer| closes(&timer)))? {
-                    return Err(format!("{request} expired, which never does any more"));
-                }
-                let timer = self.run.scheduler.timers().find(closes).map(|entry| entry.timer);
-                let timer = timer.ok_or("no timer closes the request")?;
-                let event = self.decoded(recorded, self.event_named(recorded.name())?, Some(request))?;
-                self.run.scheduler.apply(Fact::TimerFired { timer });
-                event
-            }
-            Cause::Failure(execution) => {
-                let is_due = |replay: &Self| matches!(replay.due.front(), Some(Action::Append { cause: due, .. }) if *due == cause);
-                if !self.until(is_due)? {
-                    return Err(format!("the failure of {execution} was caught, and would not be any more"));
-                }
-                self.run.failed_event(execution).ok_or("nothing has failed")?
-            }
-            Cause::Execution(execution) => return Err(format!("{execution} emitted before it ended")),
-        };
-        self.append(cause, &[(logged.seq, logged.scope, event)], Vec::new())
-    }
-
-    /// What the scheduler wants in the log next is what the journal has.
-    fn append(
-        &mut self,
-        cause: Cause,
-        events: &[(Seq, ScopeId, AnyEvent)],
-        timers: Vec<(SystemTime, AnyEvent)>,
-    ) -> Replayed {
-        self.drain()?;
-        let (entries, set) = match self.due.pop_front() {
-            Some(Action::Append { cause: due, entries, timers }) if due == cause => (entries, timers),
-            _ => return Err("something else would be logged now".into()),
-        };
-        let agree = |(entry, (seq, scope, _)): (&Entry, &(Seq, ScopeId, AnyEvent))| {
-            entry.seq == *seq && entry.scope == *scope
-        };
-        if entries.len() != events.len()
-            || !entries.iter().zip(events).all(agree)
-            || set.len() != timers.len()
-        {
-            return Err("it would be logged elsewhere now".into());
-        }
-        if let Cause::Execution(execution) = cause {
-            self.run.trace.succeeded(execution);
-            self.run.trace.emitted(execution, &entries);
-            self.run.note_branches(execution, &entries);
-        }
-        if let (Cause::Failure(execution), Some(entry)) = (cause, entries.first()) {
-            self.run.trace.caught(execution, entry.seq);
-        }
-        let run = &mut *self.run;
-        for (entry, (_, _, event)) in entries.iter().zip(events) {
-            run.log.append(&run.host.table, *entry, event.clone(), cause, run.clock.now);
-        }
-        let settings = set.into_iter().zip(timers);
-        let settings = settings.map(|(entry, (due, event))| Setting { entry, due, event });
-        self.unconfirmed.push_back((self.run.clock.now, settings.collect()));
-        Ok(())
-    }
-
-    /// An execution committed what the records behind it tell of; says how many these are.
-    fn succeeded(
-        &mut self,
-        execution: ExecutionId,
-        fan_outs: &[OpenedFanOut],
-        behind: &[Record],
-    ) -> Replayed<usize> {
-        let (events, timers) = batch(execution, behind);
-        let emissions = self.emissions(fan_outs, &events, &timers)?;
-        let mut decoded: Vec<(Seq, ScopeId, AnyEvent)> = Vec::with_capacity(events.len());
-        for Logged { seq, scope, event } in &events {
-            let index = self.event_named(event.name())?;
-            decoded.push((*seq, *scope, self.decoded(event, index, None)?));
-        }
-        let mut set = Vec::with_capacity(timers.len());
-        for TimerSet { request, due, event } in &timers {
-            let asked = request.and_then(|seq| decoded.iter().find(|(at, _, _)| *at == seq));
-            let decode = self.run.host.table.event(self.event_named(event.name())?).decode;
-            let event = event.decoded(decode, asked.map(|(_, _, event)| event));
-            set.push((*due, event.map_err(|error| format!("a timer's event cannot be read: {error}"))?));
-        }
-        let now = self.run.clock.now;
-        self.started.remove(&execution);
-        self.run.trace.returned(execution, now);
-        self.run.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
-        let taken = events.len() + timers.len();
-        self.append(Cause::Execution(execution), &decoded, set)?;
-        Ok(taken)
-    }
-
-    /// What an execution committed, in the scheduler's terms. Events and timers are numbered apart, so that only
-    /// their own orders count, and that what expires has its request before it.
-    fn emissions(
-        &self,
-        fan_outs: &[OpenedFanOut],
-        events: &[Logged<'_>],
-        timers: &[TimerSet<'_>],
-    ) -> Replayed<SmallVec<[Emission; 1]>> {
-        let mut emissions = SmallVec::new();
-        let (mut next, mut fan_outs) = (0, fan_outs.iter());
-        for TimerSet { request, event, .. } in timers {
-            match request {
-                None => emissions.push(Emission::Timer(self.event_named(event.name())?)),
-                Some(request) => {
-                    let place = events.iter().position(|logged| logged.seq == *request);
-                    let place = place.filter(|place| *place >= next).ok_or("a timer closes no request")?;
-                    self.emit(&events[next..place], &mut fan_outs, &mut emissions)?;
-                    emissions.push(Emission::Expiring(self.event_named(events[place].event.name())?));
-                    next = place + 1;
-                }
-            }
-        }
-        self.emit(&events[next..], &mut fan_outs, &mut emissions)?;
-        // Those that are left have no items.
-        for fan_out in fan_outs {
-            emissions.push(self.fan_out(fan_out)?);
-        }
-        Ok(emissions)
-    }
-
-    fn emit<'a>(
-        &self,
-        events: &[Logged<'_>],
-        fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
-        emissions: &mut SmallVec<[Emission; 1]>,
-    ) -> Replayed {
-        let known = self.run.log.branches().len();
-        let mut rest = events;
-        while let Some((logged, behind)) = rest.split_first() {
-            if (logged.scope.0 as usize) <= known {
-                emissions.push(Emission::Event(self.event_named(logged.event.name())?));
-                rest = behind;
-                continue;
-            }
-            // Its scope is new: the items of a fan-out begin here. Those before it that have none opened nothing.
-            let items = loop {
-                let opened = fan_outs.next().ok_or("an event is of a scope that nobody opened")?;
-                emissions.push(self.fan_out(opened)?);
-                if opened.items > 0 {
-                    break opened.items as usize;
-                }
-            };
-            rest = rest.get(items..).ok_or("a fan-out lacks items")?;
-        }
-        Ok(())
-    }
-
-    fn fan_out(&self, opened: &OpenedFanOut) -> Replayed<Emission> {
-        let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
-        let gathers = self.run.host.table.event(self.event_named(name)?).gathers;
-        let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;
-        Ok(Emission::FanOut { fan_out, items: *items, concurrency: *concurrency, policy: *policy })
-    }
-
     fn failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError, not_retried: NotRetried) {
         self.started.remove(&execution);
         self.run.trace.failed(execution, self.run.clock.now, &error, not_retried);
@@ -486,7 +288,10 @@ impl Replay<'_> {
     }
 
     fn answered(&mut self, question: Evaluated, answer: bool) -> Replayed {
-        let asks = |asked: &Action| matches!(asked, Action::AskPrecondition { step, scope, trigger, .. } if (*step, *scope, *trigger) == question);
+        let asks = |asked: &Action| match asked {
+            Action::AskPrecondition { step, scope, trigger, .. } => (*step, *scope, *trigger) == question,
+            _ => false,
+        };
         let find = |replay: &Self| replay.asked.iter().find(|(_, asked)| asks(asked)).map(|(id, _)| *id);
         if !self.until(|replay| find(replay).is_some())? {
             let name = &self.run.host.table.step(question.0).name;
@@ -496,22 +301,6 @@ impl Replay<'_> {
         self.asked.remove(&candidate);
         let answer = if answer { Answer::Yes } else { Answer::No };
         self.run.scheduler.apply(Fact::PreconditionAnswered { candidate, answer });
-        Ok(())
-    }
-
-    fn gathered(&mut self, seq: Seq, scope: ScopeId, fan_out: &str) -> Replayed {
-        let is_due = |replay: &Self| matches!(replay.due.front(), Some(Action::AppendGathered { .. }));
-        if !self.until(is_due)? {
-            return Err(format!("`{fan_out}` was logged, and would not be now"));
-        }
-        let Some(Action::AppendGathered { entry, group }) = self.due.pop_front() else { return Ok(()) };
-        if (entry.seq, entry.scope) != (seq, scope) {
-            return Err(format!("`{fan_out}` was logged, and would be logged elsewhere now"));
-        }
-        let event = self.run.gathered(&group);
-        let run = &mut *self.run;
-        run.log.append(&run.host.table, entry, event, Cause::Outside, run.clock.now);
-        self.unconfirmed.push_back((self.run.clock.now, Vec::new()));
         Ok(())
     }
 
@@ -546,40 +335,5 @@ impl Replay<'_> {
             }
         }
         run.count_time();
-    }
-}
-
-/// The events and timers of an execution's batch, which stand right behind it.
-fn batch(execution: ExecutionId, behind: &[Record]) -> (Vec<Logged<'_>>, Vec<TimerSet<'_>>) {
-    let (mut events, mut timers) = (Vec::new(), Vec::new());
-    for record in behind {
-        match record {
-            Record::EventLogged { seq, scope, cause: Cause::Execution(by), event, .. }
-                if *by == execution =>
-            {
-                events.push(Logged { seq: *seq, scope: *scope, event });
-            }
-            Record::TimerSet { execution: by, request, due, event, .. } if *by == execution => {
-                timers.push(TimerSet { request: *request, due: *due, event });
-            }
-            _ => break,
-        }
-    }
-    (events, timers)
-}
-
-fn at(record: &Record) -> SystemTime {
-    match record {
-        Record::RunStarted { at, .. }
-        | Record::EventLogged { at, .. }
-        | Record::TimerSet { at, .. }
-        | Record::FanOutGathered { at, .. }
-        | Record::PreconditionAnswered { at, .. }
-        | Record::ExecutionSucceeded { at, .. }
-        | Record::RetryScheduled { at, .. }
-        | Record::ExecutionFailed { at, .. }
-        | Record::ChildStarted { at, .. }
-        | Record::RunResumed { at }
-        | Record::RunEnded { at, .. } => *at,
     }
 }

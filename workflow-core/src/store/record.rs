@@ -204,6 +204,25 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// When it was recorded, by the clock of the run's engine.
+    pub(crate) fn at(&self) -> SystemTime {
+        match self {
+            Self::RunStarted { at, .. }
+            | Self::EventLogged { at, .. }
+            | Self::TimerSet { at, .. }
+            | Self::FanOutGathered { at, .. }
+            | Self::PreconditionAnswered { at, .. }
+            | Self::ExecutionSucceeded { at, .. }
+            | Self::RetryScheduled { at, .. }
+            | Self::ExecutionFailed { at, .. }
+            | Self::ChildStarted { at, .. }
+            | Self::RunResumed { at }
+            | Self::RunEnded { at, .. } => *at,
+        }
+    }
+}
+
 /// A fan-out that an execution opened with what it emitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

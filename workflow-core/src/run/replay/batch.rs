@@ -1,0 +1,149 @@
+//! What an execution committed, out of the records of its batch: in the journal they stand apart, events before timers,
+//! and the scheduler has to be told them as the step returned them.
+
+use std::time::SystemTime;
+
+use smallvec::SmallVec;
+
+use super::{Replay, Replayed};
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::scheduler::{Cause, Emission, Fact};
+use crate::store::{OpenedFanOut, Record, RecordedEvent};
+
+/// The events and timers of an execution's batch.
+struct Batch<'a> {
+    events: Vec<Logged<'a>>,
+    timers: Vec<TimerSet<'a>>,
+}
+
+/// An event that a batch holds, as its records tell of it.
+pub(super) struct Logged<'a> {
+    pub(super) seq: Seq,
+    pub(super) scope: ScopeId,
+    pub(super) event: &'a RecordedEvent,
+}
+
+/// A timer that a batch sets, as its record tells of it.
+struct TimerSet<'a> {
+    request: Option<Seq>,
+    due: SystemTime,
+    event: &'a RecordedEvent,
+}
+
+impl<'a> Batch<'a> {
+    /// Out of what stands right behind the end of the execution.
+    fn of(execution: ExecutionId, behind: &'a [Record]) -> Self {
+        let (mut events, mut timers) = (Vec::new(), Vec::new());
+        for record in behind {
+            match record {
+                Record::EventLogged { seq, scope, cause: Cause::Execution(by), event, .. }
+                    if *by == execution =>
+                {
+                    events.push(Logged { seq: *seq, scope: *scope, event });
+                }
+                Record::TimerSet { execution: by, request, due, event, .. } if *by == execution => {
+                    timers.push(TimerSet { request: *request, due: *due, event });
+                }
+                _ => break,
+            }
+        }
+        Self { events, timers }
+    }
+}
+
+impl Replay<'_> {
+    /// An execution committed what the records behind it tell of; says how many these are.
+    pub(super) fn succeeded(
+        &mut self,
+        execution: ExecutionId,
+        fan_outs: &[OpenedFanOut],
+        behind: &[Record],
+    ) -> Replayed<usize> {
+        let Batch { events, timers } = Batch::of(execution, behind);
+        let emissions = self.emissions(fan_outs, &events, &timers)?;
+        let mut decoded: Vec<(Seq, ScopeId, AnyEvent)> = Vec::with_capacity(events.len());
+        for Logged { seq, scope, event } in &events {
+            let index = self.event_named(event.name())?;
+            decoded.push((*seq, *scope, self.decoded(event, index, None)?));
+        }
+        let mut set = Vec::with_capacity(timers.len());
+        for TimerSet { request, due, event } in &timers {
+            let asked = request.and_then(|seq| decoded.iter().find(|(at, _, _)| *at == seq));
+            let decode = self.run.host.table.event(self.event_named(event.name())?).decode;
+            let event = event.decoded(decode, asked.map(|(_, _, event)| event));
+            set.push((*due, event.map_err(|error| format!("a timer's event cannot be read: {error}"))?));
+        }
+        let now = self.run.clock.now;
+        self.started.remove(&execution);
+        self.run.trace.returned(execution, now);
+        self.run.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
+        let taken = events.len() + timers.len();
+        self.append(Cause::Execution(execution), &decoded, set)?;
+        Ok(taken)
+    }
+
+    /// What an execution committed, in the scheduler's terms. Events and timers are numbered apart, so that only
+    /// their own orders count, and that what expires has its request before it.
+    fn emissions(
+        &self,
+        fan_outs: &[OpenedFanOut],
+        events: &[Logged<'_>],
+        timers: &[TimerSet<'_>],
+    ) -> Replayed<SmallVec<[Emission; 1]>> {
+        let mut emissions = SmallVec::new();
+        let (mut next, mut fan_outs) = (0, fan_outs.iter());
+        for TimerSet { request, event, .. } in timers {
+            match request {
+                None => emissions.push(Emission::Timer(self.event_named(event.name())?)),
+                Some(request) => {
+                    let place = events.iter().position(|logged| logged.seq == *request);
+                    let place = place.filter(|place| *place >= next).ok_or("a timer closes no request")?;
+                    self.emit(&events[next..place], &mut fan_outs, &mut emissions)?;
+                    emissions.push(Emission::Expiring(self.event_named(events[place].event.name())?));
+                    next = place + 1;
+                }
+            }
+        }
+        self.emit(&events[next..], &mut fan_outs, &mut emissions)?;
+        // Those that are left have no items.
+        for fan_out in fan_outs {
+            emissions.push(self.fan_out(fan_out)?);
+        }
+        Ok(emissions)
+    }
+
+    fn emit<'a>(
+        &self,
+        events: &[Logged<'_>],
+        fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
+        emissions: &mut SmallVec<[Emission; 1]>,
+    ) -> Replayed {
+        let known = self.run.log.branches().len();
+        let mut rest = events;
+        while let Some((logged, behind)) = rest.split_first() {
+            if (logged.scope.0 as usize) <= known {
+                emissions.push(Emission::Event(self.event_named(logged.event.name())?));
+                rest = behind;
+                continue;
+            }
+            // Its scope is new: the items of a fan-out begin here. Those before it that have none opened nothing.
+            let items = loop {
+                let opened = fan_outs.next().ok_or("an event is of a scope that nobody opened")?;
+                emissions.push(self.fan_out(opened)?);
+                if opened.items > 0 {
+                    break opened.items as usize;
+                }
+            };
+            rest = rest.get(items..).ok_or("a fan-out lacks items")?;
+        }
+        Ok(())
+    }
+
+    fn fan_out(&self, opened: &OpenedFanOut) -> Replayed<Emission> {
+        let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
+        let gathers = self.run.host.table.event(self.event_named(name)?).gathers;
+        let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;
+        Ok(Emission::FanOut { fan_out, items: *items, concurrency: *concurrency, policy: *policy })
+    }
+}
