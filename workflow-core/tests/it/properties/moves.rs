@@ -13,8 +13,8 @@ impl Play<'_> {
     pub(super) fn fact(&self, kind: u8, pick: u8, more: u16) -> Fact {
         let pick = usize::from(pick);
         let wanted = match kind % 26 {
-            0..=9 => None,
-            10..=12 => self.failed(pick, more),
+            0..=6 => None,
+            7..=12 => self.failed(pick, more),
             13..=15 => self.answer(pick, more),
             16 | 17 => Some(self.received(pick)),
             18 | 19 => self.replied(pick),
