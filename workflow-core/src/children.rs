@@ -22,7 +22,7 @@ mod brood;
 mod family;
 mod reunion;
 
-pub(crate) use birth::{Birth, Spawned, StartChild};
+pub(crate) use birth::{Birth, HostsRuns, Spawned};
 pub(crate) use brood::Brood;
 pub(crate) use family::Family;
 pub(crate) use reunion::reunite;
@@ -210,10 +210,7 @@ impl Children {
     ) -> BoxFuture<'static, Result<RunHandle<C>, StartError>> {
         assert_taken::<C, _>(&event);
         let started = self.brood.start(Start::of::<C, _>(event), options);
-        Box::pin(async move {
-            let Spawned { shared, mailbox, .. } = started.await?;
-            Ok(RunHandle::new(shared, mailbox))
-        })
+        Box::pin(async move { Ok(RunHandle::new(started.await?.shared)) })
     }
 }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 
 use crate::children::ChildRun;
-use crate::run::RunStatus;
+use crate::run::{RunShared, RunStatus};
 use crate::{AnyEvent, DisplayEvent, Event, ExecutionId};
 
 mod forward;
@@ -161,7 +161,7 @@ impl Display {
     /// ```
     pub fn detached() -> (Self, DisplayStream) {
         let hub = DisplayHub::new(DEFAULT_DISPLAY_CAPACITY);
-        let shown = hub.subscribe();
+        let shown = hub.subscribe(None);
         (hub.display("detached".into(), ExecutionId(0), 1), shown)
     }
 
@@ -248,9 +248,9 @@ impl DisplayHub {
         Display { hub: self.clone(), step, execution, attempt, stage: Arc::new(AtomicU8::new(SILENT)) }
     }
 
-    /// A viewer, which begins with the oldest item that is retained.
-    pub(crate) fn subscribe(&self) -> DisplayStream {
-        DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone() }
+    /// A viewer, which begins with the oldest item that is retained, of this run.
+    pub(crate) fn subscribe(&self, run: Option<Arc<RunShared>>) -> DisplayStream {
+        DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone(), _run: run }
     }
 
     /// From here on executions neither show anything nor take it back: what they showed stands (S28).
@@ -318,13 +318,15 @@ pub struct DisplayStream {
     hub: DisplayHub,
     /// Where the viewer stands; `None` once it has been told that the run has ended.
     cursor: Option<Cursor>,
+    /// The run, which has to be there for as long as it has viewers.
+    _run: Option<Arc<RunShared>>,
 }
 
 impl Stream for DisplayStream {
     type Item = DisplayItem;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<DisplayItem>> {
-        let Self { hub, cursor } = self.get_mut();
+        let Self { hub, cursor, .. } = self.get_mut();
         let Some(place) = cursor else { return Poll::Ready(None) };
         let item = hub.lock().poll(place, context.waker());
         if let Poll::Ready(DisplayItem::Ended { .. }) = item {
@@ -428,7 +430,7 @@ mod tests {
     #[test]
     fn items_arrive_in_order_with_step_execution_and_attempt() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         show(&display(&hub), 0..2);
         let DisplayItem::Shown { step, execution, attempt, event } =
             viewer.next().now_or_never().flatten().unwrap()
@@ -443,7 +445,7 @@ mod tests {
     fn a_late_viewer_begins_with_what_is_retained() {
         let hub = DisplayHub::new(8);
         show(&display(&hub), 0..3);
-        assert_eq!(drain(&mut hub.subscribe()), "0 1 2");
+        assert_eq!(drain(&mut hub.subscribe(None)), "0 1 2");
     }
 
     #[test]
@@ -451,7 +453,7 @@ mod tests {
         let hub = DisplayHub::new(3);
         let clock = display(&hub);
         show(&clock, 0..5);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         assert_eq!(drain(&mut viewer), "missed 2 2 3 4");
         show(&clock, 5..9);
         assert_eq!(drain(&mut viewer), "missed 1 6 7 8");
@@ -461,7 +463,7 @@ mod tests {
     fn two_viewers_read_at_their_own_speed() {
         let hub = DisplayHub::new(2);
         let clock = display(&hub);
-        let (mut quick, mut slow) = (hub.subscribe(), hub.subscribe());
+        let (mut quick, mut slow) = (hub.subscribe(None), hub.subscribe(None));
         for tick in 0..4 {
             clock.show(Tick(tick));
             assert_eq!(drain(&mut quick), tick.to_string());
@@ -473,7 +475,7 @@ mod tests {
     #[test]
     fn what_was_shown_before_the_end_is_delivered_before_the_end_marker() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         show(&display(&hub), 0..2);
         hub.close(RunStatus::Completed);
         assert_eq!(drain(&mut viewer), "0 1 Completed end");
@@ -489,13 +491,13 @@ mod tests {
         show(&clock, 1..2);
         clock.retract();
         hub.close(RunStatus::Completed);
-        assert_eq!(drain(&mut hub.subscribe()), "0 Failed end");
+        assert_eq!(drain(&mut hub.subscribe(None)), "0 Failed end");
     }
 
     #[test]
     fn a_waiting_viewer_is_woken_by_an_item_and_by_the_end() {
         let hub = DisplayHub::new(8);
-        let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
+        let (mut first, mut second) = (hub.subscribe(None), hub.subscribe(None));
         let wakes = [wait(&mut first), wait(&mut second)];
         show(&display(&hub), 0..2);
         assert!(wakes.iter().all(|wakes| wakes.0.load(Ordering::SeqCst) == 1));
@@ -509,7 +511,7 @@ mod tests {
     #[test]
     fn a_viewer_polled_again_is_woken_through_its_latest_waker_only() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         let (earlier, latest) = (wait(&mut viewer), wait(&mut viewer));
         show(&display(&hub), 0..1);
         assert_eq!((earlier.0.load(Ordering::SeqCst), latest.0.load(Ordering::SeqCst)), (0, 1));
@@ -518,7 +520,7 @@ mod tests {
     #[test]
     fn a_viewer_that_is_dropped_leaves_nothing_behind() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         let wakes = wait(&mut viewer);
         drop(viewer);
         assert_eq!(Arc::strong_count(&wakes), 1);
@@ -530,7 +532,7 @@ mod tests {
     #[test]
     fn a_failed_attempt_is_retracted_once_and_only_if_it_showed_something() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe();
+        let mut viewer = hub.subscribe(None);
         display(&hub).retract();
         assert_eq!(drain(&mut viewer), "");
         let clock = display(&hub);
@@ -548,7 +550,7 @@ mod tests {
         silent.retract();
         silent.show(Tick(0));
         silent.retract();
-        assert_eq!(drain(&mut hub.subscribe()), "");
+        assert_eq!(drain(&mut hub.subscribe(None)), "");
     }
 
     #[test]
@@ -560,7 +562,7 @@ mod tests {
     #[tokio::test]
     async fn another_thread_can_show() {
         let hub = DisplayHub::new(1000);
-        let viewer = hub.subscribe();
+        let viewer = hub.subscribe(None);
         let thread = std::thread::spawn(move || {
             show(&display(&hub), 0..500);
             hub.close(RunStatus::Completed);

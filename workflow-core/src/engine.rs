@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::cancel::Cancellations;
-use crate::children::{Birth, StartChild};
+use crate::children::{Birth, HostsRuns};
 use crate::clock::EngineClock;
 use crate::config::ConfigSet;
 use crate::context::ContextStore;
@@ -25,8 +23,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    CancelNote, Command, Gate, Host, Place, Places, Queue, Received, Run, RunContexts, RunHandle, RunOptions,
-    RunShared, RunStatus, Unhosted,
+    CancelNote, Command, Gate, HandlesGone, Host, Mailbox, Place, Places, Queue, Received, Run, RunContexts,
+    RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -36,6 +34,8 @@ use crate::workflow::Workflow;
 mod builder;
 mod children;
 mod forsaken;
+mod idle;
+mod known;
 mod resume;
 mod stored;
 mod when_full;
@@ -47,6 +47,8 @@ pub use when_full::WhenFull;
 pub(crate) use stored::begun;
 
 use children::ChildLimits;
+use idle::Idle;
+use known::{Known, Registered};
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
 ///
@@ -97,22 +99,11 @@ struct Inner {
     queue: Arc<Queue>,
     when_full: WhenFull,
     children: ChildLimits,
-    /// The runs that have not ended, by id.
-    running: DashMap<RunId, Live>,
-    /// Held while a run is looked for and loaded, so that none is loaded twice.
-    loading: tokio::sync::Mutex<()>,
+    /// The runs that have not ended.
+    known: Known,
+    idle: Idle,
     shut_down: AtomicBool,
 }
-
-/// A run that has not ended.
-struct Live {
-    mailbox: mpsc::Sender<Command>,
-    /// None of an id that is only kept free.
-    run: Weak<RunShared>,
-}
-
-/// What a handle needs of its run.
-type Started = (Arc<RunShared>, mpsc::Sender<Command>);
 
 /// What opens a run: a workflow and its start event, without their types.
 pub(crate) struct Start {
@@ -163,15 +154,12 @@ impl Engine {
     ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
         Self::assert_taken::<W, _>(&event);
         let started = self.spawn(Start::of::<W, _>(event), options);
-        Box::pin(async move {
-            let (shared, mailbox) = started.await?;
-            Ok(RunHandle::new(shared, mailbox))
-        })
+        Box::pin(async move { Ok(RunHandle::new(started.await?)) })
     }
 
     /// The ids of the runs that have not ended, in no order; those that wait for a place are among them.
     pub fn running(&self) -> Vec<RunId> {
-        self.inner.running.iter().map(|run| run.key().clone()).collect()
+        self.inner.known.ids()
     }
 
     /// The ids of the runs that wait for a place, in the order in which they began to wait: those whose
@@ -218,8 +206,9 @@ impl Engine {
     /// waits for their ends, and then, at most for `at_most`, until observers have seen everything.
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.shut_down.store(true, Ordering::SeqCst);
-        let running: Vec<_> = self.inner.running.iter().map(|run| run.value().mailbox.clone()).collect();
-        futures::future::join_all(running.into_iter().map(cancel)).await;
+        let reason = "the engine is shutting down".into();
+        futures::future::join_all(self.running().iter().map(|run| self.cancel(run, &reason))).await;
+        self.inner.known.all_ended().await;
         let observers = self.inner.observers.clone();
         if observers.is_empty() {
             return;
@@ -238,16 +227,16 @@ impl Engine {
 
     /// Starts a run as a task of its own. Boxed, so that it is compiled here and not once more in every crate
     /// that starts runs.
-    fn spawn(&self, start: Start, options: RunOptions) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn spawn(&self, start: Start, options: RunOptions) -> BoxFuture<'_, Result<Arc<RunShared>, StartError>> {
         Box::pin(async move {
             let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
             let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
-            let (run, started) = self.prepare(start, options, done).await?;
+            let (run, shared) = self.prepare(start, options, done).await?;
             runtime.spawn(run);
             if let Some(written) = written {
-                stored::begun(&started.0, written).await?;
+                stored::begun(&shared, written).await?;
             }
-            Ok(started)
+            Ok(shared)
         })
     }
 
@@ -258,7 +247,7 @@ impl Engine {
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         Box::pin(async move {
             let engine = Self::builder().host(workflow).build()?;
-            let (run, (shared, _sender)) = engine.prepare(start, RunOptions::new(), None).await?;
+            let (run, shared) = engine.prepare(start, RunOptions::new(), None).await?;
             run.await;
             shared.outcome().await
         })
@@ -270,21 +259,21 @@ impl Engine {
         start: Start,
         options: RunOptions,
         done: Option<oneshot::Sender<Result<(), SendError>>>,
-    ) -> Result<(impl Future<Output = ()> + Send + use<>, Started), StartError> {
+    ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
         let (host, index) = self.host_of(&start)?;
         let layers = self.inner.layers(&host, &options);
-        let shared = Arc::new(self.shared(&host, options, None)?);
-        let (sender, mailbox) = mpsc::channel(self.inner.mailbox_capacity);
-        let registered = self.register(&shared.id, &sender, Arc::downgrade(&shared))?;
+        let (shared, commands) = self.shared(&host, options, None)?;
+        let shared = Arc::new(shared);
+        let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         let slot = self.take_slot(&host, &shared.id).await?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
         let journal = self.inner.journal(&shared, layers);
-        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, mailbox, slot, journal);
+        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, commands, slot, journal);
         let start = Received { event: start.event, done };
-        Ok((run.drive(start, index, registered), (shared, sender)))
+        Ok((run.drive(start, index, registered), shared))
     }
 
     fn host_of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
@@ -313,20 +302,23 @@ impl Engine {
         Ok(Some((places, Some(place))))
     }
 
+    /// What a run shares with its handles, and what they tell it.
     fn shared(
         &self,
         host: &Arc<Host>,
         options: RunOptions,
         birth: Option<Birth>,
-    ) -> Result<RunShared, StartError> {
+    ) -> Result<(RunShared, mpsc::Receiver<Command>), StartError> {
         let engine: Weak<Inner> = Arc::downgrade(&self.inner);
+        let engine: Weak<dyn HostsRuns> = engine;
         let private_thread = options.thread.is_none();
         let configs = self.inner.resolve_configs(host, &options)?;
         let id = options.id.unwrap_or_else(RunId::generate);
-        Ok(RunShared {
+        let (mailbox, commands) = Mailbox::new(self.inner.mailbox_capacity);
+        let shared = RunShared {
+            mailbox,
             configs,
             display: self.display(&id, &host.table.name, birth.as_ref()),
-            id,
             thread: options.thread.unwrap_or_else(ThreadId::generate),
             private_thread,
             table: Arc::clone(&host.table),
@@ -342,12 +334,16 @@ impl Engine {
             status: watch::Sender::new(RunStatus::Running),
             begun: AtomicBool::new(false),
             finished: OnceLock::new(),
-            engine: engine as Weak<dyn StartChild>,
+            _gone: self.inner.idle.after.map(|_| HandlesGone::of(Weak::clone(&engine), id.clone())),
+            id,
+            release_after: self.inner.idle.after,
+            engine,
             birth,
             parent: None,
             resumed: false,
             children: OnceLock::new(),
-        })
+        };
+        Ok((shared, commands))
     }
 
     /// The display of a run; what is shown is told to the observers too, if there are any, and to the parent.
@@ -373,29 +369,10 @@ impl Engine {
         })
     }
 
-    fn register(
-        &self,
-        id: &RunId,
-        mailbox: &mpsc::Sender<Command>,
-        run: Weak<RunShared>,
-    ) -> Result<Registered, StartError> {
-        match self.inner.running.entry(id.clone()) {
-            Entry::Occupied(_) => Err(StartError::DuplicateRun { run: id.clone() }),
-            Entry::Vacant(vacant) => {
-                vacant.insert(Live { mailbox: mailbox.clone(), run });
-                Ok(Registered { engine: Arc::clone(&self.inner), id: id.clone() })
-            }
-        }
+    fn register(&self, id: &RunId, run: Weak<RunShared>) -> Result<Registered, StartError> {
+        let registered = Registered::new(&self.inner, id, run);
+        registered.ok_or_else(|| StartError::DuplicateRun { run: id.clone() })
     }
-}
-
-/// Cancels a run, or the wait of one that was not started yet, and waits until it is over.
-async fn cancel(mailbox: mpsc::Sender<Command>) {
-    let (done, _) = oneshot::channel();
-    let reason = "the engine is shutting down".into();
-    // An error says that the run has ended meanwhile, which is what was asked for.
-    let _ = mailbox.send(Command::Cancel { reason, done }).await;
-    mailbox.closed().await;
 }
 
 impl Inner {
@@ -416,24 +393,12 @@ impl Inner {
     }
 }
 
-/// A run's entry among the running ones.
-struct Registered {
-    engine: Arc<Inner>,
-    id: RunId,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.engine.running.remove(&self.id);
-    }
-}
-
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflows: Vec<&str> = self.inner.hosts.values().map(|host| host.table.name()).collect();
         f.debug_struct("Engine")
             .field("workflows", &workflows)
-            .field("running", &self.inner.running.len())
+            .field("running", &self.inner.known.len())
             .finish_non_exhaustive()
     }
 }

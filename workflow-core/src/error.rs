@@ -501,6 +501,15 @@ pub enum SendError {
         /// The wire name of what the reply answers.
         answered: &'static str,
     },
+    /// The run was [let go of](crate::EngineBuilder::release_waiting_after) while it waited, and its journal cannot be
+    /// read now. Nothing was taken; the run still waits, and it can be tried again.
+    #[error("run `{run}` waits in its store, and cannot be read now: {problem}")]
+    NotLoaded {
+        /// The run.
+        run: RunId,
+        /// What the store says.
+        problem: String,
+    },
 }
 
 /// What went wrong between the library's own parts: a bug of the library or of a hand-written `StepInput`.

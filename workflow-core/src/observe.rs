@@ -43,6 +43,11 @@ pub enum Observed {
     RunStarted,
     /// The run goes on from where its journal ended (S39). Executions without an end there begin again.
     RunResumed,
+    /// The run has waited for long, and nothing of it is kept in memory any more:
+    /// [`EngineBuilder::release_waiting_after`](crate::EngineBuilder::release_waiting_after).
+    RunReleased,
+    /// The run was loaded again, for a timer or for somebody who wants something of it.
+    RunLoaded,
     /// An event entered the log.
     EventLogged {
         /// Its position.

@@ -17,11 +17,13 @@ mod host;
 mod in_flight;
 mod journal;
 mod log;
+mod mailbox;
 mod meter;
 mod options;
 mod past;
 mod perform;
 mod places;
+mod release;
 mod replay;
 mod report;
 mod request;
@@ -53,10 +55,12 @@ pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
 pub(crate) use in_flight::Dropped;
 pub(crate) use journal::Journal;
+pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
+pub(crate) use release::{Registration, Released, give_up};
 pub(crate) use replay::Divergence;
-pub(crate) use shared::{RunContexts, RunShared};
+pub(crate) use shared::{HandlesGone, RunContexts, RunShared};
 pub(crate) use spans::Ended;
 
 /// Where a run stands.

@@ -5,17 +5,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures::future::BoxFuture;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use super::{ChildRun, ParentRun};
 use crate::display::Display;
 use crate::engine::Start;
 use crate::error::{SendError, StartError};
 use crate::id::RunId;
-use crate::run::{Command, Dropped, RunOptions, RunShared, RunStatus};
+use crate::run::{Dropped, RunOptions, RunShared, RunStatus};
+use crate::store::StoreError;
 
-/// Starts child runs: the engine, which its runs must not keep alive.
-pub(crate) trait StartChild: Send + Sync {
+/// What a run asks of its engine, which it must not keep alive.
+pub(crate) trait HostsRuns: Send + Sync {
     fn start_child(
         self: Arc<Self>,
         start: Start,
@@ -25,12 +26,20 @@ pub(crate) trait StartChild: Send + Sync {
 
     /// Ends what the run waited for in an earlier process and has not asked for again.
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
+
+    /// Loads a run that was let go of; whether it goes on here.
+    fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
+
+    /// A note was left for a run, which it has to be loaded for if it was let go of.
+    fn note_left(self: Arc<Self>, run: &RunId);
+
+    /// Nobody has a handle on a run any more.
+    fn handles_gone(&self, run: &RunId);
 }
 
 /// A child whose task has been started.
 pub(crate) struct Spawned {
     pub(crate) shared: Arc<RunShared>,
-    pub(crate) mailbox: mpsc::Sender<Command>,
     /// Hears when the store has the beginning of the run; none without a store.
     pub(crate) written: Option<oneshot::Receiver<Result<(), SendError>>>,
 }

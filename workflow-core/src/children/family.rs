@@ -98,6 +98,11 @@ impl Family {
         state.recorded = state.members.len();
     }
 
+    /// Whether a child has not ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.lock().members.iter().any(|member| member.run.is_some() && member.ended.is_none())
+    }
+
     /// A child has ended.
     pub(super) fn left(&self, parent: &RunShared, place: usize, status: RunStatus) {
         // Dropped after the lock: it may be the last that knows the child.

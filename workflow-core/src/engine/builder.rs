@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dashmap::DashMap;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use super::{ChildLimits, Engine, Inner, WhenFull};
+use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
@@ -30,6 +29,9 @@ use crate::workflow::Workflow;
 /// How many commands wait for a busy run; sending more waits.
 const DEFAULT_MAILBOX_CAPACITY: usize = 64;
 
+/// How long a run of a store waits before it is let go of.
+const DEFAULT_RELEASE: Duration = Duration::from_secs(10);
+
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
 pub struct EngineBuilder {
@@ -45,6 +47,7 @@ pub struct EngineBuilder {
     run_timeout: Option<Duration>,
     display_capacity: usize,
     mailbox_capacity: usize,
+    release_after: Duration,
     max_event_bytes: Option<usize>,
     gate: Option<Gate>,
     gates: HashMap<TypeId, (Gate, &'static str)>,
@@ -69,6 +72,7 @@ impl Default for EngineBuilder {
             run_timeout: None,
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
+            release_after: DEFAULT_RELEASE,
             max_event_bytes: None,
             gate: None,
             gates: HashMap::new(),
@@ -287,6 +291,18 @@ impl EngineBuilder {
         self
     }
 
+    /// How long a run [waits](crate::RunStatus::Waiting) before it is let go of: with a store its journal says all that there
+    /// is to know of it, so that it needs neither a task nor memory until one of its timers is due, or somebody sends,
+    /// replies, asks something of it, or [attaches](Engine::attach). Then it is loaded again, which takes time in
+    /// proportion to its journal. Handles stay valid meanwhile. What it has shown is gone unless there is a handle or a
+    /// viewer. Child runs, and runs with children that have not ended, are kept.
+    ///
+    /// 0 lets go of them at once, and [`Duration::MAX`] never. Without a store it means nothing. Default: 10 s.
+    pub fn release_waiting_after(mut self, waiting: Duration) -> Self {
+        self.release_after = waiting;
+        self
+    }
+
     /// At most so many bytes of JSON per event that enters a log. An execution that emits a larger one fails with
     /// [`EventTooLarge`](crate::EventTooLarge), a permanent error; a larger event from outside or reply is refused
     /// with [`SendError::TooLarge`](crate::SendError::TooLarge), a larger start event with
@@ -313,6 +329,8 @@ impl EngineBuilder {
             return Err(BuildError { problems: self.problems });
         }
         describe_metrics();
+        // Without a journal a run is all that there is of it.
+        let idle = self.store.as_ref().map(|_| self.release_after);
         let middleware: Arc<[_]> = self.middleware.into();
         let rules = Arc::new(self.rules);
         let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
@@ -336,8 +354,8 @@ impl EngineBuilder {
                 queue: Arc::new(Queue::default()),
                 when_full: self.when_full,
                 children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
-                loading: tokio::sync::Mutex::default(),
-                running: DashMap::new(),
+                known: Known::default(),
+                idle: Idle::after(idle),
                 shut_down: AtomicBool::new(false),
             }),
         })

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::stored::read_all;
-use super::{Engine, Inner, Registered, Start};
-use crate::children::{Birth, Spawned, StartChild, reunite};
+use super::{Engine, Idle, Inner, Registered, Start};
+use crate::children::{Birth, HostsRuns, Spawned, reunite};
 use crate::error::{RunError, StartError};
 use crate::id::RunId;
 use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions};
-use crate::store::EventStore;
+use crate::store::{EventStore, StoreError};
 use crate::table::EventIndex;
 
 /// The limits of child runs.
@@ -29,7 +29,7 @@ impl ChildLimits {
     }
 }
 
-impl StartChild for Inner {
+impl HostsRuns for Inner {
     fn start_child(
         self: Arc<Self>,
         start: Start,
@@ -42,6 +42,21 @@ impl StartChild for Inner {
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
         let engine = Engine { inner: self };
         Box::pin(async move { engine.end_forsaken_by(&parent).await })
+    }
+
+    fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let engine = Engine { inner: self };
+        Box::pin(async move { engine.wake(&run, None).await })
+    }
+
+    fn note_left(self: Arc<Self>, run: &RunId) {
+        if self.known.is_released(run) {
+            Idle::remind(&self, self.clock.now(), run);
+        }
+    }
+
+    fn handles_gone(&self, run: &RunId) {
+        self.known.handles_gone(run);
     }
 }
 
@@ -60,10 +75,10 @@ impl Engine {
             return Ok(spawned);
         }
         let lent = birth.lent.clone();
-        let shared = Arc::new(self.shared(&host, options, Some(birth))?);
+        let (shared, commands) = self.shared(&host, options, Some(birth))?;
+        let shared = Arc::new(shared);
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
-        let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
-        let registered = self.register(&shared.id, &mailbox, Arc::downgrade(&shared))?;
+        let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
@@ -80,18 +95,18 @@ impl Engine {
             Some(store) => runtime.spawn(find(store, run, start, index, registered)),
             None => runtime.spawn(run.drive(start, index, registered)),
         };
-        Ok(Spawned { shared, mailbox, written })
+        Ok(Spawned { shared, written })
     }
 }
 
 impl Engine {
     /// The child that an earlier process has begun for the same, if it goes on here without having been asked for.
     fn goes_on_already(&self, id: &RunId, birth: &Birth) -> Option<Spawned> {
-        let (shared, mailbox) = self.here(id).filter(|_| birth.is_of_resumed())?;
+        let shared = self.here(id).filter(|_| birth.is_of_resumed())?;
         let is_the_same = shared.resumed && shared.parent() == Some(&birth.parent);
-        let (parent, _) = self.here(&birth.parent.run).filter(|_| is_the_same)?;
+        let parent = self.here(&birth.parent.run).filter(|_| is_the_same)?;
         reunite(&parent, &birth.parent, &shared, Arc::clone(&birth.unwanted), birth.awaited);
-        Some(Spawned { shared, mailbox, written: None })
+        Some(Spawned { shared, written: None })
     }
 }
 

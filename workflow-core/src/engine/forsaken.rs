@@ -1,7 +1,7 @@
 //! Child runs that somebody waited for in an earlier process, and nobody does any more: they end (S31).
 
 use super::Engine;
-use super::resume::{Beginning, Loaded};
+use super::resume::{Beginning, Loaded, Returns};
 use crate::error::ResumeError;
 use crate::id::RunId;
 use crate::store::{Record, RunQuery, StoreError};
@@ -43,7 +43,7 @@ impl Engine {
 
     /// Cancels a run that does not go on here, if it began like that, and waits for its end.
     async fn end_if(&self, id: &RunId, is_it: impl Fn(&Beginning) -> bool) -> Result<(), ResumeError> {
-        let loading = self.inner.loading.lock().await;
+        let loading = self.inner.known.hold(id).await;
         if self.here(id).is_some() {
             return Ok(());
         }
@@ -52,9 +52,15 @@ impl Engine {
         let Some(parent) = beginning.parent.clone().filter(|_| is_it(&beginning)) else { return Ok(()) };
         let host = self.host_named(id, &beginning.workflow)?;
         let unwanted = parent.why_unwanted(true);
-        let loaded = self.stored(id, &host, beginning, &records, Some(&unwanted))?;
+        let loaded = self.stored(
+            id,
+            &host,
+            beginning,
+            &records,
+            Returns { unwanted: Some(&unwanted), ..Returns::default() },
+        )?;
         drop(loading);
-        if let Loaded::Resumed((run, _)) = loaded {
+        if let Loaded::Resumed(run) = loaded {
             run.ended().await;
         }
         Ok(())

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::{Engine, Started};
+use super::Engine;
+use super::known::{Absent, Found, Registered};
 use crate::children::{ParentRun, reunite};
-use crate::error::{ResumeError, StartError};
+use crate::error::{ResumeError, RunError, StartError};
 use crate::id::{RunId, ThreadId};
-use crate::run::{Divergence, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
+use crate::run::{Command, Divergence, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
 use crate::store::{Position, Record, RunQuery, StoreError};
 use crate::workflow::Workflow;
 
@@ -105,7 +105,8 @@ impl Engine {
         let mut query = RunQuery::new().open();
         loop {
             let page = store.runs(&query).await?;
-            for run in &page {
+            // What was let go of here waits.
+            for run in page.iter().filter(|run| !self.inner.known.has(&run.id)) {
                 match self.load(&run.id, None).await {
                     Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
                     Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
@@ -134,11 +135,12 @@ impl Engine {
     ) -> BoxFuture<'_, Result<RunHandle<W>, ResumeError>> {
         let run = run.into();
         Box::pin(async move {
-            let (shared, mailbox) = match self.load(&run, Some(W::TABLE.name())).await? {
-                Loaded::Resumed(started) | Loaded::Here(started) | Loaded::Ended(started) => started,
-                Loaded::Awaited => return Err(ResumeError::UnknownRun { run }),
-            };
-            Ok(RunHandle::new(shared, mailbox))
+            match self.load(&run, Some(W::TABLE.name())).await? {
+                Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => {
+                    Ok(RunHandle::new(shared))
+                }
+                Loaded::Awaited => Err(ResumeError::UnknownRun { run }),
+            }
         })
     }
 
@@ -150,9 +152,9 @@ impl Engine {
             }
             _ => None,
         };
-        let _loading = self.inner.loading.lock().await;
-        if let Some(started) = self.here(id) {
-            return wrong(&started.0.table.name).map_or(Ok(Loaded::Here(started)), Err);
+        let _held = self.inner.known.hold(id).await;
+        if let Some(run) = self.here(id) {
+            return wrong(&run.table.name).map_or(Ok(Loaded::Here(run)), Err);
         }
         let records = match self.history(id).await {
             Err(StoreError::NoStore) => Vec::new(),
@@ -166,12 +168,24 @@ impl Engine {
             return Ok(Loaded::Awaited);
         }
         let host = self.host_named(id, &beginning.workflow)?;
-        self.stored(id, &host, beginning, &records, None)
+        let absent = self.still_absent(id, Position::default().after(records.len()));
+        self.stored(id, &host, beginning, &records, Returns { unwanted: None, absent: absent.as_ref() })
     }
 
-    pub(super) fn here(&self, id: &RunId) -> Option<Started> {
-        let live = self.inner.running.get(id)?;
-        Some((live.run.upgrade()?, live.mailbox.clone()))
+    /// A run that goes on here.
+    pub(super) fn here(&self, id: &RunId) -> Option<Arc<RunShared>> {
+        if let Found::Driven(run) = self.inner.known.find(id)? { run.upgrade() } else { None }
+    }
+
+    /// The run if it was let go of here. If somebody else has written to its journal since, it is not this engine's any
+    /// more.
+    fn still_absent(&self, id: &RunId, end: Position) -> Option<Absent> {
+        let Found::Released(absent) = self.inner.known.find(id)? else { return None };
+        if absent.end == end {
+            return Some(absent);
+        }
+        self.lose(id, &absent.run, RunError::Conflict { run: id.clone() });
+        None
     }
 
     pub(super) fn host_named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
@@ -180,37 +194,34 @@ impl Engine {
         host.cloned().ok_or_else(unknown)
     }
 
-    /// Goes on with a run, or looks back at it; one that nobody wants any more is cancelled before it does anything.
+    /// Goes on with a run, or looks back at it.
     pub(super) fn stored(
         &self,
         id: &RunId,
         host: &Arc<Host>,
         beginning: Beginning,
         records: &[Record],
-        unwanted: Option<&Arc<str>>,
+        returns: Returns<'_>,
     ) -> Result<Loaded, ResumeError> {
-        let runtime = Handle::try_current().map_err(|_| ResumeError::NoRuntime)?;
+        let inner = &self.inner;
+        let Returns { unwanted, absent } = returns;
+        let runtime = inner.idle.runtime().ok_or(ResumeError::NoRuntime)?;
         let incompatible = |Divergence { position, what: difference }| ResumeError::Incompatible {
             run: id.clone(),
             position,
             difference,
         };
-        let options = beginning.options(id, host);
-        let shared = self.shared(host, options, None).map_err(|error| match error {
-            StartError::Config(error) => ResumeError::Config(error),
-            // Nothing else can be wrong with what a run is made of.
-            other => ResumeError::Store(StoreError::unavailable(other)),
-        })?;
-        let Beginning { private_thread, parent, awaited, timeout, .. } = beginning;
-        // What it has in contexts may be an earlier process's.
-        let context_used = AtomicBool::new(true);
-        let shared = RunShared { private_thread, parent, timeout, context_used, resumed: true, ..shared };
-        let shared = Arc::new(shared);
-        let (mailbox, commands) = mpsc::channel(self.inner.mailbox_capacity);
+        let awaited = beginning.awaited;
+        let (shared, commands) = match absent.and_then(|absent| absent.run.upgrade()) {
+            Some(shared) => {
+                let commands = shared.mailbox.reopen();
+                (shared, commands)
+            }
+            None => self.restored(id, host, beginning)?,
+        };
         let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
         let store = self.inner.store.clone().filter(|_| !ended);
         let journal = store.and_then(|store| Journal::resume(store, records));
-        let inner = &self.inner;
         let places =
             Places::of(id, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
         let places = places.filter(|_| !ended).map(|places| (places, None));
@@ -218,35 +229,71 @@ impl Engine {
             Run::new(Arc::clone(&shared), Arc::clone(host), inner.limits, commands, places, journal);
         if ended {
             run.look_back(records).map_err(incompatible)?;
-            return Ok(Loaded::Ended((shared, mailbox)));
+            return Ok(Loaded::Ended(shared));
         }
         run.resume(records).map_err(incompatible)?;
-        let registered = self.register(id, &mailbox, Arc::downgrade(&shared));
+        if let Some(reason) = unwanted {
+            shared.cancel_note.leave(reason);
+        }
+        if absent.is_some() {
+            let registered = Registered::again(inner, id, Arc::downgrade(&shared));
+            runtime.spawn(run.drive_loaded(registered));
+            return Ok(Loaded::Here(shared));
+        }
+        let registered = self.register(id, Arc::downgrade(&shared));
         let registered = registered.map_err(|_| ResumeError::UnknownRun { run: id.clone() })?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if inner.shut_down.load(Ordering::SeqCst) {
             return Err(ResumeError::ShutDown);
         }
-        if let Some(reason) = unwanted {
-            shared.cancel_note.leave(reason);
-        } else if let Some(names) = &shared.parent
-            && let Some((parent, _)) = self.here(&names.run)
+        if unwanted.is_none()
+            && let Some(names) = &shared.parent
+            && let Some(parent) = self.here(&names.run)
         {
             reunite(&parent, names, &shared, Arc::default(), awaited);
         }
         runtime.spawn(run.drive_resumed(registered));
-        Ok(Loaded::Resumed((shared, mailbox)))
+        Ok(Loaded::Resumed(shared))
     }
+
+    /// What a run shares that comes out of the store.
+    fn restored(
+        &self,
+        id: &RunId,
+        host: &Arc<Host>,
+        beginning: Beginning,
+    ) -> Result<(Arc<RunShared>, mpsc::Receiver<Command>), ResumeError> {
+        let made = self.shared(host, beginning.options(id, host), None);
+        let (shared, commands) = made.map_err(|error| match error {
+            StartError::Config(error) => ResumeError::Config(error),
+            // Nothing else can be wrong with what a run is made of.
+            other => ResumeError::Store(StoreError::unavailable(other)),
+        })?;
+        let Beginning { private_thread, parent, timeout, .. } = beginning;
+        // What it has in contexts may be an earlier process's.
+        let context_used = AtomicBool::new(true);
+        let shared = RunShared { private_thread, parent, timeout, context_used, resumed: true, ..shared };
+        Ok((Arc::new(shared), commands))
+    }
+}
+
+/// How a run comes back out of the store.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Returns<'a> {
+    /// Why it is to be cancelled before it does anything, if nobody wants it any more.
+    pub(super) unwanted: Option<&'a Arc<str>>,
+    /// As what it was let go of here, if it was.
+    pub(super) absent: Option<&'a Absent>,
 }
 
 /// Where a run was found.
 pub(super) enum Loaded {
     /// It goes on here already.
-    Here(Started),
+    Here(Arc<RunShared>),
     /// It goes on here from now on.
-    Resumed(Started),
+    Resumed(Arc<RunShared>),
     /// It has ended.
-    Ended(Started),
+    Ended(Arc<RunShared>),
     /// It goes on when its parent asks for it.
     Awaited,
 }

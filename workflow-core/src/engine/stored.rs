@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{Engine, Inner};
 use crate::config::ConfigType;
@@ -43,8 +43,7 @@ impl Engine {
     pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
         let store = self.inner.store()?;
         // The id is taken while its journal goes, so that nobody begins another meanwhile.
-        let (nobody, _) = mpsc::channel(1);
-        let Ok(_taken) = self.register(run, &nobody, Weak::new()) else {
+        let Ok(_taken) = self.register(run, Weak::new()) else {
             return Err(StoreError::InUse { run: run.clone() });
         };
         store.remove(run).await

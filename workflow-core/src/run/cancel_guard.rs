@@ -34,6 +34,11 @@ impl CancelNote {
         self.waker.register(cx.waker());
     }
 
+    /// Whether there is one that the run has not read.
+    pub(crate) fn is_left(&self) -> bool {
+        self.unread.load(Ordering::Acquire)
+    }
+
     /// The reason, once. As long as there is none it costs one load.
     pub(super) fn read(&self) -> Option<Arc<str>> {
         let unread = self.unread.load(Ordering::Acquire) && self.unread.swap(false, Ordering::AcqRel);
@@ -113,7 +118,7 @@ impl<W> Deref for CancelGuard<W> {
 impl<W> Drop for CancelGuard<W> {
     fn drop(&mut self) {
         if let Some(reason) = &self.reason {
-            self.handle.shared.cancel_note.leave(reason);
+            self.handle.shared.cancel(reason);
         }
     }
 }

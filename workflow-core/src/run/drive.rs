@@ -20,6 +20,7 @@ use super::log::Log;
 use super::meter::Meter;
 use super::past::View;
 use super::places::{Gate, Place, Places};
+use super::release::{Paused, Registration};
 use super::replay::Divergence;
 use super::shared::RunShared;
 use super::spans::Spans;
@@ -77,7 +78,11 @@ pub(crate) struct Run {
     pub(super) spans: Spans,
     pub(super) meter: Meter,
     pub(super) clock: RunClock,
-    mailbox: mpsc::Receiver<Command>,
+    pub(super) mailbox: mpsc::Receiver<Command>,
+    /// How long it waits until it is let go of, while it waits.
+    pub(super) patience: Option<BoxFuture<'static, ()>>,
+    /// Whether it was let go of, and has not ended.
+    pub(super) is_released: bool,
     /// Actions that wait until the run has its place among the engine's running ones, and next attempts that are due,
     /// oldest first.
     pub(super) held: VecDeque<Action>,
@@ -137,6 +142,8 @@ impl Run {
             cancel_reason: "cancelled".into(),
             limits,
             mailbox,
+            patience: None,
+            is_released: false,
             held: VecDeque::new(),
             slot_wait: None,
             slots,
@@ -146,7 +153,7 @@ impl Run {
 
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
     /// the run as abandoned. What is registered is dropped before anybody is told of the end.
-    pub(crate) async fn drive<R: Send>(mut self, start: Received, index: EventIndex, registered: R) {
+    pub(crate) async fn drive<R: Registration>(mut self, start: Received, index: EventIndex, registered: R) {
         if self.journal.is_none() {
             self.shared.begin();
         }
@@ -158,7 +165,7 @@ impl Run {
     }
 
     /// Drives a run to its end that stands where its journal ends.
-    pub(crate) async fn drive_resumed<R: Send>(mut self, registered: R) {
+    pub(crate) async fn drive_resumed<R: Registration>(mut self, registered: R) {
         self.meter.runs();
         self.claim().await;
         if self.scheduler.waits() {
@@ -168,13 +175,15 @@ impl Run {
     }
 
     /// Drives a run to its end that has begun.
-    async fn drive_on<R: Send>(mut self, registered: R) {
-        std::future::poll_fn(|cx| {
-            let polled = self.poll_slice(cx);
-            self.meter.queue(self.scheduler.waiting() + self.held.len());
-            polled
-        })
-        .await;
+    pub(super) async fn drive_on<R: Registration>(mut self, registered: R) {
+        while self.paused().await == Paused::Idle {
+            let held = registered.hold().await;
+            if self.closes().await {
+                registered.release(self.released());
+                drop(held);
+                return;
+            }
+        }
         self.slot_wait = None;
         self.stop();
         self.end_children().await;
@@ -186,6 +195,16 @@ impl Run {
         }
         self.slot = None;
         drop(registered);
+    }
+
+    /// Polls the run until it ends, or has nothing to do for long.
+    async fn paused(&mut self) -> Paused {
+        let polled = std::future::poll_fn(|cx| {
+            let polled = self.poll_slice(cx);
+            self.meter.queue(self.scheduler.waiting() + self.held.len());
+            polled
+        });
+        polled.await
     }
 
     /// Which run it is.
@@ -200,7 +219,7 @@ impl Run {
     }
 
     /// Drives a run on from where its journal ends; one that has ended is looked back at.
-    pub(crate) async fn drive_from<R: Send>(
+    pub(crate) async fn drive_from<R: Registration>(
         mut self,
         store: Arc<dyn EventStore>,
         records: &[Record],
@@ -255,7 +274,7 @@ impl Run {
     }
 
     /// Handles what there is to handle, until the run ends.
-    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         self.clock.tick();
         self.shared.cancel_note.wakes(cx);
         self.poll_writing(cx);
@@ -273,11 +292,11 @@ impl Run {
             if let Some(action) = self.take_held(cx).or_else(|| self.scheduler.next_within(&mut work)) {
                 self.perform_or_hold(action, cx);
             } else if self.scheduler.end().is_some() {
-                return Poll::Ready(());
+                return Poll::Ready(Paused::Ended);
             } else if work == 0 {
                 break;
             } else if !self.take_news(cx) && !self.poll_journal(cx) {
-                return Poll::Pending;
+                return self.poll_idle(cx);
             }
         }
         // What there is to do may never end.
@@ -418,6 +437,9 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        if self.is_released {
+            return;
+        }
         super::children::disown(&self.shared);
         // Whoever is told of the end may look at once: spans and metrics are complete before that.
         let finished = finish::finished(&self.shared);

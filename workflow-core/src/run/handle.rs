@@ -16,6 +16,7 @@ use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit
 use crate::explain::Explanation;
 use crate::id::{RunId, Seq, ThreadId};
 use crate::input::Answered;
+use crate::store::StoreError;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
@@ -66,13 +67,12 @@ pub(crate) enum Command {
 /// ```
 pub struct RunHandle<W> {
     pub(super) shared: Arc<RunShared>,
-    mailbox: mpsc::Sender<Command>,
     workflow: PhantomData<fn() -> W>,
 }
 
 impl<W: Workflow> RunHandle<W> {
-    pub(crate) fn new(shared: Arc<RunShared>, mailbox: mpsc::Sender<Command>) -> Self {
-        Self { shared, mailbox, workflow: PhantomData }
+    pub(crate) fn new(shared: Arc<RunShared>) -> Self {
+        Self { shared, workflow: PhantomData }
     }
 
     /// The run's id.
@@ -100,7 +100,7 @@ impl<W: Workflow> RunHandle<W> {
     /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
     /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display.subscribe()
+        self.shared.display.subscribe(Some(Arc::clone(&self.shared)))
     }
 
     /// Sends an event in. An event type that no step of `W` takes does not compile.
@@ -167,7 +167,7 @@ impl<W: Workflow> RunHandle<W> {
     /// [`SendError::Ended`] if the run has ended: nothing is open any more.
     pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
         let (done, answer) = oneshot::channel();
-        self.ask(Command::Requests { done }, answer).await
+        Ok(self.ask(Command::Requests { done }, answer).await?)
     }
 
     /// The timers that are pending, in the order in which they will fire: those that steps have set, and those of
@@ -205,7 +205,7 @@ impl<W: Workflow> RunHandle<W> {
     /// [`SendError::Ended`] if the run has ended: nothing is pending any more.
     pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
         let (done, answer) = oneshot::channel();
-        self.ask(Command::Timers { done }, answer).await
+        Ok(self.ask(Command::Timers { done }, answer).await?)
     }
 
     /// Why each step ran, or why it did not; at any time, also after the end.
@@ -216,7 +216,8 @@ impl<W: Workflow> RunHandle<W> {
         let (done, answer) = oneshot::channel();
         match self.ask(Command::Explain { done }, answer).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
-            Err(_) => Ok(self.kept().await?.explanation()),
+            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation()),
         }
     }
 
@@ -260,7 +261,8 @@ impl<W: Workflow> RunHandle<W> {
         let (done, answer) = oneshot::channel();
         match self.ask(Command::Report { done }, answer).await {
             Ok(report) => Ok(Arc::new(report)),
-            Err(_) => self.report().await,
+            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(Unasked::Ended(_)) => self.report().await,
         }
     }
 
@@ -273,17 +275,39 @@ impl<W: Workflow> RunHandle<W> {
         index.copied().ok_or(SendError::NotTaken { event: event.name() })
     }
 
-    async fn ask<T>(&self, command: Command, answer: oneshot::Receiver<T>) -> Result<T, SendError> {
-        let asked = self.mailbox.send(command).await.is_ok();
+    async fn ask<T>(&self, mut command: Command, answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
+        let shared = &self.shared;
+        while let Err(mpsc::error::SendError(back)) = shared.mailbox.sender().send(command).await {
+            command = back;
+            let woken = shared.wake().await;
+            if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {
+                return Err(Unasked::Ended(self.ended().await));
+            }
+        }
         match answer.await {
-            Ok(answer) if asked => Ok(answer),
-            _ => Err(self.ended().await),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(Unasked::Ended(self.ended().await)),
         }
     }
 
     async fn ended(&self) -> SendError {
         let status = self.shared.wait_for(|status| status.is_ended()).await;
         SendError::Ended { run: self.shared.id.clone(), status }
+    }
+}
+
+/// Why a run did not answer.
+enum Unasked {
+    Ended(SendError),
+    NotLoaded { run: RunId, source: StoreError },
+}
+
+impl From<Unasked> for SendError {
+    fn from(unasked: Unasked) -> Self {
+        match unasked {
+            Unasked::Ended(error) => error,
+            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: source.to_string() },
+        }
     }
 }
 
@@ -306,7 +330,7 @@ pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunEr
 
 impl<W> Clone for RunHandle<W> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), mailbox: self.mailbox.clone(), workflow: PhantomData }
+        Self { shared: Arc::clone(&self.shared), workflow: PhantomData }
     }
 }
 

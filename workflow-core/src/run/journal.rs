@@ -100,6 +100,16 @@ impl Journal {
         writing.chain(&self.entering).map(|entering| entering.cause)
     }
 
+    /// Whether the store has everything and has refused nothing.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.writing.is_none() && self.records.is_empty() && self.failure.is_none() && !self.ended
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> Position {
+        self.end
+    }
+
     fn is_full(&self) -> bool {
         self.entering.len() >= MOST_ENTERING || self.records.len() >= MOST_RECORDS
     }

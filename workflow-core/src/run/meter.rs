@@ -90,6 +90,11 @@ mod on {
             self.level = Some(Level::rise(WAITING, self.workflow.clone()));
         }
 
+        /// What it counts as, for it to go on counting.
+        pub(crate) fn level(&mut self) -> Option<Level> {
+            self.level.take()
+        }
+
         pub(crate) fn logged(&self) {
             self.events.increment(1);
         }
@@ -183,6 +188,10 @@ mod off {
         pub(crate) fn runs(&mut self) {}
 
         pub(crate) fn waits(&mut self) {}
+
+        pub(crate) fn level(&mut self) -> Option<Level> {
+            None
+        }
 
         pub(crate) fn logged(&self) {}
 

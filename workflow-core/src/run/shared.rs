@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{CancelNote, Finished, RunReport, RunStatus};
+use super::{CancelNote, Finished, Mailbox, RunReport, RunStatus};
 use crate::cancel::Cancellations;
-use crate::children::{Birth, Family, ParentRun, StartChild};
+use crate::children::{Birth, Family, HostsRuns, ParentRun};
 use crate::clock::EngineClock;
 use crate::config::Config;
 use crate::context::{
@@ -23,10 +23,12 @@ use crate::error::RunError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
+use crate::store::StoreError;
 use crate::table::DependencyTable;
 
 pub(crate) struct RunShared {
     pub(crate) id: RunId,
+    pub(crate) mailbox: Mailbox,
     pub(crate) thread: ThreadId,
     /// Whether the thread was made for this run alone.
     pub(crate) private_thread: bool,
@@ -48,8 +50,12 @@ pub(crate) struct RunShared {
     /// Whether anybody was told that the run began.
     pub(crate) begun: AtomicBool,
     pub(crate) finished: OnceLock<Finished>,
-    /// Who starts its children.
-    pub(crate) engine: Weak<dyn StartChild>,
+    /// Who starts its children, and loads it again after it was let go of.
+    pub(crate) engine: Weak<dyn HostsRuns>,
+    /// How long it waits before it is let go of; none of one that never is.
+    pub(crate) release_after: Option<Duration>,
+    /// Dropped with the last handle of a run that was let go of.
+    pub(crate) _gone: Option<HandlesGone>,
     /// Where it comes from, if it is a child.
     pub(crate) birth: Option<Birth>,
     /// The run that it is a child of, as its journal says.
@@ -112,6 +118,30 @@ impl RunShared {
         }
     }
 
+    /// Tells of a run that goes on after it was let go of.
+    pub(super) fn loaded(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+        self.status
+            .send_if_modified(|status| std::mem::replace(status, RunStatus::Waiting) != RunStatus::Waiting);
+        self.tell(|| Observed::RunLoaded);
+    }
+
+    /// Loads the run again if it was let go of; whether it goes on.
+    pub(super) async fn wake(&self) -> Result<bool, StoreError> {
+        match self.engine.upgrade() {
+            Some(engine) => engine.wake(self.id.clone()).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Cancels the run, also from where nothing can be waited for.
+    pub(crate) fn cancel(&self, reason: &Arc<str>) {
+        self.cancel_note.leave(reason);
+        if let Some(engine) = self.engine.upgrade() {
+            engine.note_left(&self.id);
+        }
+    }
+
     /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.
     pub(crate) fn is_of_resumed(&self) -> bool {
         self.resumed || self.birth.as_ref().is_some_and(Birth::is_of_resumed)
@@ -165,6 +195,26 @@ impl RunShared {
         let _ = self.contexts.store.clear(&ContextScope::Run(self.id.clone())).await;
         if self.private_thread {
             let _ = self.contexts.store.clear(&ContextScope::Thread(self.thread.clone())).await;
+        }
+    }
+}
+
+/// Tells the engine that a run has no handles any more.
+pub(crate) struct HandlesGone {
+    engine: Weak<dyn HostsRuns>,
+    run: RunId,
+}
+
+impl HandlesGone {
+    pub(crate) fn of(engine: Weak<dyn HostsRuns>, run: RunId) -> Self {
+        Self { engine, run }
+    }
+}
+
+impl Drop for HandlesGone {
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.upgrade() {
+            engine.handles_gone(&self.run);
         }
     }
 }

@@ -1,0 +1,202 @@
+//! Runs that were let go of while they wait: who loads them when a timer is due, or somebody wants something of them.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use futures::StreamExt as _;
+use futures::future::{Either, select};
+use futures::stream;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::known::{Absent, Found};
+use super::resume::{Beginning, Returns};
+use super::{Engine, Inner};
+use crate::error::{ResumeError, RunError};
+use crate::id::RunId;
+use crate::run::{RunShared, give_up};
+use crate::store::{Position, StoreError};
+
+/// How many runs whose timers are due are loaded at a time.
+const LOADED_AT_ONCE: usize = 32;
+
+/// How long after a store could not be read it is tried again.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// The reminders of runs that were let go of.
+pub(super) struct Idle {
+    /// How long a run waits before it is let go of; none without a store.
+    pub(super) after: Option<Duration>,
+    reminders: Mutex<Reminders>,
+    /// Tells that there is another reminder.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Reminders {
+    due: BTreeSet<(SystemTime, RunId)>,
+    /// Whether a task waits for them.
+    attended: bool,
+    /// Where runs were driven last.
+    runtime: Option<Handle>,
+}
+
+impl Idle {
+    pub(super) fn after(after: Option<Duration>) -> Self {
+        Self { after, reminders: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Sees to it that the run is loaded at that time. As long as there is a reminder, the engine is there.
+    pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
+        let mut reminders = engine.idle.lock();
+        if let Ok(runtime) = Handle::try_current() {
+            reminders.runtime = Some(runtime);
+        }
+        reminders.due.insert((at, run.clone()));
+        if reminders.attended {
+            engine.idle.changed.notify_one();
+        } else if let Some(runtime) = reminders.runtime.clone() {
+            reminders.attended = true;
+            let attended = Attended(Arc::clone(engine));
+            drop(reminders);
+            runtime.spawn(attended.attend());
+        }
+    }
+
+    pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
+        self.lock().due.remove(&(at, run.clone()));
+    }
+
+    /// Where a run can be driven, seen from here.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        Handle::try_current().ok().or_else(|| self.lock().runtime.clone())
+    }
+
+    /// When the first is due. With none left, nobody waits for them any more.
+    fn first(&self) -> Option<SystemTime> {
+        let mut reminders = self.lock();
+        let first = reminders.due.first().map(|(due, _)| *due);
+        reminders.attended = first.is_some();
+        first
+    }
+
+    /// Those that are due then.
+    fn take_due(&self, now: SystemTime) -> Vec<RunId> {
+        let mut reminders = self.lock();
+        let mut due = Vec::new();
+        while let Some(first) = reminders.due.pop_first() {
+            if first.0 > now {
+                reminders.due.insert(first);
+                break;
+            }
+            due.push(first.1);
+        }
+        due
+    }
+
+    /// Nothing in it is ever left half-changed.
+    fn lock(&self) -> MutexGuard<'_, Reminders> {
+        self.reminders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task that waits for reminders. If it is dropped with its runtime, the next reminder begins another.
+struct Attended(Arc<Inner>);
+
+impl Attended {
+    async fn attend(self) {
+        let inner = &self.0;
+        while let Some(first) = inner.idle.first() {
+            let changed = std::pin::pin!(inner.idle.changed.notified());
+            if let Either::Left(_) = select(inner.clock.sleep_until(first), changed).await {
+                let due = inner.idle.take_due(inner.clock.now().max(first));
+                stream::iter(due).for_each_concurrent(LOADED_AT_ONCE, |run| self.load(run)).await;
+            }
+        }
+        // Nobody waits any more, or somebody else does.
+        let _ = std::mem::ManuallyDrop::new(self);
+    }
+
+    async fn load(&self, run: RunId) {
+        let inner = &self.0;
+        let loaded = Engine { inner: Arc::clone(inner) }.wake(&run, None).await;
+        if let (Err(error), Some(again)) = (loaded, inner.clock.now().checked_add(AGAIN_AFTER)) {
+            tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
+            Idle::remind(inner, again, &run);
+        }
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.0.idle.lock().attended = false;
+    }
+}
+
+impl Engine {
+    /// Loads a run that was let go of, to be cancelled if there is a reason; whether it goes on here.
+    pub(super) async fn wake(&self, id: &RunId, unwanted: Option<&Arc<str>>) -> Result<bool, StoreError> {
+        let _held = self.inner.known.hold(id).await;
+        match self.inner.known.find(id) {
+            None => Ok(false),
+            Some(Found::Driven(run)) => {
+                let run = run.upgrade();
+                if let (Some(run), Some(reason)) = (&run, unwanted) {
+                    run.cancel_note.leave(reason);
+                }
+                Ok(run.is_some_and(|run| !run.mailbox.is_closed()))
+            }
+            Some(Found::Released(absent)) => self.reload(id, &absent, unwanted).await,
+        }
+    }
+
+    async fn reload(
+        &self,
+        id: &RunId,
+        absent: &Absent,
+        unwanted: Option<&Arc<str>>,
+    ) -> Result<bool, StoreError> {
+        let records = self.history(id).await?;
+        if Position::default().after(records.len()) != absent.end {
+            self.lose(id, &absent.run, RunError::Conflict { run: id.clone() });
+            return Ok(false);
+        }
+        let loaded = async {
+            let beginning = Beginning::of(id, &records)?;
+            let host = self.host_named(id, &beginning.workflow)?;
+            self.stored(id, &host, beginning, &records, Returns { unwanted, absent: Some(absent) })
+        };
+        match loaded.await {
+            Ok(_) => Ok(true),
+            Err(ResumeError::Store(error)) => Err(error),
+            Err(error) => {
+                let error = match error {
+                    ResumeError::Incompatible { run, position, difference } => {
+                        RunError::Incompatible { run, position, difference }
+                    }
+                    other => RunError::Store { source: StoreError::unavailable(other) },
+                };
+                self.lose(id, &absent.run, error);
+                Ok(false)
+            }
+        }
+    }
+
+    /// A run that was let go of does not go on here. Its journal is left as it is.
+    pub(super) fn lose(&self, id: &RunId, run: &Weak<RunShared>, error: RunError) {
+        if let Some(run) = run.upgrade() {
+            give_up(&run, error);
+        }
+        self.inner.known.forget_released(id);
+    }
+
+    /// Cancels a run. One that cannot be loaded for that is left to whoever goes on with it later.
+    pub(super) async fn cancel(&self, id: &RunId, reason: &Arc<str>) {
+        if let Err(source) = self.wake(id, Some(reason)).await
+            && let Some(Found::Released(absent)) = self.inner.known.find(id)
+        {
+            self.lose(id, &absent.run, RunError::Store { source });
+        }
+    }
+}

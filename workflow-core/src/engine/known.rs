@@ -1,0 +1,194 @@
+//! The runs of an engine that have not ended: those that it drives, and those that it has let go of.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+
+use super::{Idle, Inner};
+use crate::children::HostsRuns;
+use crate::id::RunId;
+use crate::run::{Registration, Released, RunShared};
+
+/// How many locks there are for all runs together.
+const LOCKS: usize = 64;
+
+/// Where the runs of an engine are.
+pub(super) struct Known {
+    runs: DashMap<RunId, Place>,
+    /// Tells that there are none any more.
+    emptied: Notify,
+    /// By the hash of the run's id.
+    locks: [Arc<Mutex<()>>; LOCKS],
+    hasher: RandomState,
+}
+
+/// Where a run is.
+#[derive(Debug)]
+enum Place {
+    /// In a task; none of an id that is only kept free.
+    Driven(Weak<RunShared>),
+    /// In its store.
+    Released(Released),
+}
+
+/// The same, as of one moment.
+pub(super) enum Found {
+    Driven(Weak<RunShared>),
+    Released(Absent),
+}
+
+/// A run that was let go of.
+pub(super) struct Absent {
+    /// How many records its journal had.
+    pub(super) end: crate::store::Position,
+    /// The run as its handles know it.
+    pub(super) run: Weak<RunShared>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            runs: DashMap::new(),
+            emptied: Notify::new(),
+            locks: std::array::from_fn(|_| Arc::default()),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Known {
+    pub(super) fn ids(&self) -> Vec<RunId> {
+        self.runs.iter().map(|run| run.key().clone()).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.runs.contains_key(run)
+    }
+
+    pub(super) fn find(&self, run: &RunId) -> Option<Found> {
+        Some(match &*self.runs.get(run)? {
+            Place::Driven(run) => Found::Driven(Weak::clone(run)),
+            Place::Released(Released { end, run, .. }) => {
+                Found::Released(Absent { end: *end, run: Weak::clone(run) })
+            }
+        })
+    }
+
+    pub(super) fn is_released(&self, run: &RunId) -> bool {
+        self.runs.get(run).is_some_and(|place| matches!(*place, Place::Released(_)))
+    }
+
+    /// Whoever has it, and nobody else, loads the run, looks for it in the store or lets go of it. Some runs share one.
+    pub(super) fn hold(&self, run: &RunId) -> impl Future<Output = OwnedMutexGuard<()>> + Send + use<> {
+        let lock = self.hasher.hash_one(run) % LOCKS as u64;
+        let lock = usize::try_from(lock).unwrap_or_default();
+        Arc::clone(&self.locks[lock]).lock_owned()
+    }
+
+    /// Waits until there is none any more.
+    pub(super) async fn all_ended(&self) {
+        loop {
+            let mut emptied = std::pin::pin!(self.emptied.notified());
+            emptied.as_mut().enable();
+            if self.runs.is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// Nobody has a handle on the run any more: if it was let go of, so is what was kept for them.
+    pub(super) fn handles_gone(&self, run: &RunId) {
+        // If somebody looks at it at this moment, what is kept is kept a little longer.
+        if let Some(mut place) = self.runs.try_get_mut(run).try_unwrap()
+            && let Place::Released(released) = &mut *place
+            && released.run.strong_count() == 0
+        {
+            released.run = Weak::new();
+        }
+    }
+
+    /// Forgets a run, if it is as it is thought to be.
+    fn forget(&self, run: &RunId, is_so: impl FnOnce(&Place) -> bool) {
+        // Dropped when nothing is locked.
+        let _gone = self.runs.remove_if(run, |_, place| is_so(place));
+        if self.runs.is_empty() {
+            self.emptied.notify_waiters();
+        }
+    }
+
+    /// Forgets a run that was let go of.
+    pub(super) fn forget_released(&self, run: &RunId) {
+        self.forget(run, |place| matches!(place, Place::Released(_)));
+    }
+}
+
+/// The entry of a run that is driven.
+pub(super) struct Registered {
+    engine: Arc<Inner>,
+    id: RunId,
+}
+
+impl Registered {
+    /// None if there is a run of this id.
+    pub(super) fn new(engine: &Arc<Inner>, id: &RunId, run: Weak<RunShared>) -> Option<Self> {
+        match engine.known.runs.entry(id.clone()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                vacant.insert(Place::Driven(run));
+                Some(Self { engine: Arc::clone(engine), id: id.clone() })
+            }
+        }
+    }
+
+    /// That of a run that was let go of and is driven again.
+    pub(super) fn again(engine: &Arc<Inner>, id: &RunId, run: Weak<RunShared>) -> Self {
+        let before = engine.known.runs.insert(id.clone(), Place::Driven(run));
+        if let Some(Place::Released(Released { due: Some(due), .. })) = before {
+            engine.idle.forget(due, id);
+        }
+        Self { engine: Arc::clone(engine), id: id.clone() }
+    }
+}
+
+impl Registration for Registered {
+    fn hold(&self) -> BoxFuture<'static, OwnedMutexGuard<()>> {
+        self.engine.known.hold(&self.id).boxed()
+    }
+
+    fn release(self, released: Released) {
+        let (due, run) = (released.due, released.run.upgrade());
+        if let Some(run) = &run {
+            run.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
+        }
+        self.engine.known.runs.insert(self.id.clone(), Place::Released(released));
+        let is_noted = run.is_some_and(|run| run.cancel_note.is_left());
+        let due: Option<SystemTime> = if is_noted { Some(self.engine.clock.now()) } else { due };
+        if let Some(due) = due {
+            Idle::remind(&self.engine, due, &self.id);
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.engine.known.forget(&self.id, |place| matches!(place, Place::Driven(_)));
+    }
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known").field("runs", &self.runs.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! Letting go of a run that waits: with a store its journal is all that there is to know, so that nothing of it needs to
+//! be kept until a timer is due or somebody wants something of it.
+
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use futures::future::BoxFuture;
+use tokio::sync::OwnedMutexGuard;
+
+use super::drive::Run;
+use super::finish::{Finished, announce};
+use super::meter::Level;
+use super::{RunShared, RunStatus};
+use crate::error::RunError;
+use crate::observe::Observed;
+use crate::store::Position;
+
+/// A run's entry among those of its engine.
+pub(crate) trait Registration: Send + 'static {
+    /// Whoever has it, and nobody else, loads the run or lets go of it.
+    fn hold(&self) -> BoxFuture<'static, OwnedMutexGuard<()>>;
+
+    /// The run is not driven any more, and has not ended.
+    fn release(self, released: Released);
+}
+
+/// All that is known of a run that was let go of.
+#[derive(Debug)]
+pub(crate) struct Released {
+    /// Where its journal ends.
+    pub(crate) end: Position,
+    /// When the first of its timers is due.
+    pub(crate) due: Option<SystemTime>,
+    /// The run as its handles know it; nothing once there are none.
+    pub(crate) run: Weak<RunShared>,
+    /// It is still counted among those that wait.
+    pub(crate) _level: Option<Level>,
+}
+
+/// Why a run is not polled on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paused {
+    /// It has ended.
+    Ended,
+    /// It has waited for so long that nothing of it needs to be kept.
+    Idle,
+}
+
+impl Run {
+    /// There is nothing to do. A run that waits for long is let go of.
+    pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+        let Some(after) = self.shared.release_after.filter(|_| self.is_at_rest()) else {
+            self.patience = None;
+            return Poll::Pending;
+        };
+        let patience = self.patience.get_or_insert_with(|| self.shared.clock.sleep(after));
+        patience.as_mut().poll(cx).map(|()| {
+            self.patience = None;
+            Paused::Idle
+        })
+    }
+
+    /// Whether its journal says all that there is to know: it waits, nothing is on its way, and no other run that is
+    /// driven here has to do with it.
+    fn is_at_rest(&self) -> bool {
+        self.scheduler.waits()
+            && self.shared.status() == RunStatus::Waiting
+            && self.shared.parent().is_none()
+            && self.shared.children.get().is_none_or(|family| !family.is_alive())
+            && self.held.is_empty()
+            && self.arrived.is_empty()
+            && self.receiving.is_empty()
+            && self.journal.as_ref().is_some_and(super::Journal::is_quiet)
+    }
+
+    /// Whether it can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
+    pub(super) async fn closes(&mut self) -> bool {
+        self.mailbox.close();
+        let mut told = false;
+        while let Some(command) = self.mailbox.recv().await {
+            told = true;
+            self.obey(command);
+        }
+        if told || !self.is_at_rest() {
+            self.mailbox = self.shared.mailbox.reopen();
+            return false;
+        }
+        true
+    }
+
+    /// Lets go of everything but what it takes to load it again.
+    pub(super) fn released(mut self) -> Released {
+        let end = self.journal.as_ref().map_or(Position(0), super::Journal::end);
+        let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
+        let run =
+            if Arc::strong_count(&self.shared) > 1 { Arc::downgrade(&self.shared) } else { Weak::new() };
+        self.shared.tell(|| Observed::RunReleased);
+        self.is_released = true;
+        Released { end, due, run, _level: self.meter.level() }
+    }
+
+    /// Drives a run to its end that was let go of and stands again where its journal ends.
+    pub(crate) async fn drive_loaded<R: Registration>(mut self, registered: R) {
+        self.shared.loaded();
+        self.meter.waits();
+        self.stop_counting_time();
+        self.drive_on(registered).await;
+    }
+}
+
+/// Ends a run that was let go of and is not to be loaded again. Its journal is left as it is.
+pub(crate) fn give_up(run: &RunShared, error: RunError) {
+    let _ = run.finished.set(Finished { status: RunStatus::Failed, outcome: Err(error), kept: None });
+    announce(run);
+}
