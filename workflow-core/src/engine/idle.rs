@@ -66,6 +66,8 @@ impl Idle {
 
     pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
         self.lock().due.remove(&(at, run.clone()));
+        // With none left, whoever waits for them is done.
+        self.changed.notify_one();
     }
 
     /// Where a run can be driven, seen from here.
