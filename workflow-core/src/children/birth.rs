@@ -30,8 +30,8 @@ pub(crate) trait HostsRuns: Send + Sync {
     /// Loads a run that was let go of; whether it goes on here.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
 
-    /// A note was left for a run, which it has to be loaded for if it was let go of.
-    fn note_left(self: Arc<Self>, run: &RunId);
+    /// A note was left for a run, which has to be loaded for it if it was let go of.
+    fn note_left(self: Arc<Self>, run: Arc<RunShared>);
 
     /// Nobody has a handle on a run any more.
     fn handles_gone(&self, run: &RunId);

@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::stored::read_all;
-use super::{Engine, Idle, Inner, Registered, Start};
+use super::{Engine, Inner, Registered, Start};
 use crate::children::{Birth, HostsRuns, Spawned, reunite};
 use crate::error::{RunError, StartError};
 use crate::id::RunId;
-use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions};
+use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions, RunShared};
 use crate::store::{EventStore, StoreError};
 use crate::table::EventIndex;
 
@@ -49,9 +49,11 @@ impl HostsRuns for Inner {
         Box::pin(async move { engine.wake(&run, None).await })
     }
 
-    fn note_left(self: Arc<Self>, run: &RunId) {
-        if self.known.is_released(run) {
-            Idle::remind(&self, self.clock.now(), run);
+    fn note_left(self: Arc<Self>, run: Arc<RunShared>) {
+        if self.known.is_released(&run.id)
+            && let Some(runtime) = self.idle.runtime()
+        {
+            runtime.spawn(Engine { inner: self }.deliver(run));
         }
     }
 

@@ -50,9 +50,6 @@ impl Idle {
     /// Sees to it that the run is loaded at that time. As long as there is a reminder, the engine is there.
     pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
         let mut reminders = engine.idle.lock();
-        if let Ok(runtime) = Handle::try_current() {
-            reminders.runtime = Some(runtime);
-        }
         reminders.due.insert((at, run.clone()));
         if reminders.attended {
             engine.idle.changed.notify_one();
@@ -61,6 +58,13 @@ impl Idle {
             let attended = Attended(Arc::clone(engine));
             drop(reminders);
             runtime.spawn(attended.attend());
+        }
+    }
+
+    /// Runs are driven on this runtime.
+    pub(super) fn note_runtime(&self) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.lock().runtime = Some(runtime);
         }
     }
 
@@ -150,6 +154,14 @@ impl Engine {
                 Ok(run.is_some_and(|run| !run.mailbox.is_closed()))
             }
             Some(Found::Released(absent)) => self.reload(id, &absent, unwanted).await,
+        }
+    }
+
+    /// Loads a run for the note that was left for it.
+    pub(super) async fn deliver(self, run: Arc<RunShared>) {
+        while let Err(error) = self.wake(&run.id, None).await {
+            tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
+            self.inner.clock.sleep(AGAIN_AFTER).await;
         }
     }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -173,10 +172,12 @@ impl Registration for Registered {
             run.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         }
         self.engine.known.runs.insert(self.id.clone(), Place::Released(released));
-        let is_noted = run.is_some_and(|run| run.cancel_note.is_left());
-        let due: Option<SystemTime> = if is_noted { Some(self.engine.clock.now()) } else { due };
+        self.engine.idle.note_runtime();
         if let Some(due) = due {
             Idle::remind(&self.engine, due, &self.id);
+        }
+        if let Some(run) = run.filter(|run| run.cancel_note.is_left()) {
+            Arc::clone(&self.engine).note_left(run);
         }
     }
 }

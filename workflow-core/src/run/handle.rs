@@ -306,9 +306,15 @@ impl From<Unasked> for SendError {
     fn from(unasked: Unasked) -> Self {
         match unasked {
             Unasked::Ended(error) => error,
-            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: source.to_string() },
+            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: whole(&source) },
         }
     }
+}
+
+/// An error with what caused it.
+fn whole(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {

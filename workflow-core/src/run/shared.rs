@@ -135,10 +135,10 @@ impl RunShared {
     }
 
     /// Cancels the run, also from where nothing can be waited for.
-    pub(crate) fn cancel(&self, reason: &Arc<str>) {
+    pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
         self.cancel_note.leave(reason);
         if let Some(engine) = self.engine.upgrade() {
-            engine.note_left(&self.id);
+            engine.note_left(Arc::clone(self));
         }
     }
 

@@ -8,6 +8,7 @@ mod failing;
 mod families;
 mod fan_outs;
 mod fixtures;
+mod idle;
 mod shapes;
 mod state;
 mod waits;
