@@ -62,10 +62,19 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     #[doc(hidden)]
     const REPLY_FORM: Option<ReplyForm> = None;
 
+    /// The version of the shape that its JSON has, from 1: `#[event(version = 2)]`. Journals say it of each event.
+    const VERSION: u32 = 1;
+
+    /// What makes this version of the JSON of an older one: `#[event(version = 2, upgrade = path)]`. Without it only this
+    /// version is read.
+    const UPGRADE: Option<Upgrade> = None;
+
     /// Name, roles and Rust type as one value.
     const TYPE: EventType = EventType {
         name: Self::NAME,
         roles: Self::ROLES,
+        version: Self::VERSION,
+        upgrade: Self::UPGRADE,
         type_id: TypeId::of::<Self>(),
         type_name: std::any::type_name::<Self>,
         decode: decode::<Self>,
@@ -154,6 +163,8 @@ pub trait Request: ControlEvent {
     const REPLY_TYPE: EventType = EventType {
         name: Self::REPLY_NAME,
         roles: Roles::NONE.reply(),
+        version: 1,
+        upgrade: None,
         type_id: TypeId::of::<crate::input::Answered<Self>>(),
         type_name: std::any::type_name::<crate::input::Answered<Self>>,
         decode: crate::input::Answered::<Self>::decode,
@@ -166,6 +177,8 @@ pub trait Request: ControlEvent {
     const EXPIRED_TYPE: EventType = EventType {
         name: Self::EXPIRED_NAME,
         roles: Roles::NONE,
+        version: 1,
+        upgrade: None,
         type_id: TypeId::of::<crate::input::ExpiredRequest<Self>>(),
         type_name: std::any::type_name::<crate::input::ExpiredRequest<Self>>,
         decode: crate::input::ExpiredRequest::<Self>::decode,
@@ -211,10 +224,15 @@ pub trait Request: ControlEvent {
 pub struct EventType {
     pub(crate) name: &'static str,
     pub(crate) roles: Roles,
+    pub(crate) version: u32,
+    pub(crate) upgrade: Option<Upgrade>,
     pub(crate) type_id: TypeId,
     pub(crate) type_name: fn() -> &'static str,
     pub(crate) decode: Decode,
 }
+
+/// Makes the JSON of an event's current version of that of an older one, which it is told, or says why it cannot.
+pub type Upgrade = fn(u32, serde_json::Value) -> Result<serde_json::Value, String>;
 
 /// Reads back what stands in a log: of a reply, and of what says that a request expired, with that request.
 pub(crate) type Decode = fn(&RawValue, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;
@@ -238,6 +256,11 @@ impl EventType {
     /// What the event is for (S2).
     pub const fn roles(&self) -> Roles {
         self.roles
+    }
+
+    /// The version of its shape, from 1.
+    pub const fn version(&self) -> u32 {
+        self.version
     }
 
     /// The full path of the Rust type, for messages.

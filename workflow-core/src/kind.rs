@@ -274,6 +274,8 @@ impl<T> Declared for AsMember<T, false> {
     const TYPE: EventType = EventType {
         name: "",
         roles: Roles::NONE,
+        version: 1,
+        upgrade: None,
         type_id: TypeId::of::<()>(),
         type_name: std::any::type_name::<()>,
         decode: |_, _| Err(serde::ser::Error::custom("no event")),

@@ -118,7 +118,7 @@ pub use error::{
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
-    Request, Roles, SetMember, StartEvent, StopEvent,
+    Request, Roles, SetMember, StartEvent, StopEvent, Upgrade,
 };
 pub use explain::{
     Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
@@ -140,13 +140,14 @@ pub use run::{
     Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
-    Batch, EventStore, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, RunQuery, RunSummary,
-    StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, JOURNAL_FORMAT, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, RunQuery,
+    RunSummary, StoreError, StoreFuture, StoredRun,
 };
 pub use table::{
-    DependencyTable, EventDef, EventIndex, EventRow, FanOutIndex, Forecast, InputDef, InputRow, OutputDef,
-    OutputRow, PreconditionDef, PreconditionSpec, StepDef, StepIndex, StepPolicy, StepRow, StepSpec,
-    TableBuilder, TableSpec, TopicIndex,
+    DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,
+    InputShape, OutputDef, OutputRow, OutputShape, PreconditionDef, PreconditionShape, PreconditionSpec,
+    RecordedTable, StepDef, StepIndex, StepPolicy, StepRow, StepShape, StepSpec, TableBuilder, TableShape,
+    TableSpec, TopicIndex,
 };
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};

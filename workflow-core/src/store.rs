@@ -19,7 +19,7 @@ mod summary;
 
 pub use error::StoreError;
 pub use memory::MemoryStore;
-pub use record::{OpenedFanOut, Record, RecordedEvent};
+pub use record::{JOURNAL_FORMAT, OpenedFanOut, Record, RecordedEvent};
 pub use summary::{RunQuery, RunSummary, StoredRun};
 
 /// A place in the journal of a run: how many records stand before it. A journal begins at 0.

@@ -4,11 +4,11 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
 use crate::error::TableError;
-use crate::event::{Decode, Roles};
+use crate::event::{Decode, Roles, Upgrade};
 use crate::input::InputKind;
 
 mod builder;
@@ -20,10 +20,14 @@ mod graph;
 mod mask;
 mod reach;
 mod rows;
+mod shape;
 mod spec;
 
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
 pub use forecast::Forecast;
+pub use shape::{
+    EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape,
+};
 pub use spec::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 
 pub(crate) use mask::Mask;
@@ -87,6 +91,8 @@ pub struct DependencyTable {
     pub(crate) fan_outs: Vec<FanOutRow>,
     pub(crate) conditions: usize,
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
+    /// The table as journals have it, once one was asked for.
+    recorded: OnceLock<RecordedTable>,
 }
 
 /// One event type of a table.
@@ -96,8 +102,12 @@ pub struct EventRow {
     pub(crate) roles: Roles,
     pub(crate) type_id: Option<TypeId>,
     pub(crate) type_name: Option<&'static str>,
+    /// The version of its shape.
+    pub(crate) version: u32,
     /// How it is read back from a journal.
     pub(crate) decode: Option<Decode>,
+    /// What makes this version of an older one.
+    pub(crate) upgrade: Option<Upgrade>,
     /// The steps that take it, in declaration order.
     pub(crate) takers: Vec<StepIndex>,
     /// The topics it belongs to.
@@ -291,6 +301,11 @@ impl EventRow {
     /// What the event is for (S2).
     pub fn roles(&self) -> Roles {
         self.roles
+    }
+
+    /// The version of the event's shape, from 1.
+    pub fn version(&self) -> u32 {
+        self.version
     }
 }
 

@@ -221,7 +221,7 @@ impl Engine {
         };
         let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
         let store = self.inner.store.clone().filter(|_| !ended);
-        let journal = store.and_then(|store| Journal::resume(store, records));
+        let journal = store.and_then(|store| Journal::resume(store, records, &host.table));
         let places =
             Places::of(id, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
         let places = places.filter(|_| !ended).map(|places| (places, None));

@@ -11,7 +11,9 @@ use crate::config::ConfigType;
 use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
 use crate::run::{Host, Journal, RunOptions, RunShared};
-use crate::store::{EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoredRun};
+use crate::store::{
+    EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
+};
 
 /// How many records are asked for at a time.
 const PAGE: usize = 1_024;
@@ -61,7 +63,9 @@ impl Inner {
         let (workflow, at) = (Arc::clone(&run.table.name), run.clock.now());
         let summary = RunSummary::running(Arc::clone(&workflow), at);
         let first = Record::RunStarted {
+            format: JOURNAL_FORMAT,
             workflow,
+            table: run.table.recorded().clone(),
             thread: run.thread.clone(),
             metadata: run.metadata.clone(),
             parent: run.parent().cloned(),

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// What an event is for: any combination of start, stop, display, request, external and control (S2).
 ///
 /// ```
@@ -11,7 +14,7 @@ use std::fmt;
 /// assert!(!Roles::NONE.display().is_control());
 /// assert_eq!(SHOWN_START.to_string(), "start, display");
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Roles(u8);
 
 const START: u8 = 1;
@@ -103,6 +106,38 @@ impl Roles {
     /// Drives steps: everything but a pure display event.
     pub const fn is_control(self) -> bool {
         self.0 != DISPLAY
+    }
+}
+
+/// What a journal calls each flag.
+const NAMES: [(u8, &str); 8] = [
+    (START, "start"),
+    (STOP, "stop"),
+    (DISPLAY, "display"),
+    (REQUEST, "request"),
+    (EXTERNAL, "external"),
+    (CONTROL, "control"),
+    (REPLY, "reply"),
+    (FAILURE, "failure"),
+];
+
+/// The names of the flags that are set.
+impl Serialize for Roles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let set = NAMES.iter().filter(|(flag, _)| self.0 & flag != 0);
+        serializer.collect_seq(set.map(|(_, name)| name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Roles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Vec::<String>::deserialize(deserializer)?;
+        given.iter().try_fold(Self::NONE, |roles, name| {
+            let known = NAMES.iter().find(|(_, known)| known == name);
+            let flag = known.map(|(flag, _)| flag);
+            flag.map(|flag| Self(roles.0 | flag))
+                .ok_or_else(|| D::Error::custom(format_args!("there is no role `{name}`")))
+        })
     }
 }
 

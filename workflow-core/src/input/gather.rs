@@ -31,6 +31,8 @@ impl Gathered {
     pub(crate) const TYPE: EventType = EventType {
         name: "gathered",
         roles: Roles::NONE,
+        version: 1,
+        upgrade: None,
         type_id: std::any::TypeId::of::<Gathered>(),
         type_name: std::any::type_name::<Gathered>,
         decode: |_, _| Err(serde_json::Error::custom("what was gathered is made of the log")),

@@ -1,6 +1,6 @@
 //! What a parameter declares of itself, as constant data for the table.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigType;
 use crate::event::{ControlEvent, EventType, Pattern, Request};
@@ -17,7 +17,7 @@ pub struct InputSpec {
 }
 
 /// The kinds of parameter a table distinguishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputKind {

@@ -243,7 +243,7 @@ impl Run {
             }
             return;
         }
-        self.journal = Journal::resume(store, records);
+        self.journal = Journal::resume(store, records, &self.host.table);
         // What it has in contexts may be an earlier process's.
         self.shared.context_used.store(true, Ordering::Relaxed);
         match self.resume(records) {

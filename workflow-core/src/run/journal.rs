@@ -21,9 +21,10 @@ use crate::input::Gathered;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, Emission, End, Entry, Fact, TimerEntry};
 use crate::store::{
-    Batch, EventStore, OpenedFanOut, Position, Record, RecordedEvent, RunSummary, StoreError, StoreFuture,
+    Batch, EventStore, JOURNAL_FORMAT, OpenedFanOut, Position, Record, RecordedEvent, RunSummary, StoreError,
+    StoreFuture,
 };
-use crate::table::StepIndex;
+use crate::table::{DependencyTable, RecordedTable, StepIndex};
 
 /// How many batches wait for the store before the run takes no more news.
 const MOST_ENTERING: usize = 256;
@@ -35,6 +36,8 @@ const MOST_RECORDS: usize = 4 * MOST_ENTERING;
 pub(crate) struct Journal {
     store: Arc<dyn EventStore>,
     run: RunSummary,
+    /// The table that goes on with it, if the journal was written by another.
+    table: Option<RecordedTable>,
     /// Where the journal ends, with what is being written.
     end: Position,
     /// What the next write holds.
@@ -69,11 +72,19 @@ pub(super) struct Entering {
 }
 
 impl Journal {
-    /// The journal of a run that goes on, behind what it has.
-    pub(crate) fn resume(store: Arc<dyn EventStore>, records: &[Record]) -> Option<Self> {
+    /// The journal of a run that goes on by this table, behind what it has.
+    pub(crate) fn resume(
+        store: Arc<dyn EventStore>,
+        records: &[Record],
+        table: &DependencyTable,
+    ) -> Option<Self> {
         let Some(Record::RunStarted { workflow, at, .. }) = records.first() else { return None };
         let run = RunSummary::running(Arc::clone(workflow), *at);
-        Some(Self { end: Position::default().after(records.len()), ..Self::at(store, Vec::new(), run) })
+        let (end, now) = (Position::default().after(records.len()), table.recorded());
+        let before = records.iter().rev().find_map(Record::table);
+        let is_new = before.is_none_or(|before| before.fingerprint() != now.fingerprint());
+        let table = is_new.then(|| now.clone());
+        Some(Self { end, table, ..Self::at(store, Vec::new(), run) })
     }
 
     /// The journal of a run that begins.
@@ -85,6 +96,7 @@ impl Journal {
         Self {
             store,
             run,
+            table: None,
             end: Position(0),
             records,
             entering: Vec::new(),
@@ -352,7 +364,8 @@ impl Run {
     pub(super) async fn claim(&mut self) {
         let at = self.clock.wall();
         if let Some(journal) = &mut self.journal {
-            journal.records.insert(0, Record::RunResumed { at });
+            let table = journal.table.take();
+            journal.records.insert(0, Record::RunResumed { format: JOURNAL_FORMAT, table, at });
             journal.write(&self.shared.id);
             poll_fn(|cx| self.poll_written_out(cx)).await;
         }

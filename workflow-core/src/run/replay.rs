@@ -106,7 +106,7 @@ impl Replay<'_> {
         }
         match record {
             Record::RunStarted { .. } => return Err("the run begins once more".into()),
-            Record::RunResumed { at } => self.resumed(*at)?,
+            Record::RunResumed { at, .. } => self.resumed(*at)?,
             Record::EventLogged { seq, scope, cause, event, .. } => {
                 let logged = Logged { seq: *seq, scope: *scope, event };
                 self.event(*cause, &logged)?;

@@ -1,24 +1,29 @@
 //! The records of a journal: what a run did, one after the other.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::ser::{Error as _, SerializeStruct};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
-use crate::event::{AnyEvent, Decode};
 use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
 use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
 use crate::run::RunStatus;
 use crate::scheduler::Cause;
+use crate::table::RecordedTable;
+
+mod event;
+
+pub use event::RecordedEvent;
+
+/// The format of the journals that this crate writes, and the latest that it reads. One that an earlier release cannot
+/// read right has a higher number.
+pub const JOURNAL_FORMAT: u32 = 1;
 
 /// One record of a run's journal.
 ///
@@ -30,8 +35,12 @@ use crate::scheduler::Cause;
 pub enum Record {
     /// The run began: the first record of every journal.
     RunStarted {
+        /// The format of what follows: [`JOURNAL_FORMAT`] where this crate writes it.
+        format: u32,
         /// The workflow.
         workflow: Arc<str>,
+        /// Its table, by which what follows was written (S41).
+        table: RecordedTable,
         /// The thread that the run belongs to.
         thread: ThreadId,
         /// The labels that it was started with.
@@ -185,6 +194,11 @@ pub enum Record {
     /// The run goes on after whoever drove it was gone. It is written before anything else is done, so that of two who
     /// go on with a run only one does (S40), and who drove it before cannot write any more.
     RunResumed {
+        /// The format of what follows.
+        format: u32,
+        /// The workflow's table, by which what follows was written, if it is another than before (S41).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        table: Option<RecordedTable>,
         /// When.
         at: SystemTime,
     },
@@ -205,6 +219,23 @@ pub enum Record {
 }
 
 impl Record {
+    /// The format that it says its journal has from here on.
+    pub(crate) fn format(&self) -> Option<u32> {
+        match self {
+            Self::RunStarted { format, .. } | Self::RunResumed { format, .. } => Some(*format),
+            _ => None,
+        }
+    }
+
+    /// The table that it says its journal is written by from here on.
+    pub(crate) fn table(&self) -> Option<&RecordedTable> {
+        match self {
+            Self::RunStarted { table, .. } => Some(table),
+            Self::RunResumed { table, .. } => table.as_ref(),
+            _ => None,
+        }
+    }
+
     /// When it was recorded, by the clock of the run's engine.
     pub(crate) fn at(&self) -> SystemTime {
         match self {
@@ -217,7 +248,7 @@ impl Record {
             | Self::RetryScheduled { at, .. }
             | Self::ExecutionFailed { at, .. }
             | Self::ChildStarted { at, .. }
-            | Self::RunResumed { at }
+            | Self::RunResumed { at, .. }
             | Self::RunEnded { at, .. } => *at,
         }
     }
@@ -236,111 +267,4 @@ pub struct OpenedFanOut {
     pub concurrency: Option<NonZeroU32>,
     /// What the failure of a branch means (S49).
     pub policy: FanOutPolicy,
-}
-
-/// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
-///
-/// ```
-/// use workflow_core::{AnyEvent, RecordedEvent, prelude::*};
-///
-/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// struct Scored(u32);
-///
-/// let written = RecordedEvent::new(AnyEvent::new(Scored(7)));
-/// let bytes = serde_json::to_vec(&written).unwrap();
-/// let read: RecordedEvent = serde_json::from_slice(&bytes).unwrap();
-/// assert_eq!((read.name(), read.to_json().unwrap()), ("Scored", serde_json::json!(7)));
-/// ```
-#[derive(Clone)]
-pub struct RecordedEvent(Payload);
-
-#[derive(Clone)]
-enum Payload {
-    Value(AnyEvent),
-    Read(Arc<Read>),
-}
-
-#[derive(Serialize, Deserialize)]
-struct Read {
-    #[serde(rename = "type")]
-    name: Box<str>,
-    data: Box<RawValue>,
-}
-
-impl RecordedEvent {
-    /// Records a value; it is serialised when somebody asks for it.
-    pub fn new(event: AnyEvent) -> Self {
-        Self(Payload::Value(event))
-    }
-
-    /// The wire name of its type (S1).
-    pub fn name(&self) -> &str {
-        match &self.0 {
-            Payload::Value(event) => event.name(),
-            Payload::Read(read) => &read.name,
-        }
-    }
-
-    /// The value itself; none if it was read back.
-    pub fn value(&self) -> Option<&AnyEvent> {
-        match &self.0 {
-            Payload::Value(event) => Some(event),
-            Payload::Read(_) => None,
-        }
-    }
-
-    /// The value, read back if it has to be; a reply or an expired request with the request.
-    pub(crate) fn decoded(
-        &self,
-        decode: Option<Decode>,
-        request: Option<&AnyEvent>,
-    ) -> Result<AnyEvent, serde_json::Error> {
-        match (&self.0, decode) {
-            (Payload::Value(event), _) => Ok(event.clone()),
-            (Payload::Read(read), Some(decode)) => decode(&read.data, request),
-            (Payload::Read(read), None) => {
-                Err(serde::de::Error::custom(format_args!("nothing reads events `{}`", read.name)))
-            }
-        }
-    }
-
-    /// The value as JSON.
-    ///
-    /// # Errors
-    /// What the type's own `Serialize` reports.
-    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        match &self.0 {
-            Payload::Value(event) => event.to_json(),
-            Payload::Read(read) => serde_json::from_str(read.data.get()),
-        }
-    }
-}
-
-impl Serialize for RecordedEvent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Payload::Read(read) => read.serialize(serializer),
-            Payload::Value(event) => {
-                let data = event.to_json().map_err(|error| {
-                    S::Error::custom(format_args!("event `{}` cannot be serialised: {error}", event.name()))
-                })?;
-                let mut record = serializer.serialize_struct("RecordedEvent", 2)?;
-                record.serialize_field("type", event.name())?;
-                record.serialize_field("data", &data)?;
-                record.end()
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for RecordedEvent {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Payload::Read(Arc::new(Read::deserialize(deserializer)?))))
-    }
-}
-
-impl fmt::Debug for RecordedEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecordedEvent({})", self.name())
-    }
 }

@@ -8,6 +8,7 @@ use crate::error::TableError;
 use crate::event::Roles;
 use crate::input::InputKind;
 
+mod from_shape;
 mod resolve;
 
 /// Builds a [`DependencyTable`] at run time; nothing is checked before [`build`](Self::build).
@@ -26,12 +27,13 @@ pub struct EventDef {
     roles: Roles,
     replies_to: Option<Arc<str>>,
     expires: Option<Arc<str>>,
+    version: u32,
 }
 
 impl EventDef {
     /// An event type with this wire name and these roles.
     pub fn new(name: impl Into<Arc<str>>, roles: Roles) -> Self {
-        Self { name: name.into(), roles, replies_to: None, expires: None }
+        Self { name: name.into(), roles, replies_to: None, expires: None, version: 1 }
     }
 
     /// That a step failed, which no step emits: what an input that names it takes is the failures of the steps
@@ -64,6 +66,11 @@ impl EventDef {
     /// request as an [`event`](OutputDef::event), and this as a [`timer`](OutputDef::timer).
     pub fn expiry_of(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
         Self { expires: Some(request.into()), ..Self::new(name, Roles::NONE) }
+    }
+
+    /// Sets the version of its shape. Default: 1.
+    pub fn version(self, version: u32) -> Self {
+        Self { version, ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a draft to dense indices, topics and masks, with every problem found on the way.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 use super::graph::Rigour;
@@ -59,6 +59,7 @@ impl Compiler {
             fan_outs: Vec::new(),
             conditions: 0,
             by_type,
+            recorded: OnceLock::new(),
         };
         Self { table, problems: Vec::new() }
     }
@@ -236,7 +237,9 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
         roles: event.roles,
         type_id: event.rust.map(|(id, _)| id),
         type_name: event.rust.map(|(_, name)| name),
+        version: event.version,
         decode: event.decode,
+        upgrade: event.upgrade,
         takers: Vec::new(),
         topics: Vec::new(),
         reply: event.reply.map(EventIndex::at),

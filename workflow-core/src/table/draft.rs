@@ -8,7 +8,7 @@ use super::spec::{PreconditionSpec, StepSpec};
 use super::{StepPolicy, TableSpec};
 use crate::config::ConfigType;
 use crate::error::TableProblem;
-use crate::event::{Decode, EventType, Roles};
+use crate::event::{Decode, EventType, Roles, Upgrade};
 use crate::input::{InputKind, InputSpec};
 use crate::output::OutputSpec;
 
@@ -32,6 +32,9 @@ pub(super) struct EventDraft {
     pub(super) rust: Option<(TypeId, &'static str)>,
     /// How it is read back; nothing reads it in a table built at run time.
     pub(super) decode: Option<Decode>,
+    /// The version of its shape.
+    pub(super) version: u32,
+    pub(super) upgrade: Option<Upgrade>,
     pub(super) reply: Option<usize>,
     /// For a request that can expire: what says so.
     pub(super) expired: Option<usize>,
@@ -48,6 +51,8 @@ impl EventDraft {
             roles,
             rust: None,
             decode: None,
+            version: 1,
+            upgrade: None,
             reply: None,
             expired: None,
             unclear: false,
@@ -196,8 +201,9 @@ impl TableDraft {
         let known = self.events.iter().position(|row| row.is(event));
         known.unwrap_or_else(|| {
             let rust = Some((event.type_id, event.type_name()));
-            let decode = Some(event.decode);
-            self.events.push(EventDraft { rust, decode, ..EventDraft::new(event.name.into(), event.roles) });
+            let (version, decode, upgrade) = (event.version, Some(event.decode), event.upgrade);
+            let plain = EventDraft::new(event.name.into(), event.roles);
+            self.events.push(EventDraft { rust, version, decode, upgrade, ..plain });
             self.events.len() - 1
         })
     }

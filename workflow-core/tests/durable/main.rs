@@ -11,4 +11,5 @@ mod fixtures;
 mod idle;
 mod shapes;
 mod state;
+mod tables;
 mod waits;

@@ -97,7 +97,7 @@ fn show_shows_a_run() {
             records   3
 
             POSITION  AT (UTC)             RECORD        WHAT
-            0         2023-11-14 22:13:20  run_started   awaited=false metadata={} private_thread=false thread="user-4" workflow="Orders"
+            0         2023-11-14 22:13:20  run_started   awaited=false format=1 metadata={} private_thread=false table="a5b651d855fe3ed0" thread="user-4" workflow="Orders"
             1         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":1,"type":"Note"} scope=0 seq=1
             2         2023-11-14 22:13:20  event_logged  cause="outside" event={"data":2,"type":"Note"} scope=0 seq=2
         "#]],
@@ -109,7 +109,7 @@ fn export_prints_a_line_of_json_for_each_record() {
     prints(
         &["export", "order-17"],
         &expect![[r#"
-            {"run_started":{"workflow":"Orders","thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+            {"run_started":{"format":1,"workflow":"Orders","table":{"fingerprint":"a5b651d855fe3ed0","shape":{"workflow":"Orders","events":[{"name":"Order","roles":["start"]},{"name":"Shipped","roles":["stop"]}],"steps":[{"name":"ship","inputs":[{"kind":"one","events":["Order"]}],"outputs":[{"event":"Shipped","least":1}]}]}},"thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
             {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
             {"event_logged":{"seq":2,"scope":0,"cause":"outside","event":{"type":"Note","data":2},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
         "#]],

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, Batch, EventStore, Position, Record, RecordedEvent, RunStatus, RunSummary, ScopeId, Seq,
-    StoreError, StoredRun,
+    AnyEvent, Batch, DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, OutputDef, Position,
+    Record, RecordedEvent, RecordedTable, Roles, RunStatus, RunSummary, ScopeId, Seq, StepDef, StoreError,
+    StoredRun,
 };
 use workflow_redb::RedbStore;
 
@@ -43,11 +44,22 @@ pub(crate) fn moment() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
 }
 
+/// The table of the workflow that the runs are of.
+fn table() -> RecordedTable {
+    let table = DependencyTable::builder("Orders")
+        .event(EventDef::new("Order", Roles::NONE.start()))
+        .event(EventDef::new("Shipped", Roles::NONE.stop()))
+        .step(StepDef::new("ship").input(InputDef::one("Order")).output(OutputDef::event("Shipped")));
+    RecordedTable::new(&table.build().unwrap().shape())
+}
+
 /// The record at a position of a run as an engine writes it: its start, then notes.
 pub(crate) fn record(position: u64) -> Record {
     if position == 0 {
         return Record::RunStarted {
+            format: JOURNAL_FORMAT,
             workflow: "Orders".into(),
+            table: table(),
             thread: "user-4".into(),
             metadata: std::collections::BTreeMap::new(),
             parent: None,

@@ -91,7 +91,7 @@ async fn state_of_the_process_is_found_with_the_place_of_the_crash() {
         the store went down at append 2, whose batch was kept, which nobody heard of, of 3 in all
 
         the journal at the crash:
-          {"run_started":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"awaited":false,"metadata":{},"private_thread":false,"thread":"scenario","workflow":"Forgets"}}
+          {"run_started":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"awaited":false,"format":1,"metadata":{},"private_thread":false,"table":{"fingerprint":"d93bc10e658ec9bb","shape":{"events":[{"name":"Item"},{"name":"Begin","roles":["start"]},{"name":"Done","roles":["stop"]}],"steps":[{"input…
           {"event_logged":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"cause":"outside","event":{"data":7,"type":"Begin"},"scope":0,"seq":1}}
           {"execution_succeeded":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"execution":1,"scope":0,"step":"make","trigger":1}}
           {"event_logged":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"cause":{"execution":1},"event":{"data":7,"type":"Item"},"scope":0,"seq":2}}

@@ -203,5 +203,5 @@ impl Resolver<'_> {
 }
 
 fn event_draft(event: &EventDef) -> EventDraft {
-    EventDraft::new(Arc::clone(&event.name), event.roles)
+    EventDraft { version: event.version, ..EventDraft::new(Arc::clone(&event.name), event.roles) }
 }

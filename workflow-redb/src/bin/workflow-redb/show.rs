@@ -45,6 +45,12 @@ impl Show {
 
     fn row(&self, position: Position, record: &Record) -> Result<[String; 4], Problem> {
         let (kind, mut fields) = parts(serde_json::to_value(record)?);
+        // A table is long: its fingerprint tells whether it is another.
+        if let Some(fingerprint) = fields.get("table").and_then(|table| table.get("fingerprint")).cloned()
+            && !self.full
+        {
+            fields.insert("table".to_owned(), fingerprint);
+        }
         let at = fields.remove("at").and_then(|at| serde_json::from_value::<SystemTime>(at).ok());
         let what = fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
         let what = if self.full { what } else { short(&what, WIDTH) };

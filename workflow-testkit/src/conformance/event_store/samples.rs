@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, ErrorClass, ExecutionId, NotRetried, Record, RecordedEvent, RunStatus, ScopeId, Seq, ThreadId,
+    AnyEvent, DependencyTable, ErrorClass, EventDef, ExecutionId, InputDef, JOURNAL_FORMAT, NotRetried,
+    OutputDef, Record, RecordedEvent, RecordedTable, Roles, RunStatus, ScopeId, Seq, StepDef, ThreadId,
     TimerId,
 };
 
@@ -154,6 +155,11 @@ pub(super) fn every_kind() -> Vec<Record> {
         step: Some("asks".into()),
         at,
     }));
+    records.extend([None, Some(table())].map(|table| Record::RunResumed {
+        format: JOURNAL_FORMAT,
+        table,
+        at,
+    }));
     // The beginning of time, and no fraction of a second.
     records.push(Record::RunEnded {
         status: RunStatus::Completed,
@@ -166,7 +172,9 @@ pub(super) fn every_kind() -> Vec<Record> {
 
 fn started(metadata: BTreeMap<String, String>) -> Record {
     Record::RunStarted {
+        format: JOURNAL_FORMAT,
         workflow: "Orders".into(),
+        table: table(),
         thread: ThreadId::new("user/4 ä"),
         metadata,
         parent: None,
@@ -176,6 +184,15 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         configs: [("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))].into(),
         at: moment(1),
     }
+}
+
+/// A table with names that text has to escape.
+fn table() -> RecordedTable {
+    let table = DependencyTable::builder("Orders")
+        .event(EventDef::new("Order", Roles::NONE.start()))
+        .event(EventDef::new("\"ä\\b\"", Roles::NONE.stop().display()).version(u32::MAX))
+        .step(StepDef::new("ship").input(InputDef::one("Order")).output(OutputDef::event("\"ä\\b\"")));
+    RecordedTable::new(&table.build().expect("the table has no problem").shape())
 }
 
 fn labels() -> BTreeMap<String, String> {

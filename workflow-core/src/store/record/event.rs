@@ -1,0 +1,118 @@
+//! Events in a journal: values that nobody has serialised yet, or JSON that nobody has read yet.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::ser::{Error as _, SerializeStruct};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::event::{AnyEvent, Decode};
+
+/// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
+///
+/// ```
+/// use workflow_core::{AnyEvent, RecordedEvent, prelude::*};
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// struct Scored(u32);
+///
+/// let written = RecordedEvent::new(AnyEvent::new(Scored(7)));
+/// let bytes = serde_json::to_vec(&written).unwrap();
+/// let read: RecordedEvent = serde_json::from_slice(&bytes).unwrap();
+/// assert_eq!((read.name(), read.to_json().unwrap()), ("Scored", serde_json::json!(7)));
+/// ```
+#[derive(Clone)]
+pub struct RecordedEvent(Payload);
+
+#[derive(Clone)]
+enum Payload {
+    Value(AnyEvent),
+    Read(Arc<Read>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Read {
+    #[serde(rename = "type")]
+    name: Box<str>,
+    data: Box<RawValue>,
+}
+
+impl RecordedEvent {
+    /// Records a value; it is serialised when somebody asks for it.
+    pub fn new(event: AnyEvent) -> Self {
+        Self(Payload::Value(event))
+    }
+
+    /// The wire name of its type (S1).
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Payload::Value(event) => event.name(),
+            Payload::Read(read) => &read.name,
+        }
+    }
+
+    /// The value itself; none if it was read back.
+    pub fn value(&self) -> Option<&AnyEvent> {
+        match &self.0 {
+            Payload::Value(event) => Some(event),
+            Payload::Read(_) => None,
+        }
+    }
+
+    /// The value, read back if it has to be; a reply or an expired request with the request.
+    pub(crate) fn decoded(
+        &self,
+        decode: Option<Decode>,
+        request: Option<&AnyEvent>,
+    ) -> Result<AnyEvent, serde_json::Error> {
+        match (&self.0, decode) {
+            (Payload::Value(event), _) => Ok(event.clone()),
+            (Payload::Read(read), Some(decode)) => decode(&read.data, request),
+            (Payload::Read(read), None) => {
+                Err(serde::de::Error::custom(format_args!("nothing reads events `{}`", read.name)))
+            }
+        }
+    }
+
+    /// The value as JSON.
+    ///
+    /// # Errors
+    /// What the type's own `Serialize` reports.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        match &self.0 {
+            Payload::Value(event) => event.to_json(),
+            Payload::Read(read) => serde_json::from_str(read.data.get()),
+        }
+    }
+}
+
+impl Serialize for RecordedEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Payload::Read(read) => read.serialize(serializer),
+            Payload::Value(event) => {
+                let data = event.to_json().map_err(|error| {
+                    S::Error::custom(format_args!("event `{}` cannot be serialised: {error}", event.name()))
+                })?;
+                let mut record = serializer.serialize_struct("RecordedEvent", 2)?;
+                record.serialize_field("type", event.name())?;
+                record.serialize_field("data", &data)?;
+                record.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Payload::Read(Arc::new(Read::deserialize(deserializer)?))))
+    }
+}
+
+impl fmt::Debug for RecordedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordedEvent({})", self.name())
+    }
+}

@@ -1,0 +1,59 @@
+//! From a shape back to a table, by way of the builder: names are looked up and checked as those of any other.
+
+use std::sync::Arc;
+
+use super::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef};
+use crate::error::TableError;
+use crate::table::{DependencyTable, EventShape, InputShape, OutputShape, StepPolicy, StepShape, TableShape};
+
+impl DependencyTable {
+    /// The table of a shape, with events that no Rust type stands behind: enough to draw and to forecast, and for a
+    /// scheduler. Its [`shape`](Self::shape) is that shape. What is not in a shape is not in the table either.
+    ///
+    /// # Errors
+    /// [`TableError`] with every problem that [`build_unchecked`](super::TableBuilder::build_unchecked) finds, of a shape
+    /// that is of no table: by the program that wrote it the others were checked.
+    pub fn from_shape(shape: &TableShape) -> Result<Self, TableError> {
+        let table = Self::builder(Arc::clone(&shape.workflow));
+        let table = shape.events.iter().map(event).fold(table, super::TableBuilder::event);
+        shape.steps.iter().map(step).fold(table, super::TableBuilder::step).build_unchecked()
+    }
+}
+
+fn event(shape: &EventShape) -> EventDef {
+    EventDef {
+        replies_to: shape.replies_to.clone(),
+        expires: shape.expires.clone(),
+        version: shape.version,
+        ..EventDef::new(Arc::clone(&shape.name), shape.roles)
+    }
+}
+
+fn step(shape: &StepShape) -> StepDef {
+    let precondition = shape.precondition.as_ref().map(|precondition| PreconditionDef {
+        name: Arc::clone(&precondition.name),
+        inputs: precondition.inputs.iter().filter_map(|place| shape.inputs.get(*place)).map(input).collect(),
+    });
+    StepDef {
+        inputs: shape.inputs.iter().map(input).collect(),
+        outputs: shape.outputs.iter().map(output).collect(),
+        precondition,
+        policy: StepPolicy {
+            max_executions: shape.max_executions,
+            concurrency: shape.concurrency,
+            continue_on_error: shape.continue_on_error,
+            ..StepPolicy::DEFAULT
+        },
+        catches: (!shape.catches.is_empty()).then(|| shape.catches.clone()),
+        ..StepDef::new(Arc::clone(&shape.name))
+    }
+}
+
+fn input(shape: &InputShape) -> InputDef {
+    InputDef { kind: shape.kind, optional: shape.optional, events: shape.events.clone() }
+}
+
+fn output(shape: &OutputShape) -> OutputDef {
+    let OutputShape { least, many, fan_out, timed, .. } = *shape;
+    OutputDef { event: Arc::clone(&shape.event), least, many, fan_out, timed }
+}

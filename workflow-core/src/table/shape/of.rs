@@ -1,0 +1,110 @@
+//! From a compiled table to its shape, and the JSON of that.
+
+use std::sync::Arc;
+
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape};
+use crate::input::InputKind;
+use crate::table::{DependencyTable, EventIndex, EventRow, InputRow, OutputRow, StepRow};
+
+impl DependencyTable {
+    /// The table as data. O(rows × events).
+    pub fn shape(&self) -> TableShape {
+        TableShape {
+            workflow: Arc::clone(&self.name),
+            events: self.declared().map(|(index, row)| self.event_shape(index, row)).collect(),
+            steps: self.steps.iter().map(|step| self.step_shape(step)).collect(),
+        }
+    }
+
+    /// The same as journals have it, made once.
+    pub(crate) fn recorded(&self) -> &RecordedTable {
+        self.recorded.get_or_init(|| RecordedTable::new(&self.shape()))
+    }
+
+    /// The events that the table did not add by itself.
+    fn declared(&self) -> impl Iterator<Item = (EventIndex, &EventRow)> {
+        let rows = self.events.iter().enumerate();
+        let rows = rows.filter(|(_, row)| row.gathers.is_none() && row.fails.is_none());
+        rows.map(|(place, row)| (EventIndex::at(place), row))
+    }
+
+    fn event_shape(&self, index: EventIndex, row: &EventRow) -> EventShape {
+        let request = |of: fn(&EventRow) -> Option<EventIndex>| {
+            self.events.iter().find(|other| of(other) == Some(index)).map(|other| Arc::clone(&other.name))
+        };
+        EventShape {
+            name: Arc::clone(&row.name),
+            roles: row.roles,
+            version: row.version,
+            replies_to: request(|other| other.reply),
+            expires: request(|other| other.expired),
+        }
+    }
+
+    fn step_shape(&self, step: &StepRow) -> StepShape {
+        let taking = |input: &&InputRow| input.kind.takes_events();
+        StepShape {
+            name: Arc::clone(&step.name),
+            inputs: step.inputs.iter().filter(taking).map(|input| self.input_shape(input)).collect(),
+            outputs: step.outputs.iter().map(|output| self.output_shape(output)).collect(),
+            precondition: step.precondition.as_ref().map(|row| {
+                // By their places among the inputs that take events.
+                let place = |slot: &usize| step.inputs[..*slot].iter().filter(taking).count();
+                let inputs = row.slots.iter().flatten().map(place).collect();
+                PreconditionShape { name: Arc::clone(&row.name), inputs }
+            }),
+            catches: self.caught_by(step),
+            max_executions: step.policy.max_executions,
+            concurrency: step.policy.concurrency,
+            continue_on_error: step.policy.continue_on_error,
+        }
+    }
+
+    /// The events that it names: failures under the name of the library's own event.
+    fn input_shape(&self, input: &InputRow) -> InputShape {
+        let mut events: Vec<Arc<str>> = Vec::new();
+        let named = if input.kind == InputKind::Gather { input.gathered.as_slice() } else { &input.events };
+        for event in named {
+            let name = &self.named(self.event(*event)).name;
+            if !events.contains(name) {
+                events.push(Arc::clone(name));
+            }
+        }
+        InputShape { kind: input.kind, optional: input.optional, events }
+    }
+
+    /// The event that inputs name where they take this one.
+    fn named<'a>(&'a self, event: &'a EventRow) -> &'a EventRow {
+        let failure = || self.events.iter().find(|row| row.roles.is_failure());
+        event.fails.and_then(|_| failure()).unwrap_or(event)
+    }
+
+    fn output_shape(&self, output: &OutputRow) -> OutputShape {
+        OutputShape {
+            event: Arc::clone(&self.event(output.event).name),
+            least: output.least,
+            many: output.many,
+            fan_out: output.fan_out.is_some(),
+            timed: output.timed,
+        }
+    }
+
+    fn caught_by(&self, step: &StepRow) -> Vec<Arc<str>> {
+        let mut caught: Vec<Arc<str>> = Vec::new();
+        for event in step.inputs.iter().flat_map(|input| &input.events) {
+            let failing = self.event(*event).fails.map(|failing| &self.step(failing).name);
+            caught.extend(failing.filter(|name| !caught.contains(name)).cloned());
+        }
+        caught
+    }
+}
+
+impl TableShape {
+    /// The JSON that journals have.
+    pub(crate) fn json(&self) -> Box<RawValue> {
+        // Names, numbers and flags always have a JSON.
+        to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    }
+}

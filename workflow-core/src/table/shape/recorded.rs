@@ -1,0 +1,73 @@
+//! The table in a journal, in the form that stores write: made once per workflow, and shared by all of its runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::TableShape;
+
+/// The table of a workflow as a journal has it: its fingerprint, and its shape as JSON. Clones share it, so that a run
+/// costs nothing for it but what its store does with the text.
+///
+/// ```
+/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, Roles, StepDef};
+///
+/// let table = DependencyTable::builder("greeter")
+///     .event(EventDef::new("Greet", Roles::NONE.start()))
+///     .event(EventDef::new("Greeting", Roles::NONE.stop()))
+///     .step(StepDef::new("greet").input(InputDef::one("Greet")).output(OutputDef::event("Greeting")))
+///     .build()?;
+/// let written = RecordedTable::new(&table.shape());
+/// let read: RecordedTable = serde_json::from_str(&serde_json::to_string(&written)?)?;
+/// assert_eq!(read.fingerprint(), table.shape().fingerprint());
+/// assert_eq!(read.shape()?, table.shape());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct RecordedTable(Arc<Text>);
+
+#[derive(Serialize, Deserialize)]
+struct Text {
+    fingerprint: Box<str>,
+    shape: Box<RawValue>,
+}
+
+impl RecordedTable {
+    /// That of a table of this shape. O(rows).
+    pub fn new(shape: &TableShape) -> Self {
+        Self(Arc::new(Text { fingerprint: shape.fingerprint().into(), shape: shape.json() }))
+    }
+
+    /// The fingerprint that was written, as [`TableShape::fingerprint`] says it.
+    pub fn fingerprint(&self) -> &str {
+        &self.0.fingerprint
+    }
+
+    /// The shape. O(rows): it is read anew each time.
+    ///
+    /// # Errors
+    /// What keeps the JSON that was read from being one.
+    pub fn shape(&self) -> Result<TableShape, serde_json::Error> {
+        serde_json::from_str(self.0.shape.get())
+    }
+}
+
+impl Serialize for RecordedTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Arc::new(Text::deserialize(deserializer)?)))
+    }
+}
+
+impl fmt::Debug for RecordedTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordedTable({})", self.fingerprint())
+    }
+}

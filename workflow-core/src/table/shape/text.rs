@@ -1,0 +1,52 @@
+//! What inputs and outputs are called in messages.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{InputShape, OutputShape};
+use crate::input::InputKind;
+
+impl fmt::Display for InputShape {
+    /// As in "an optional list of `Draft` or `Note`".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let events = Either(&self.events);
+        let (article, optional) = if self.optional { ("an", " optional") } else { ("a", "") };
+        match self.kind {
+            InputKind::One if self.optional => write!(f, "an optional {events}"),
+            InputKind::List => write!(f, "{article}{optional} list of {events}"),
+            InputKind::Fixed(count) => write!(f, "{article}{optional} list of exactly {count} of {events}"),
+            InputKind::Gather => write!(f, "{article}{optional} gather of {events}"),
+            InputKind::Reply if self.optional => write!(f, "an optional {events}"),
+            _ => write!(f, "{events}"),
+        }
+    }
+}
+
+impl fmt::Display for OutputShape {
+    /// As in "at most one `Draft`".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = &self.event;
+        match (self.fan_out, self.many, self.least) {
+            (true, _, 0) => write!(f, "at most a branch per `{event}`")?,
+            (true, ..) => write!(f, "a branch per `{event}`")?,
+            (false, true, _) => write!(f, "any number of `{event}`")?,
+            (false, false, 0) => write!(f, "at most one `{event}`")?,
+            (false, false, _) => write!(f, "`{event}`")?,
+        }
+        f.write_str(if self.timed { " by a timer" } else { "" })
+    }
+}
+
+/// One of these.
+struct Either<'a>(&'a [Arc<str>]);
+
+impl fmt::Display for Either<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for name in self.0 {
+            write!(f, "{separator}`{name}`")?;
+            separator = " or ";
+        }
+        Ok(())
+    }
+}
