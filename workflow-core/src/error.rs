@@ -11,13 +11,15 @@ use crate::explain::StallReport;
 use crate::id::{ExecutionId, RunId, Seq};
 use crate::input::BranchFailure;
 use crate::run::RunStatus;
-use crate::store::{Position, StoreError};
+use crate::store::StoreError;
 
+mod incompatible;
 mod runaway;
 mod size;
 mod step;
 mod table;
 
+pub use incompatible::Incompatibility;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};
@@ -119,16 +121,12 @@ pub enum ResumeError {
         asked: &'static str,
     },
     /// The workflow is not what it was when the run's journal was written (S41).
-    #[error(
-        "run `{run}` cannot go on with the workflow as it is now: at record {position} of its journal, {difference}"
-    )]
+    #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,
-        /// The first record that the workflow would not have led to.
-        position: Position,
         /// What is different.
-        difference: String,
+        difference: Incompatibility,
     },
     /// The run's configuration cannot be made of what the engine has now.
     #[error(transparent)]
@@ -300,16 +298,12 @@ pub enum RunError {
         run: RunId,
     },
     /// The workflow is not what it was when the run's journal was written: the run was left as it is (S41).
-    #[error(
-        "run `{run}` cannot go on with the workflow as it is now: at record {position} of its journal, {difference}"
-    )]
+    #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,
-        /// The first record that the workflow would not have led to.
-        position: Position,
         /// What is different.
-        difference: String,
+        difference: Incompatibility,
     },
     /// It ended earlier, and its journal says no more than this.
     #[error("the run ended {status}{}{error}", if .error.is_empty() { "" } else { ": " })]
@@ -370,12 +364,9 @@ impl fmt::Debug for RunError {
                 .finish(),
             Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
             Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),
-            Self::Incompatible { run, position, difference } => f
-                .debug_struct("Incompatible")
-                .field("run", run)
-                .field("position", position)
-                .field("difference", difference)
-                .finish(),
+            Self::Incompatible { run, difference } => {
+                f.debug_struct("Incompatible").field("run", run).field("difference", difference).finish()
+            }
             Self::Past { status, error } => {
                 f.debug_struct("Past").field("status", status).field("error", error).finish()
             }

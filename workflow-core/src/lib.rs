@@ -113,8 +113,8 @@ pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, Text
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, EventTooLarge, ResumeError, RunError, SendError, SharedError,
-    StartError, StepError, TableError, TableProblem, TimedOut,
+    BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, ResumeError, RunError, SendError,
+    SharedError, StartError, StepError, TableError, TableProblem, TimedOut,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
@@ -146,8 +146,8 @@ pub use store::{
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,
     InputShape, OutputDef, OutputRow, OutputShape, PreconditionDef, PreconditionShape, PreconditionSpec,
-    RecordedTable, StepDef, StepIndex, StepPolicy, StepRow, StepShape, StepSpec, TableBuilder, TableShape,
-    TableSpec, TopicIndex,
+    RecordedTable, StepDef, StepIndex, StepPolicy, StepRow, StepShape, StepSpec, TableBuilder,
+    TableDifference, TableShape, TableSpec, TopicIndex,
 };
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};

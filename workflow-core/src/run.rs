@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 mod answer;
 mod budget;
 mod cancel_guard;
+mod changed;
 mod children;
 mod clock;
 mod drive;
@@ -59,7 +60,6 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
 pub(crate) use release::{Registration, Released, give_up};
-pub(crate) use replay::Divergence;
 pub(crate) use shared::{HandlesGone, RunContexts, RunShared};
 pub(crate) use spans::Ended;
 

@@ -13,6 +13,7 @@ use crate::input::InputKind;
 
 mod builder;
 mod compile;
+mod difference;
 mod draft;
 mod failures;
 mod forecast;
@@ -24,6 +25,7 @@ mod shape;
 mod spec;
 
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
+pub use difference::TableDifference;
 pub use forecast::Forecast;
 pub use shape::{
     EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape,

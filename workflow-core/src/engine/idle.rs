@@ -186,8 +186,8 @@ impl Engine {
             Err(ResumeError::Store(error)) => Err(error),
             Err(error) => {
                 let error = match error {
-                    ResumeError::Incompatible { run, position, difference } => {
-                        RunError::Incompatible { run, position, difference }
+                    ResumeError::Incompatible { run, difference } => {
+                        RunError::Incompatible { run, difference }
                     }
                     other => RunError::Store { source: StoreError::unavailable(other) },
                 };

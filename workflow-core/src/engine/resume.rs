@@ -14,7 +14,7 @@ use super::known::{Absent, Found, Registered};
 use crate::children::{ParentRun, reunite};
 use crate::error::{ResumeError, RunError, StartError};
 use crate::id::{RunId, ThreadId};
-use crate::run::{Command, Divergence, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
+use crate::run::{Command, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
 use crate::store::{Position, Record, RunQuery, StoreError};
 use crate::workflow::Workflow;
 
@@ -206,11 +206,7 @@ impl Engine {
         let inner = &self.inner;
         let Returns { unwanted, absent } = returns;
         let runtime = inner.idle.runtime().ok_or(ResumeError::NoRuntime)?;
-        let incompatible = |Divergence { position, what: difference }| ResumeError::Incompatible {
-            run: id.clone(),
-            position,
-            difference,
-        };
+        let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         let awaited = beginning.awaited;
         let (shared, commands) = match absent.and_then(|absent| absent.run.upgrade()) {
             Some(shared) => {

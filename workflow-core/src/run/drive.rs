@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 
 use super::budget::Budget;
+use super::changed;
 use super::clock::RunClock;
 use super::handle::Command;
 use super::host::Host;
@@ -21,14 +22,13 @@ use super::meter::Meter;
 use super::past::View;
 use super::places::{Gate, Place, Places};
 use super::release::{Paused, Registration};
-use super::replay::Divergence;
 use super::shared::RunShared;
 use super::spans::Spans;
 use super::timers::Timers;
 use super::trace::Trace;
 use super::waiting::HeldBack;
 use super::{Finished, RunStatus, finish};
-use crate::error::{RunError, SendError, StepError};
+use crate::error::{Incompatibility, RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
@@ -230,16 +230,12 @@ impl Run {
             let _ = done.send(Ok(()));
         }
         let id = self.shared.id.clone();
-        let incompatible = |Divergence { position, what: difference }| RunError::Incompatible {
-            run: id.clone(),
-            position,
-            difference,
-        };
+        let incompatible = |difference| RunError::Incompatible { run: id.clone(), difference };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
             let looked_back = self.look_back(records);
             drop(registered);
-            if let Err(divergence) = looked_back {
-                self.fail(incompatible(divergence));
+            if let Err(difference) = looked_back {
+                self.fail(incompatible(difference));
             }
             return;
         }
@@ -248,15 +244,16 @@ impl Run {
         self.shared.context_used.store(true, Ordering::Relaxed);
         match self.resume(records) {
             Ok(()) => self.drive_resumed(registered).await,
-            Err(divergence) => {
+            Err(difference) => {
                 drop(registered);
-                self.fail(incompatible(divergence));
+                self.fail(incompatible(difference));
             }
         }
     }
 
     /// Comes to stand where the run's journal ends, which is what the records tell of.
-    pub(crate) fn resume(&mut self, records: &[Record]) -> Result<(), Divergence> {
+    pub(crate) fn resume(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
+        changed::check(&self.host.table, records)?;
         if let Some(Record::RunStarted { at, .. }) = records.first() {
             self.clock = RunClock::resume(self.shared.clock.clone(), *at);
         }
@@ -264,7 +261,7 @@ impl Run {
     }
 
     /// A run that has ended, as its journal tells of it.
-    pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Divergence> {
+    pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         self.resume(records)?;
         self.stop();
         if let Some(Record::RunEnded { status, error, step, .. }) = records.last() {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use super::RunStatus;
 use super::drive::Run;
 use super::timers::Setting;
-use crate::error::StepError;
+use crate::error::{Incompatibility, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
@@ -23,13 +23,6 @@ mod batch;
 mod logged;
 
 use batch::Logged;
-
-/// The first record that the workflow, as it is now, would not have written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Divergence {
-    pub(crate) position: Position,
-    pub(crate) what: String,
-}
 
 /// A run that comes to stand where its journal ends.
 struct Replay<'a> {
@@ -54,8 +47,9 @@ struct Replay<'a> {
 type Replayed<T = ()> = Result<T, String>;
 
 impl Run {
-    /// Comes to stand where the records end. The first of them says how the run began.
-    pub(crate) fn replay(&mut self, records: &[Record]) -> Result<(), Divergence> {
+    /// Comes to stand where the records end. The first of them says how the run began. What the workflow as it is now
+    /// would not have written is in the way.
+    pub(crate) fn replay(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         self.scheduler.recall(numbers(&self.host.table, records));
         self.goes_on();
         let mut replay = Replay {
@@ -72,7 +66,8 @@ impl Run {
         let mut rest = records.get(1..).unwrap_or_default();
         while let Some((record, behind)) = rest.split_first() {
             let position = replay.position;
-            let taken = replay.take(record, behind).map_err(|what| Divergence { position, what })?;
+            let taken = replay.take(record, behind);
+            let taken = taken.map_err(|what| Incompatibility::Journal { position, what })?;
             replay.now = replay.run.clock.now;
             replay.position = position.after(taken);
             rest = &rest[taken..];

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod attach;
+mod changes;
 mod crashes;
 mod failing;
 mod families;

@@ -1,0 +1,157 @@
+//! Whether a run can go on by the table that its workflow has now: what has changed since its journal was written stands
+//! in the way only where the journal tells of it (S39, S41). The rest of what cannot be is found by reading the journal.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::Incompatibility;
+use crate::id::{ExecutionId, ScopeId};
+use crate::scheduler::Cause;
+use crate::store::{Position, Record};
+use crate::table::{DependencyTable, TableDifference};
+
+/// Compares the table by which the end of the journal was written with the one that the workflow has now. Only a
+/// comparison of fingerprints if it is the same.
+pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), Incompatibility> {
+    let tables = records.iter().enumerate().rev();
+    let mut tables = tables.filter_map(|(place, record)| Some((place, record.table()?)));
+    let Some((place, written)) = tables.next() else { return Ok(()) };
+    if written.fingerprint() == table.recorded().fingerprint() {
+        return Ok(());
+    }
+    let shape = written.shape().map_err(|error| Incompatibility::Journal {
+        position: Position::default().after(place),
+        what: format!("the table that it was written by cannot be read: {error}"),
+    })?;
+    let mut differences = shape.differences(&table.shape());
+    differences.retain(|difference| !difference.is_compatible());
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let told = Told::by(records);
+    differences.retain(|difference| told.is_contradicted_by(difference));
+    if differences.is_empty() { Ok(()) } else { Err(Incompatibility::Table(differences)) }
+}
+
+/// What a journal tells of.
+#[derive(Default)]
+struct Told<'a> {
+    /// Steps that ran, whatever came of it.
+    ran: HashSet<&'a str>,
+    succeeded: HashSet<&'a str>,
+    /// Steps of whose failure there is an event.
+    caught: HashSet<&'a str>,
+    /// Steps after whose failure the run went on without an event of it.
+    passed_over: HashSet<&'a str>,
+    /// Steps whose preconditions answered.
+    asked: HashSet<&'a str>,
+    /// What came of which step.
+    emitted: HashSet<(&'a str, &'a str)>,
+    /// Events that are in the log or in timers.
+    events: HashSet<&'a str>,
+    /// How often each step executed, in the scope where that was most often.
+    most: HashMap<&'a str, usize>,
+}
+
+impl<'a> Told<'a> {
+    fn by(records: &'a [Record]) -> Self {
+        let mut told = Self::default();
+        let mut steps: HashMap<ExecutionId, &'a str> = HashMap::new();
+        let mut executions: HashMap<(&'a str, ScopeId), HashSet<ExecutionId>> = HashMap::new();
+        for record in records {
+            match record {
+                Record::ExecutionSucceeded { execution, step, scope, fan_outs, .. } => {
+                    executions.entry((step, *scope)).or_default().insert(*execution);
+                    steps.insert(*execution, step);
+                    told.succeeded.insert(step);
+                    let items = fan_outs.iter().filter_map(|opened| item_of(&opened.fan_out, step));
+                    told.emitted.extend(items.map(|item| (&**step, item)));
+                }
+                Record::ExecutionFailed { execution, step, scope, .. }
+                | Record::RetryScheduled { execution, step, scope, .. } => {
+                    steps.insert(*execution, step);
+                    executions.entry((step, *scope)).or_default().insert(*execution);
+                }
+                Record::ChildStarted { child, scope, .. } => {
+                    executions.entry((&child.step, *scope)).or_default().insert(child.execution);
+                }
+                Record::PreconditionAnswered { step, .. } => drop(told.asked.insert(step)),
+                Record::EventLogged { cause, event, .. } => {
+                    told.events.insert(event.name());
+                    match cause {
+                        Cause::Execution(execution) => {
+                            told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                        }
+                        Cause::Failure(execution) => told.caught.extend(steps.get(execution).copied()),
+                        _ => {}
+                    }
+                }
+                Record::TimerSet { execution, event, .. } => {
+                    told.events.insert(event.name());
+                    told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                }
+                _ => {}
+            }
+        }
+        for ((step, _), executions) in executions {
+            told.ran.insert(step);
+            let most = told.most.entry(step).or_default();
+            *most = executions.len().max(*most);
+        }
+        told.passed_over = passed_over(records);
+        told
+    }
+
+    /// Whether what it tells of cannot have come of a workflow that differs like this.
+    fn is_contradicted_by(&self, difference: &TableDifference) -> bool {
+        let is_touched = |step: &str| self.ran.contains(step) || self.asked.contains(step);
+        let has_emitted = |step: &str, event: &str| self.emitted.contains(&(step, event));
+        match difference {
+            TableDifference::StepRemoved { step }
+            | TableDifference::InputAdded { step, .. }
+            | TableDifference::InputRemoved { step, .. }
+            | TableDifference::InputChanged { step, .. } => is_touched(step),
+            TableDifference::OutputAdded { step, .. } => self.succeeded.contains(&**step),
+            TableDifference::OutputRemoved { step, output } => has_emitted(step, &output.event),
+            TableDifference::OutputChanged { step, was, is } => {
+                has_emitted(step, &was.event) || (is.least > was.least && self.succeeded.contains(&**step))
+            }
+            TableDifference::PreconditionAdded { step, .. } => self.ran.contains(&**step),
+            TableDifference::PreconditionRemoved { step, .. } => self.asked.contains(&**step),
+            TableDifference::CatchAdded { caught, .. } => self.passed_over.contains(&**caught),
+            TableDifference::CatchRemoved { caught, .. } => self.caught.contains(&**caught),
+            TableDifference::MaxExecutionsChanged { step, is: Some(is), .. } => {
+                self.most.get(&**step).is_some_and(|most| *most > *is as usize)
+            }
+            TableDifference::OnErrorChanged { step, .. } => self.passed_over.contains(&**step),
+            TableDifference::EventRemoved { event }
+            | TableDifference::RolesChanged { event, .. }
+            | TableDifference::VersionChanged { event, .. } => self.events.contains(&**event),
+            // Fewer at a time: whether they ended in an order that there still is, is seen when the journal is read.
+            TableDifference::ConcurrencyChanged { .. }
+            | TableDifference::MaxExecutionsChanged { .. }
+            | TableDifference::StepAdded { .. }
+            | TableDifference::EventAdded { .. } => false,
+        }
+    }
+}
+
+/// The event type of a fan-out's items, out of the name of the event that says that it is gathered.
+fn item_of<'a>(fan_out: &'a str, step: &str) -> Option<&'a str> {
+    fan_out.strip_prefix(step)?.strip_prefix('.')?.strip_suffix(".gathered")
+}
+
+/// The steps after whose failures something was recorded, and no event of the failure.
+fn passed_over(records: &[Record]) -> HashSet<&str> {
+    let caught = records.iter().filter_map(|record| match record {
+        Record::EventLogged { cause: Cause::Failure(execution), .. } => Some(*execution),
+        _ => None,
+    });
+    let caught: HashSet<ExecutionId> = caught.collect();
+    let is_more = |record: &Record| !matches!(record, Record::RunResumed { .. } | Record::RunEnded { .. });
+    let end = records.iter().rposition(is_more).unwrap_or_default();
+    let failed = records[..end].iter().filter_map(|record| match record {
+        Record::ExecutionFailed { execution, step, .. } if !caught.contains(execution) => Some(&**step),
+        _ => None,
+    });
+    failed.collect()
+}

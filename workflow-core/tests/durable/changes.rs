@@ -1,0 +1,570 @@
+//! Runs whose workflow has changed since their journal was written: what stands in their way, and what does not (S41).
+//! Each pair of workflows has one name; what differs between them is what the test is about.
+
+use std::sync::Arc;
+
+use workflow_core::prelude::*;
+use workflow_core::{
+    Batch, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, RunId, RunOptions,
+    RunQuery, StepFailed, StoreFuture, StoredRun, TableDifference,
+};
+
+use crate::fixtures::{Begin, Done, Item, Note, Part};
+
+/// Keeps records as bytes.
+#[derive(Debug, Clone, Default)]
+struct Bytes(Arc<MemoryStore>);
+
+impl EventStore for Bytes {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let Batch { records, run: summary, .. } = batch;
+        let records = serde_json::from_slice(&serde_json::to_vec(&records).unwrap()).unwrap();
+        self.0.append(run, expected, Batch { records, run: summary })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.0.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+}
+
+impl Bytes {
+    /// What is there now, so that nothing that is written later is.
+    async fn copy(&self) -> Self {
+        let copy = Self::default();
+        for stored in self.0.runs(&RunQuery::new()).await.unwrap() {
+            let records = self.0.read(&stored.id, Position(0), usize::MAX).await.unwrap();
+            let batch = Batch { records, run: stored.run };
+            copy.append(&stored.id, Position(0), batch).await.unwrap();
+        }
+        copy
+    }
+
+    async fn journal(&self) -> Vec<String> {
+        let records = self.0.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
+        records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
+    }
+}
+
+/// A run of the workflow that waits for its note, and whose process is gone.
+async fn left<W: Workflow<Output = Done>>(workflow: W) -> Bytes {
+    let store = Bytes::default();
+    let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
+    let run = engine.start_with::<W>(Begin(3), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    store.copy().await
+}
+
+/// What stands in the run's way; if nothing does, it goes on until it is done.
+async fn resumed<W: Workflow<Output = Done>>(workflow: W, store: &Bytes) -> Result<(), Incompatibility> {
+    let before = store.journal().await;
+    let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
+    let run = match engine.attach::<W>("r").await {
+        Ok(run) => run,
+        Err(ResumeError::Incompatible { run, difference }) => {
+            assert_eq!((run, store.journal().await), ("r".into(), before), "it is left as it was");
+            assert!(engine.running().is_empty());
+            return Err(difference);
+        }
+        Err(error) => panic!("{error}"),
+    };
+    run.settled().await;
+    run.send(Note(7)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(7));
+    Ok(())
+}
+
+fn told(resumed: Result<(), Incompatibility>) -> Vec<String> {
+    match resumed {
+        Ok(()) => vec!["it goes on".into()],
+        Err(Incompatibility::Table(differences)) => {
+            assert!(differences.iter().all(|difference| !difference.is_compatible()));
+            differences.iter().map(ToString::to_string).collect()
+        }
+        Err(other) => vec![other.to_string()],
+    }
+}
+
+/// Each is a test: a run of the first workflow goes on as one of the second, or is told this.
+macro_rules! changes {
+    ($($name:ident { $($was:tt)* } { $($is:tt)* } $($told:literal)*;)*) => {
+        $(mod $name {
+            #[allow(unused_imports, reason = "some need more than others")]
+            use super::*;
+
+            mod was {
+                #[allow(unused_imports, reason = "some need more than others")]
+                use super::*;
+
+                pub(super) struct Shop;
+
+                #[workflow]
+                impl Shop {
+                    $($was)*
+
+                    #[step]
+                    async fn end(&self, note: &Note) -> Done {
+                        Done(note.0)
+                    }
+                }
+            }
+
+            mod is {
+                #[allow(unused_imports, reason = "some need more than others")]
+                use super::*;
+
+                pub(super) struct Shop;
+
+                #[workflow]
+                impl Shop {
+                    $($is)*
+
+                    #[step]
+                    async fn end(&self, note: &Note) -> Done {
+                        Done(note.0)
+                    }
+                }
+            }
+
+            // S41
+            #[tokio::test(start_paused = true)]
+            async fn is_noticed() {
+                let store = left(was::Shop).await;
+                let expected: &[&str] = &[$($told),*];
+                let expected = if expected.is_empty() { &["it goes on"] } else { expected };
+                assert_eq!(told(resumed(is::Shop, &store).await), expected);
+                if expected == ["it goes on"] {
+                    return;
+                }
+                // Nothing was lost: with the workflow as it was it goes on.
+                assert_eq!(told(resumed(was::Shop, &store).await), ["it goes on"]);
+            }
+        })*
+    };
+}
+
+changes! {
+    a_step_that_ran_is_gone
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    { #[step] async fn start(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    "step `begin` is gone";
+
+    a_step_that_never_ran_is_gone
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Option<Item> { None }
+        #[step] async fn spare(&self, item: &Item) -> Part { Part(item.0) }
+    }
+    { #[step] async fn begin(&self, _begin: &Begin) -> Option<Item> { None } };
+
+    a_step_that_ran_needs_more
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: &Part) {}
+    }
+    "step `mix` takes `Part` as well now";
+
+    a_step_that_ran_may_take_more
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step(reruns)] async fn mix(&self, _item: &Item, _part: Option<&Part>) {}
+    };
+
+    a_step_that_ran_takes_less
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: &Part) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item) {}
+    }
+    "step `mix` does not take `Part` any more";
+
+    a_step_that_ran_takes_something_in_another_way_for_the_same_trigger
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _part: &Part, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step(reruns)] async fn mix(&self, _parts: &List<Part>, _item: &Item) {}
+    }
+    "step `mix` takes a list of `Part` now, and took `Part`";
+
+    a_step_that_never_ran_takes_something_else
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Option<Part>, Item) { (None, Item(begin.0)) }
+        #[step] async fn mix(&self, _part: &Part) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Option<Part>, Item) { (None, Item(begin.0)) }
+        #[step] async fn mix(&self, _parts: &FixedList<Part, 1>, _item: &Item) {}
+    };
+
+    parameters_in_another_order
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _part: &Part, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: &Part) {}
+    };
+
+    something_that_was_emitted_is_not_any_more
+    { #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) } }
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    "step `begin` does not emit `Part` any more" "event `Part` is gone";
+
+    something_that_was_never_emitted_is_not_any_more
+    { #[step] async fn begin(&self, begin: &Begin) -> (Option<Part>, Item) { (None, Item(begin.0)) } }
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } };
+
+    every_execution_emits_more
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    { #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) } }
+    "step `begin` emits `Part` as well now";
+
+    an_execution_may_emit_more
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    { #[step] async fn begin(&self, begin: &Begin) -> (Option<Part>, Item) { (None, Item(begin.0)) } };
+
+    an_execution_may_emit_more_often
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    { #[step] async fn begin(&self, begin: &Begin) -> Vec<Item> { vec![Item(begin.0)] } };
+
+    an_execution_emits_only_once
+    { #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { vec![Item(1), Item(2)] } }
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    "step `begin` emits `Item` now, and emitted any number of `Item`";
+
+    a_step_that_ran_is_asked_for
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    {
+        #[step(precondition = may)] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) }
+        #[precondition] fn may(_begin: &Begin) -> bool { true }
+    }
+    "step `begin` has precondition `may` now, and had none";
+
+    a_step_that_never_ran_is_asked_for
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Option<Item> { None }
+        #[step] async fn spare(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Option<Item> { None }
+        #[step(precondition = may)] async fn spare(&self, _item: &Item) {}
+        #[precondition] fn may(_item: &Item) -> bool { true }
+    };
+
+    a_step_that_was_asked_for_is_not_any_more
+    {
+        #[step(precondition = may)] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) }
+        #[precondition] fn may(_begin: &Begin) -> bool { false }
+    }
+    { #[step] async fn begin(&self, begin: &Begin) -> Item { Item(begin.0) } }
+    "step `begin` has no precondition now, and had `may`";
+
+    a_failure_that_was_taken_is_not_any_more
+    {
+        #[step] async fn breaks(&self, _begin: &Begin) -> Result<Item, StepError> { Err(StepError::tool("broken")) }
+        #[step] async fn holds(&self, _begin: &Begin) -> Result<Part, StepError> { Ok(Part(1)) }
+        #[step(catches = [breaks, holds])] async fn mend(&self, _failed: &StepFailed) {}
+    }
+    {
+        #[step(on_error = "continue")]
+        async fn breaks(&self, _begin: &Begin) -> Result<Item, StepError> { Err(StepError::tool("broken")) }
+        #[step] async fn holds(&self, _begin: &Begin) -> Result<Part, StepError> { Ok(Part(1)) }
+        #[step(catches = [holds])] async fn mend(&self, _failed: &StepFailed) {}
+    }
+    "step `mend` does not take failures of `breaks` any more";
+
+    a_failure_that_was_passed_over_is_taken
+    {
+        #[step(on_error = "continue")]
+        async fn breaks(&self, _begin: &Begin) -> Result<Item, StepError> { Err(StepError::rejected("broken")) }
+        #[step] async fn holds(&self, _begin: &Begin) -> Result<Part, StepError> {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            Ok(Part(1))
+        }
+        #[step(catches = [holds])] async fn mend(&self, _failed: &StepFailed) {}
+    }
+    {
+        #[step] async fn breaks(&self, _begin: &Begin) -> Result<Item, StepError> { Err(StepError::rejected("broken")) }
+        #[step] async fn holds(&self, _begin: &Begin) -> Result<Part, StepError> { Ok(Part(1)) }
+        #[step(catches = [breaks, holds])] async fn mend(&self, _failed: &StepFailed) {}
+    }
+    "the run does not go on any more when step `breaks` fails"
+    "step `mend` takes failures of `breaks` now, and did not";
+
+    a_step_ran_more_often_than_it_may
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step] async fn each(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step(max_executions = 2)] async fn each(&self, _item: &Item) {}
+    }
+    "step `each` executes at most 2 times now, and did any number of times";
+
+    a_step_ran_no_more_often_than_it_may
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step] async fn each(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step(max_executions = 3)] async fn each(&self, _item: &Item) {}
+    };
+
+    a_step_may_run_more_often
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step(max_executions = 1)] async fn each(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { (1..4).map(Item).collect() }
+        #[step(max_executions = 2)] async fn each(&self, _item: &Item) {}
+    };
+
+    executions_ended_in_an_order_that_there_is_not_any_more
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { vec![Item(2), Item(1)] }
+        #[step] async fn each(&self, item: &Item) {
+            tokio::time::sleep(std::time::Duration::from_secs(item.0.into())).await;
+        }
+    }
+    {
+        #[step] async fn begin(&self, _begin: &Begin) -> Vec<Item> { vec![Item(2), Item(1)] }
+        #[step(concurrency = 1)] async fn each(&self, _item: &Item) {}
+    }
+    "at record 5 of its journal, step `each` ran for #3 as x3, and would not run for it any more";
+
+    branches_are_none_any_more
+    {
+        #[step] async fn open(&self, begin: &Begin) -> FanOut<Item> { (0..begin.0).map(Item).collect() }
+        #[step] async fn work(&self, item: &Item) -> Part { Part(item.0) }
+        #[step] async fn gather(&self, _parts: &Gather<Part>) {}
+    }
+    {
+        #[step] async fn open(&self, begin: &Begin) -> Vec<Item> { (0..begin.0).map(Item).collect() }
+        #[step] async fn work(&self, item: &Item) -> Part { Part(item.0) }
+        #[step(reruns)] async fn gather(&self, _parts: &List<Part>) {}
+    }
+    "step `open` emits any number of `Item` now, and emitted a branch per `Item`"
+    "step `gather` takes a list of `Part` now, and took a gather of `Part`";
+}
+
+/// An event type, as it was and as it is.
+macro_rules! marks {
+    ($($name:ident [$($was:tt)*] [$($is:tt)*] $($told:literal)*;)*) => {
+        $(mod $name {
+            use super::*;
+
+            mod was {
+                use super::*;
+
+                #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+                #[event($($was)*)]
+                pub(super) struct Mark(u32);
+
+                pub(super) struct Shop;
+
+                #[workflow(output = Done)]
+                impl Shop {
+                    #[step] async fn mark(&self, begin: &Begin) -> Mark { Mark(begin.0) }
+                    #[step] async fn end(&self, note: &Note) -> Done { Done(note.0) }
+                }
+            }
+
+            mod is {
+                use super::*;
+
+                #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+                #[event($($is)*)]
+                pub(super) struct Mark(u32);
+
+                pub(super) struct Shop;
+
+                #[workflow(output = Done)]
+                impl Shop {
+                    #[step] async fn mark(&self, begin: &Begin) -> Mark { Mark(begin.0) }
+                    #[step] async fn end(&self, note: &Note) -> Done { Done(note.0) }
+                }
+            }
+
+            // S41
+            #[tokio::test]
+            async fn is_noticed() {
+                let store = left(was::Shop).await;
+                let expected: &[&str] = &[$($told),*];
+                let expected = if expected.is_empty() { &["it goes on"] } else { expected };
+                assert_eq!(told(resumed(is::Shop, &store).await), expected);
+            }
+        })*
+    };
+}
+
+marks! {
+    an_event_is_shown_now [control] [control, display];
+    an_event_asks_now [control] [request, reply = u32]
+    "event `Mark` has the roles (request) now, and had (control)";
+    an_event_comes_from_outside_no_more [external] [control]
+    "event `Mark` has the roles (control) now, and had (external)";
+    an_event_may_come_from_outside_now [control] [external];
+}
+
+/// The same workflow twice, with more in the second, so that there is a way there and none back.
+mod grows {
+    use super::*;
+
+    pub(super) mod first {
+        use super::*;
+
+        pub(in super::super) struct Shop;
+
+        #[workflow]
+        impl Shop {
+            #[step]
+            async fn end(&self, _begin: &Begin, note: &Note) -> Done {
+                Done(note.0)
+            }
+        }
+    }
+
+    pub(super) mod second {
+        use super::*;
+
+        pub(in super::super) struct Shop;
+
+        #[workflow]
+        impl Shop {
+            #[step]
+            async fn count(&self, begin: &Begin) -> Item {
+                Item(begin.0)
+            }
+
+            #[step]
+            async fn end(&self, _begin: &Begin, note: &Note) -> Done {
+                Done(note.0)
+            }
+        }
+    }
+}
+
+async fn goes_on_until_it_waits<W: Workflow<Output = Done>>(workflow: W, store: &Bytes) {
+    let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
+    let run = engine.attach::<W>("r").await.unwrap();
+    run.settled().await;
+}
+
+// S41
+#[tokio::test]
+async fn a_journal_says_by_which_table_each_part_of_it_was_written() {
+    let store = left(grows::first::Shop).await;
+    let first = table::<grows::first::Shop>();
+    let second = table::<grows::second::Shop>();
+    goes_on_until_it_waits(grows::first::Shop, &store).await;
+    goes_on_until_it_waits(grows::second::Shop, &store).await;
+    goes_on_until_it_waits(grows::second::Shop, &store).await;
+    let records = store.0.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
+    let tables: Vec<Option<String>> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::RunStarted { table, .. } => Some(Some(table.fingerprint().to_owned())),
+            Record::RunResumed { table, .. } => {
+                Some(table.as_ref().map(|table| table.fingerprint().to_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tables, [Some(first), None, Some(second), None]);
+    // What was added has run: there is no way back, and the latest table is what counts.
+    let refused = resumed(grows::first::Shop, &store).await.unwrap_err();
+    let gone = TableDifference::StepRemoved { step: "count".into() };
+    assert!(matches!(&refused, Incompatibility::Table(all) if all.contains(&gone)), "{refused}");
+    assert_eq!(told(resumed(grows::second::Shop, &store).await), ["it goes on"]);
+}
+
+fn table<W: Workflow>() -> String {
+    workflow_core::DependencyTable::from_spec(W::TABLE).unwrap().shape().fingerprint()
+}
+
+// S41
+#[tokio::test]
+async fn an_ended_run_is_not_looked_back_at_by_what_contradicts_it() {
+    let store = left(grows::second::Shop).await;
+    assert_eq!(told(resumed(grows::second::Shop, &store).await), ["it goes on"]);
+    let engine = Engine::builder().workflow(grows::first::Shop).store(store.clone()).build().unwrap();
+    let refused = engine.attach::<grows::first::Shop>("r").await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "run `r` cannot go on with the workflow as it is now: what its journal tells of has changed\n\
+         - step `count` is gone\n\
+         - event `Item` is gone"
+    );
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Said(String);
+
+/// Says what keeps its child from going on.
+struct Calls<W>(std::marker::PhantomData<fn() -> W>);
+
+#[workflow(name = "Calls")]
+impl<W: Workflow<Output = Done>> Calls<W> {
+    #[step]
+    async fn call(&self, begin: &Begin, children: &Children) -> Said {
+        match children.run::<W>(begin.clone()).await {
+            Err(RunError::Incompatible { difference, .. }) => Said(difference.to_string()),
+            other => Said(format!("{other:?}")),
+        }
+    }
+}
+
+fn calls<W>() -> Calls<W> {
+    Calls(std::marker::PhantomData)
+}
+
+// S41
+#[tokio::test(start_paused = true)]
+async fn a_child_that_cannot_go_on_says_so_to_its_parent() {
+    use grows::{first, second};
+
+    let store = Bytes::default();
+    let engine = Engine::builder().workflow(calls::<second::Shop>()).workflow(second::Shop);
+    let engine = engine.store(store.clone()).build().unwrap();
+    let options = RunOptions::new().id("r");
+    let run = engine.start_with::<Calls<second::Shop>>(Begin(3), options).await.unwrap();
+    // Until the child has counted, and waits.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    drop(run);
+    let store = store.copy().await;
+    assert_eq!(store.0.runs(&RunQuery::new()).await.unwrap().len(), 2);
+
+    let engine = Engine::builder().workflow(calls::<first::Shop>()).workflow(first::Shop);
+    let engine = engine.store(store).build().unwrap();
+    assert_eq!(engine.resume_open_runs().await.unwrap().runs, ["r".into()]);
+    let run = engine.attach::<Calls<first::Shop>>("r").await.unwrap();
+    assert_eq!(
+        run.outcome().await.unwrap(),
+        Said("what its journal tells of has changed\n- step `count` is gone\n- event `Item` is gone".into())
+    );
+}
