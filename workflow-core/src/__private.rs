@@ -11,7 +11,7 @@ pub use crate::error::StepError;
 pub use crate::event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Gives,
     IsStop, Log, NoSchema, NotStop, Pattern, ReplyForm, Request, Roles, Schema, SetMember, StartEvent,
-    StopEvent,
+    StopEvent, Upgrade, upgraded,
 };
 pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, input_of, lent_set};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};

@@ -18,11 +18,14 @@ use crate::output::{Expiring, When};
 mod reply_form;
 mod role;
 mod set;
+mod version;
 
 pub(crate) use reply_form::Unfit;
 pub use reply_form::{NoSchema, ReplyForm, Schema};
 pub use role::Roles;
 pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
+pub(crate) use version::{Reader, Unreadable};
+pub use version::{Upgrade, upgraded};
 
 /// An immutable value that drives steps, or is shown to people (S1).
 ///
@@ -230,9 +233,6 @@ pub struct EventType {
     pub(crate) type_name: fn() -> &'static str,
     pub(crate) decode: Decode,
 }
-
-/// Makes the JSON of an event's current version of that of an older one, which it is told, or says why it cannot.
-pub type Upgrade = fn(u32, serde_json::Value) -> Result<serde_json::Value, String>;
 
 /// Reads back what stands in a log: of a reply, and of what says that a request expired, with that request.
 pub(crate) type Decode = fn(&RawValue, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
 use crate::error::TableError;
-use crate::event::{Decode, Roles, Upgrade};
+use crate::event::{Decode, Reader, Roles, Upgrade};
 use crate::input::InputKind;
 
 mod builder;
@@ -295,6 +295,12 @@ impl DependencyTable {
 }
 
 impl EventRow {
+    /// How such an event is read back; none in a table built at run time.
+    pub(crate) fn reader(&self) -> Option<Reader> {
+        let Self { version, upgrade, decode, .. } = *self;
+        Some(Reader { version, upgrade, decode: decode? })
+    }
+
     /// The wire name (S1).
     pub fn name(&self) -> &str {
         &self.name

@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Result, Token, Type};
+use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Path, Result, Token, Type};
 
 use crate::mistakes::Mistakes;
 
@@ -157,6 +157,18 @@ pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
     }
 }
 
+/// The version of a shape: a whole number from 1.
+pub(crate) fn version(key: &Ident, input: ParseStream) -> Result<u32> {
+    assign(key, "2", input)?;
+    if !input.peek(LitInt) {
+        return Err(wrong_value(input, format!("`{key}` takes a whole number: write `{key} = 2`")));
+    }
+    let number: LitInt = input.parse()?;
+    number.base10_parse().ok().filter(|version| *version > 0).ok_or_else(|| {
+        Error::new(number.span(), format!("`{key}` takes a whole number from 1 to {}", u32::MAX))
+    })
+}
+
 /// A list of names in brackets, with at least one; `example` is one of them.
 pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Vec<Ident>> {
     assign(key, &format!("[{example}]"), input)?;
@@ -185,6 +197,14 @@ pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Ve
 pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type> {
     assign(key, example, input)?;
     let wrong = wrong_value(input, format!("`{key}` takes a type: write `{key} = {example}`"));
+    input.parse().map_err(|_| wrong)
+}
+
+/// The path of a function.
+pub(crate) fn path(key: &Ident, example: &str, input: ParseStream) -> Result<Path> {
+    assign(key, example, input)?;
+    let wrong =
+        wrong_value(input, format!("`{key}` takes the path of a function: write `{key} = {example}`"));
     input.parse().map_err(|_| wrong)
 }
 

@@ -31,6 +31,8 @@ mod workflow;
 /// | `control` | drives steps; the default, needed only to say so beside `display` |
 /// | `request`, `reply = Type` | asks the outside and waits for a reply of that type |
 /// | `name = "…"` | the stable wire name; by default the type's own |
+/// | `version = 2` | the version of its JSON, from 1, which is the default |
+/// | `upgrade = path` | the function that makes this version of an older one |
 /// | `crate = path` | where the library is, if not at `::workflow_core` |
 ///
 /// ```
@@ -42,6 +44,35 @@ mod workflow;
 ///     lines: Vec<String>,
 /// }
 /// ```
+///
+/// # Events that have changed
+/// Journals have events as JSON, each with its version. What serde's own attributes cannot read of an earlier shape, such
+/// as with `#[serde(default)]`, a function upgrades: it is given the version and the JSON that a journal has, and returns
+/// the JSON of this version, or says why it cannot (anything that can be displayed). It is called when a run goes on or is
+/// looked back at, for events of older versions only. A newer version than the type's is refused, and so is an older one
+/// without `upgrade`. What was upgraded is not written again: the journal stays as it is.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use workflow_core::prelude::*;
+///
+/// /// Version 1 had one line of text.
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(start, name = "shop.order", version = 2, upgrade = order_from)]
+/// struct Order {
+///     lines: Vec<String>,
+/// }
+///
+/// fn order_from(version: u32, data: Value) -> Result<Value, String> {
+///     match version {
+///         1 => Ok(json!({ "lines": [data["line"]] })),
+///         other => Err(format!("nobody knows orders of version {other}")),
+///     }
+/// }
+/// ```
+///
+/// Events that timers hold are upgraded like those in a log, and so are requests. A reply is of no event type: its JSON has
+/// no version, so that its type's `Deserialize` has to read what was written.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     event::expand(item.into()).into()

@@ -92,15 +92,45 @@ impl Inner {
     }
 }
 
-/// The whole journal of a run.
+/// The whole journal of a run, if it has a format that is known here.
 pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<Record>, StoreError> {
     let mut records = Vec::new();
     loop {
-        let page = store.read(run, Position::default().after(records.len()), PAGE).await?;
+        let from = Position::default().after(records.len());
+        let page = match store.read(run, from, PAGE).await {
+            Ok(page) => page,
+            Err(error) => return Err(explained(store, run, from, error).await),
+        };
+        check_format(run, from, &page)?;
         if page.is_empty() {
             return Ok(records);
         }
         records.extend(page);
+    }
+}
+
+/// Whether what the records say of their format is known here.
+fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), StoreError> {
+    let mut formats =
+        records.iter().enumerate().filter_map(|(place, record)| Some((place, record.format()?)));
+    let newer = formats.find(|(_, format)| *format > JOURNAL_FORMAT);
+    newer.map_or(Ok(()), |(place, format)| {
+        let (run, position) = (run.clone(), from.after(place));
+        Err(StoreError::NewerFormat { run, position, format, known: JOURNAL_FORMAT })
+    })
+}
+
+/// Why a page of a journal cannot be read: what is no record here may be one of a later format, which is said by a record
+/// before it.
+async fn explained(store: &dyn EventStore, run: &RunId, from: Position, error: StoreError) -> StoreError {
+    let StoreError::Corrupt { position, .. } = &error else { return error };
+    let before = usize::try_from(position.0.saturating_sub(from.0)).unwrap_or(PAGE).min(PAGE);
+    if before == 0 {
+        return error;
+    }
+    match store.read(run, from, before).await {
+        Ok(page) => check_format(run, from, &page).err().unwrap_or(error),
+        Err(_) => error,
     }
 }
 

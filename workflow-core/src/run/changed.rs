@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::error::Incompatibility;
 use crate::id::{ExecutionId, ScopeId};
 use crate::scheduler::Cause;
-use crate::store::{Position, Record};
+use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, TableDifference};
 
 /// Compares the table by which the end of the journal was written with the one that the workflow has now. Only a
@@ -46,8 +46,8 @@ struct Told<'a> {
     asked: HashSet<&'a str>,
     /// What came of which step.
     emitted: HashSet<(&'a str, &'a str)>,
-    /// Events that are in the log or in timers.
-    events: HashSet<&'a str>,
+    /// Events that are in the log or in timers, each with its latest version.
+    events: HashMap<&'a str, u32>,
     /// How often each step executed, in the scope where that was most often.
     most: HashMap<&'a str, usize>,
 }
@@ -76,7 +76,7 @@ impl<'a> Told<'a> {
                 }
                 Record::PreconditionAnswered { step, .. } => drop(told.asked.insert(step)),
                 Record::EventLogged { cause, event, .. } => {
-                    told.events.insert(event.name());
+                    told.note(event);
                     match cause {
                         Cause::Execution(execution) => {
                             told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
@@ -86,7 +86,7 @@ impl<'a> Told<'a> {
                     }
                 }
                 Record::TimerSet { execution, event, .. } => {
-                    told.events.insert(event.name());
+                    told.note(event);
                     told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
                 }
                 _ => {}
@@ -99,6 +99,11 @@ impl<'a> Told<'a> {
         }
         told.passed_over = passed_over(records);
         told
+    }
+
+    fn note(&mut self, event: &'a RecordedEvent) {
+        let latest = self.events.entry(event.name()).or_default();
+        *latest = event.version().max(*latest);
     }
 
     /// Whether what it tells of cannot have come of a workflow that differs like this.
@@ -123,9 +128,12 @@ impl<'a> Told<'a> {
                 self.most.get(&**step).is_some_and(|most| *most > *is as usize)
             }
             TableDifference::OnErrorChanged { step, .. } => self.passed_over.contains(&**step),
-            TableDifference::EventRemoved { event }
-            | TableDifference::RolesChanged { event, .. }
-            | TableDifference::VersionChanged { event, .. } => self.events.contains(&**event),
+            TableDifference::EventRemoved { event } | TableDifference::RolesChanged { event, .. } => {
+                self.events.contains_key(&**event)
+            }
+            TableDifference::VersionChanged { event, is, .. } => {
+                self.events.get(&**event).is_some_and(|written| written > is)
+            }
             // Fewer at a time: whether they ended in an order that there still is, is seen when the journal is read.
             TableDifference::ConcurrencyChanged { .. }
             | TableDifference::MaxExecutionsChanged { .. }

@@ -187,8 +187,8 @@ impl Replay<'_> {
 
     fn decoded(&self, event: &RecordedEvent, index: EventIndex, request: Option<Seq>) -> Replayed<AnyEvent> {
         let request = request.and_then(|seq| self.run.log.get(seq)).map(|record| &record.event);
-        let decode = self.run.host.table.event(index).decode;
-        event.decoded(decode, request).map_err(|error| {
+        let reader = self.run.host.table.event(index).reader();
+        event.decoded(reader, request).map_err(|error| {
             format!("event `{}` was logged, which cannot be read as what it is now: {error}", event.name())
         })
     }

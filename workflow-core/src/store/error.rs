@@ -44,6 +44,21 @@ pub enum StoreError {
         /// What is wrong with it.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// The run's journal has a later format than this program reads: it was written by a program with a later release of
+    /// this library. It is left as it is.
+    #[error(
+        "the journal of run `{run}` has format {format} from record {position} on, and this program reads formats up to {known}: go on with it by the program that wrote it, or a later one"
+    )]
+    NewerFormat {
+        /// The run.
+        run: RunId,
+        /// The record that says so.
+        position: Position,
+        /// The format.
+        format: u32,
+        /// The latest format that this program reads.
+        known: u32,
+    },
     /// The store cannot do its work now; whether the call took effect is unknown.
     #[error("the event store is unavailable")]
     Unavailable {

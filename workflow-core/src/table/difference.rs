@@ -172,8 +172,8 @@ pub enum TableDifference {
         /// What it is for.
         is: Roles,
     },
-    /// An event type has another version. Compatible if it is a newer one, which may still not be able to read what a run
-    /// has; else in the way of a run that has such an event.
+    /// An event type has another version. Compatible if it is a later one, which may still not be able to read what a run
+    /// has; else in the way of a run that has such an event of a later version than is known now.
     VersionChanged {
         /// Its wire name.
         event: Arc<str>,

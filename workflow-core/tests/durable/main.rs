@@ -13,4 +13,5 @@ mod idle;
 mod shapes;
 mod state;
 mod tables;
+mod versions;
 mod waits;

@@ -3,15 +3,17 @@
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
-use syn::{Data, DeriveInput, Generics, Result, Type, parse_quote};
+use syn::{Data, DeriveInput, Generics, Path, Result, Type, parse_quote};
 
 use super::roles::Roles;
 use crate::keys::{self, Keys};
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
-const KEYS: &[&str] =
-    &["start", "stop", "display", "external", "control", "request", "reply", "name", "crate"];
+const KEYS: &[&str] = &[
+    "start", "stop", "display", "external", "control", "request", "reply", "name", "version", "upgrade",
+    "crate",
+];
 
 /// An event as its author wrote it.
 pub(crate) struct Definition<'a> {
@@ -20,6 +22,9 @@ pub(crate) struct Definition<'a> {
     pub(crate) name: String,
     pub(crate) roles: Roles,
     pub(crate) reply: Option<(Ident, Type)>,
+    pub(crate) version: Option<u32>,
+    /// The key and the function that makes this version of an older one.
+    pub(crate) upgrade: Option<(Ident, Path)>,
     pub(crate) krate: Krate,
     /// Whether a mistake leaves open what the author meant.
     pub(crate) unclear: bool,
@@ -33,6 +38,8 @@ pub(crate) fn parse<'a>(item: &'a DeriveInput, mistakes: &mut Mistakes) -> Defin
         name: item.ident.unraw().to_string(),
         roles: Roles::default(),
         reply: None,
+        version: None,
+        upgrade: None,
         krate: Krate::default(),
         unclear: false,
     };
@@ -53,6 +60,12 @@ impl Definition<'_> {
                 self.reply = Some((key.clone(), reply.clone().unwrap_or_else(|_| parse_quote!(()))));
                 reply?;
             }
+            "version" => {
+                // A mistake in it leaves no doubt that there is one.
+                self.version = Some(1);
+                self.version = Some(keys::version(key, input)?);
+            }
+            "upgrade" => self.upgrade = Some((key.clone(), keys::path(key, "from_earlier", input)?)),
             "name" => self.name = keys::name(key, "\"shop.order\"", input)?.value(),
             "crate" => self.krate = Krate::parse_value(key, input)?,
             _ => self.roles.add(key.clone()),
@@ -71,6 +84,10 @@ impl Definition<'_> {
         }
         self.roles.validate(mistakes);
         self.validate_request(mistakes);
+        if let (None, Some((key, _))) = (self.version, &self.upgrade) {
+            let message = "an upgrade leads to a version: write `version = 2, upgrade = …`";
+            mistakes.at(key, message);
+        }
     }
 
     fn validate_request(&self, mistakes: &mut Mistakes) {

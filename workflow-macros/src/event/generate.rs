@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{Generics, Type, parse_quote};
 
 use super::definition::Definition;
@@ -23,12 +24,16 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
             }));
         }
     });
+    let version = definition.version.map(|version| quote!(const VERSION: u32 = #version;));
+    let upgrade = upgrade(definition);
     let event = implement(
         definition,
         "Event",
         &quote! {
             const NAME: &'static str = #name;
             #given
+            #version
+            #upgrade
             #reply_form
             type Stop = #krate::#stop;
         },
@@ -37,6 +42,14 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let display = (roles.has("display") || definition.unclear)
         .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
     quote!(#event #control #display)
+}
+
+/// What makes this version of an older one. The types are checked where the path is written.
+fn upgrade(definition: &Definition) -> Option<TokenStream> {
+    let (_, path) = definition.upgrade.as_ref()?;
+    let krate = &definition.krate;
+    let call = quote_spanned!(path.span()=> |__version, __data| #krate::upgraded(#path(__version, __data)));
+    Some(quote!(const UPGRADE: #krate::Option<#krate::Upgrade> = #krate::Some(#call);))
 }
 
 /// What only an event that drives steps has.

@@ -70,9 +70,15 @@ impl Replay<'_> {
         let mut set = Vec::with_capacity(timers.len());
         for TimerSet { request, due, event } in &timers {
             let asked = request.and_then(|seq| decoded.iter().find(|(at, _, _)| *at == seq));
-            let decode = self.run.host.table.event(self.event_named(event.name())?).decode;
-            let event = event.decoded(decode, asked.map(|(_, _, event)| event));
-            set.push((*due, event.map_err(|error| format!("a timer's event cannot be read: {error}"))?));
+            let reader = self.run.host.table.event(self.event_named(event.name())?).reader();
+            let decoded = event.decoded(reader, asked.map(|(_, _, event)| event));
+            let unreadable = |error| {
+                format!(
+                    "a timer has event `{}`, which cannot be read as what it is now: {error}",
+                    event.name()
+                )
+            };
+            set.push((*due, decoded.map_err(unreadable)?));
         }
         let now = self.run.clock.now;
         self.started.remove(&execution);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{AnyEvent, Decode};
+use crate::event::{AnyEvent, Reader, Unreadable};
 
 /// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
 ///
@@ -36,7 +36,18 @@ enum Payload {
 struct Read {
     #[serde(rename = "type")]
     name: Box<str>,
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    version: u32,
     data: Box<RawValue>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_first(version: &u32) -> bool {
+    *version == 1
 }
 
 impl RecordedEvent {
@@ -53,6 +64,14 @@ impl RecordedEvent {
         }
     }
 
+    /// The version of its shape, from 1.
+    pub fn version(&self) -> u32 {
+        match &self.0 {
+            Payload::Value(event) => event.event_type().version(),
+            Payload::Read(read) => read.version,
+        }
+    }
+
     /// The value itself; none if it was read back.
     pub fn value(&self) -> Option<&AnyEvent> {
         match &self.0 {
@@ -64,14 +83,14 @@ impl RecordedEvent {
     /// The value, read back if it has to be; a reply or an expired request with the request.
     pub(crate) fn decoded(
         &self,
-        decode: Option<Decode>,
+        reader: Option<Reader>,
         request: Option<&AnyEvent>,
-    ) -> Result<AnyEvent, serde_json::Error> {
-        match (&self.0, decode) {
-            (Payload::Value(event), _) => Ok(event.clone()),
-            (Payload::Read(read), Some(decode)) => decode(&read.data, request),
-            (Payload::Read(read), None) => {
-                Err(serde::de::Error::custom(format_args!("nothing reads events `{}`", read.name)))
+    ) -> Result<AnyEvent, Unreadable> {
+        match &self.0 {
+            Payload::Value(event) => Ok(event.clone()),
+            Payload::Read(read) => {
+                let reader = reader.ok_or(Unreadable::NoReader)?;
+                reader.read(read.version, &read.data, request)
             }
         }
     }
@@ -96,8 +115,13 @@ impl Serialize for RecordedEvent {
                 let data = event.to_json().map_err(|error| {
                     S::Error::custom(format_args!("event `{}` cannot be serialised: {error}", event.name()))
                 })?;
-                let mut record = serializer.serialize_struct("RecordedEvent", 2)?;
+                let version = event.event_type().version();
+                let fields = if is_first(&version) { 2 } else { 3 };
+                let mut record = serializer.serialize_struct("RecordedEvent", fields)?;
                 record.serialize_field("type", event.name())?;
+                if fields > 2 {
+                    record.serialize_field("version", &version)?;
+                }
                 record.serialize_field("data", &data)?;
                 record.end()
             }

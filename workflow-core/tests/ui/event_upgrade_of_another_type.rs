@@ -1,0 +1,11 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(version = 2, upgrade = from_earlier)]
+struct Question;
+
+fn from_earlier(data: serde_json::Value) -> serde_json::Value {
+    data
+}
+
+fn main() {}

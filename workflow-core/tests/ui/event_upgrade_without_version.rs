@@ -1,0 +1,11 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(upgrade = from_earlier)]
+struct Question;
+
+fn from_earlier(_: u32, data: serde_json::Value) -> Result<serde_json::Value, String> {
+    Ok(data)
+}
+
+fn main() {}
