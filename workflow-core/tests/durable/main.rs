@@ -9,6 +9,7 @@ mod failing;
 mod families;
 mod fan_outs;
 mod fixtures;
+mod golden;
 mod idle;
 mod shapes;
 mod state;
