@@ -1,0 +1,268 @@
+//! A worker: it waits for the file, goes on with what it finds, and keeps so many runs going until it is killed.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use workflow_core::prelude::*;
+use workflow_core::{
+    Batch, EventStore, Position, Record, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
+    StoreFuture, StoredRun,
+};
+use workflow_redb::{OpenError, RedbStore};
+
+use crate::ledger::{Ledger, Line, hold};
+use crate::load::{Ask, Begin, Done, Double, Expected, Load, answer};
+
+/// The folder that a worker works in.
+const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
+
+/// Set for the worker that begins nothing new.
+const LAST: &str = "WORKFLOW_REDB_WORKER_IS_LAST";
+
+/// How many runs go on at a time.
+const AT_A_TIME: usize = 32;
+
+/// How long a process waits before it looks again.
+const BREATH: Duration = Duration::from_millis(1);
+
+/// A worker as the test sees it. It does not outlive this value.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    process: Child,
+    said: PathBuf,
+}
+
+impl Worker {
+    /// One that works until it is killed.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self::start(folder, false)
+    }
+
+    /// One that ends when every run has.
+    pub(crate) fn last(folder: &Path) -> Self {
+        Self::start(folder, true)
+    }
+
+    fn start(folder: &Path, is_last: bool) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let said = folder.join(format!("worker-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let out = File::create(&said).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([
+            "--exact",
+            "runs_complete_once_however_often_their_processes_are_killed",
+            "--nocapture",
+        ]);
+        command.env(FOLDER, folder).stderr(out.try_clone().unwrap()).stdout(out);
+        if is_last {
+            command.env(LAST, "1");
+        }
+        // It ends when the other end of the pipe is gone: also when the test itself is killed.
+        Self { process: command.stdin(Stdio::piped()).spawn().unwrap(), said }
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Fails if the worker has ended by itself.
+    pub(crate) fn still_works(&mut self) {
+        if let Some(status) = self.process.try_wait().unwrap() {
+            self.has_failed(status);
+        }
+    }
+
+    /// Kills it with SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        let status = self.process.wait().unwrap();
+        if status.signal() != Some(9) {
+            self.has_failed(status);
+        }
+        std::fs::remove_file(&self.said).unwrap();
+    }
+
+    /// Waits until it has ended, so long at most.
+    pub(crate) fn finishes(mut self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let status = loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "the last worker does not finish: {}", self.has_said());
+            std::thread::sleep(BREATH);
+        };
+        if !status.success() {
+            self.has_failed(status);
+        }
+    }
+
+    fn has_failed(&self, status: ExitStatus) -> ! {
+        panic!("a worker ended with {status}: {}", self.has_said());
+    }
+
+    fn has_said(&self) -> String {
+        std::fs::read_to_string(&self.said).unwrap_or_default()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// What this process is to do, if it is a worker.
+pub(crate) struct Role {
+    folder: PathBuf,
+    is_last: bool,
+}
+
+impl Role {
+    pub(crate) fn given() -> Option<Self> {
+        let folder = std::env::var_os(FOLDER)?.into();
+        Some(Self { folder, is_last: std::env::var_os(LAST).is_some() })
+    }
+}
+
+/// Works, until this process is killed or, if it is the last, there is nothing left to do.
+pub(crate) fn work(role: &Role) {
+    std::thread::spawn(|| {
+        // Nothing is ever written to it: it ends with whoever started this process.
+        drop(std::io::stdin().read_to_end(&mut Vec::new()));
+        std::process::exit(1);
+    });
+    let store = waits_for_the_store(&role.folder.join("runs.redb"));
+    let ledger = Ledger::of(&role.folder);
+    hold(&role.folder);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(keeps_runs_going(store, ledger, role.is_last));
+}
+
+/// One process holds the file, and any other is refused.
+fn waits_for_the_store(file: &Path) -> RedbStore {
+    loop {
+        match RedbStore::open(file) {
+            Ok(store) => return store,
+            Err(OpenError::InUse { .. }) => std::thread::sleep(BREATH),
+            Err(error) => panic!("the file cannot be opened: {error:?}"),
+        }
+    }
+}
+
+async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
+    let witnessed = Witnessed { store: store.clone(), ledger: ledger.clone() };
+    let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
+    let engine = engine.store(witnessed).contexts(store.clone()).build().unwrap();
+    let mut runs = JoinSet::new();
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
+    for id in resumed.runs {
+        let run = engine.attach::<Load>(id.clone()).await.unwrap();
+        runs.spawn(until_it_has_ended(run, number_of(&id)));
+    }
+    let mut next = next_number(&store).await;
+    loop {
+        while runs.len() < AT_A_TIME && !is_last {
+            runs.spawn(begun(engine.clone(), next, ledger.clone()));
+            next += 1;
+        }
+        let Some(ended) = runs.join_next().await else { return };
+        ended.unwrap();
+    }
+}
+
+async fn begun(engine: Engine, number: u32, ledger: Ledger) {
+    let options = RunOptions::new().id(id_of(number));
+    let run = engine.start_with::<Load>(Begin { number }, options).await.unwrap();
+    ledger.add(&Line::Started { run: run.id().to_string() });
+    until_it_has_ended(run, number).await;
+}
+
+/// Answers what the run asks, until it has ended.
+async fn until_it_has_ended(run: RunHandle<Load>, number: u32) {
+    while !run.settled().await.is_ended() {
+        let asked = match run.requests().await {
+            Err(SendError::Ended { status: RunStatus::Completed, .. }) => break,
+            asked => asked.unwrap(),
+        };
+        for request in asked {
+            let (id, ask) = (request.id::<Ask>().unwrap(), request.downcast_ref::<Ask>().unwrap());
+            run.reply(id, answer(ask)).await.unwrap();
+        }
+        // It may wait for a timer, a retry or its child.
+        tokio::time::sleep(BREATH).await;
+    }
+    assert_eq!(run.outcome().await.unwrap(), Done(Expected::of(number).output));
+}
+
+pub(crate) fn id_of(number: u32) -> RunId {
+    format!("r-{number:06}").into()
+}
+
+/// The number of a run, or of the run whose child it is.
+pub(crate) fn number_of(id: &RunId) -> u32 {
+    let id = id.as_str();
+    id.split('/')
+        .next()
+        .and_then(|run| run.strip_prefix("r-"))
+        .and_then(|number| number.parse().ok())
+        .unwrap()
+}
+
+/// Behind every run that the store has. The number of a start that was lost with its process is used again.
+async fn next_number(store: &RedbStore) -> u32 {
+    let mut next = 0;
+    let mut query = RunQuery::new();
+    loop {
+        let page = store.runs(&query).await.unwrap();
+        let Some(last) = page.last() else { return next };
+        next = number_of(&last.id) + 1;
+        query = query.after(last.id.clone());
+    }
+}
+
+/// A store whose answers are written down.
+struct Witnessed {
+    store: RedbStore,
+    ledger: Ledger,
+}
+
+impl EventStore for Witnessed {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let succeeded = batch.records.iter().filter_map(|record| match record {
+            Record::ExecutionSucceeded { execution, .. } => {
+                Some(Line::Kept { run: run.to_string(), execution: execution.0 })
+            }
+            _ => None,
+        });
+        let (succeeded, ledger) = (succeeded.collect::<Arc<[Line]>>(), self.ledger.clone());
+        let appended = self.store.append(run, expected, batch);
+        StoreFuture::new(async move {
+            appended.await?;
+            succeeded.iter().for_each(|line| ledger.add(line));
+            Ok(())
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.store.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.store.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.store.remove(run)
+    }
+}
