@@ -52,7 +52,7 @@ pub enum OpenError {
         /// What the system reported.
         source: io::Error,
     },
-    /// There is no room for the file.
+    /// There is no room for the file: on the disk, in a quota, or within the size that a file of the process may have.
     #[error("there is no room for `{}`", path.display())]
     Full {
         /// The file.
@@ -119,7 +119,7 @@ impl OpenError {
                 Self::ReadOnly { path, source }
             }
             io::ErrorKind::PermissionDenied => Self::Denied { path, source },
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path, source },
+            _ if is_full(&source) => Self::Full { path, source },
             // What was to be read is not there: the file is shorter than it says.
             io::ErrorKind::UnexpectedEof => Self::Damaged { path, source: Arc::new(source) },
             _ => Self::Io { path, source },
@@ -171,7 +171,8 @@ impl OpenError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
-    /// The disk is full. What was asked for is not in the file; the store goes on when there is room.
+    /// There is no room for the file to grow: on the disk, in a quota, or within the size that a file of the process may
+    /// have. What was asked for is not in the file; the store goes on when there is room.
     #[error("there is no room for `{}` to grow", path.display())]
     Full {
         /// The file.
@@ -241,7 +242,8 @@ impl WorkError {
 }
 
 fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 impl From<WorkError> for StoreError {
@@ -305,6 +307,7 @@ mod tests {
         assert!(matches!(opened(away, io::ErrorKind::PermissionDenied), OpenError::Denied { .. }));
         assert!(matches!(opened(there, io::ErrorKind::ReadOnlyFilesystem), OpenError::ReadOnly { .. }));
         assert!(matches!(opened(there, io::ErrorKind::StorageFull), OpenError::Full { .. }));
+        assert!(matches!(opened(there, io::ErrorKind::FileTooLarge), OpenError::Full { .. }));
         assert!(matches!(opened(there, io::ErrorKind::UnexpectedEof), OpenError::Damaged { .. }));
         assert!(matches!(opened(away, io::ErrorKind::NotFound), OpenError::NotFound { .. }));
         assert!(matches!(opened(there, io::ErrorKind::Other), OpenError::Io { .. }));

@@ -10,6 +10,12 @@ mod disk;
 mod engine;
 mod file_format;
 mod fixtures;
+#[cfg(target_os = "linux")]
+mod limited;
 mod maintenance;
 mod opening;
+#[cfg(target_os = "linux")]
+mod permissions;
 mod power_cut;
+#[cfg(target_os = "linux")]
+mod room;
