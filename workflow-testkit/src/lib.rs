@@ -56,6 +56,7 @@
 //!   an assertion does not hold.
 //! - [`crash_everywhere`](crash_everywhere()) kills a scenario's process at every append to its store and goes on from
 //!   what is left.
+//! - A [`FaultyStore`] refuses calls, loses answers or is late, where the test says or where a seed does.
 //!
 //! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
 //! run that would not end fails its scenario: see [`Start`].
@@ -68,6 +69,7 @@ mod clock;
 pub mod conformance;
 mod crash;
 mod explore;
+mod faulty;
 mod journal;
 mod mock;
 pub mod model;
@@ -84,6 +86,7 @@ mod transcript;
 pub use clock::VirtualClock;
 pub use crash::{CrashEverywhere, CrashStore, Crashes, crash_everywhere};
 pub use explore::{Explore, Explored, Outcome, Verdict, explore};
+pub use faulty::{Fault, FaultyStore, Injected, StoreCall};
 pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};
 pub use stand_in::StandIn;

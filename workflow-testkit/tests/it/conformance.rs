@@ -3,7 +3,7 @@
 mod broken_clocks;
 mod broken_journals;
 mod broken_observers;
-mod broken_stores;
+pub(crate) mod broken_stores;
 mod faulty;
 mod faulty_journals;
 mod hands;

@@ -9,6 +9,7 @@ mod contexts;
 mod crashes;
 mod drawn;
 mod explored_scenarios;
+mod faulty;
 mod guide;
 mod independence;
 mod mocks;

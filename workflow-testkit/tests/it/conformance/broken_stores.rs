@@ -8,7 +8,7 @@ use workflow_testkit::conformance::context_store::{cancel, clear, keys, order, r
 use super::faulty::{Fault, Faulty};
 
 /// Why a check fails: its message.
-pub(super) fn failure(check: impl FnOnce()) -> String {
+pub(crate) fn failure(check: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed what it has to catch");
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a panic has a text")

@@ -1,0 +1,38 @@
+//! Which calls go wrong, drawn from a seed.
+
+use super::{Fault, StoreCall};
+
+pub(super) struct Draw {
+    state: u64,
+    pub(super) one_in: u64,
+    /// Those that are drawn from.
+    pub(super) faults: Vec<Fault>,
+}
+
+impl Draw {
+    pub(super) fn of(seed: u64) -> Self {
+        let faults = [Fault::Refused, Fault::AnswerLost, Fault::Conflict, Fault::Late(1), Fault::Late(20)];
+        Self { state: seed, one_in: 10, faults: faults.to_vec() }
+    }
+
+    /// What goes wrong with a call, if anything does.
+    pub(super) fn fault(&mut self, call: StoreCall) -> Option<Fault> {
+        // Both are drawn in any case, so that each call takes as much of the seed as any other.
+        let (chance, place) = (self.next(), self.next());
+        let faults: Vec<Fault> = self.faults.iter().copied().filter(|fault| fault.is_of(call)).collect();
+        // The bias is that of a modulus far below 2^64.
+        if faults.is_empty() || !chance.is_multiple_of(self.one_in) {
+            return None;
+        }
+        usize::try_from(place % (faults.len() as u64)).ok().and_then(|place| faults.get(place)).copied()
+    }
+
+    /// This is `SplitMix64`.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
