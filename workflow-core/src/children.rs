@@ -132,6 +132,9 @@ impl Children {
     /// # Errors
     /// As [`RunHandle::outcome`]; [`RunError::Start`] with what [`start`](Self::start) says if it was not started.
     ///
+    /// That the store did not take what the child wrote is not told to the step, for it says nothing of how the child
+    /// ends: the parent stops as well, with [`RunError::Store`], and both are left as they are, to be gone on with.
+    ///
     /// ```
     /// # use workflow_core::prelude::*;
     /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -23,8 +23,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    CancelNote, Command, Gate, HandlesGone, Host, Mailbox, Place, Places, Queue, Received, Run, RunContexts,
-    RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
+    CancelNote, Command, Gate, HandlesGone, Host, LetDown, Mailbox, Place, Places, Queue, Received, Run,
+    RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -326,6 +326,7 @@ impl Engine {
             context_used: AtomicBool::new(false),
             cancellations: Cancellations::default(),
             cancel_note: CancelNote::default(),
+            let_down: LetDown::default(),
             observers: self.inner.observers.clone(),
             max_event_bytes: self.inner.max_event_bytes,
             metadata: options.metadata,

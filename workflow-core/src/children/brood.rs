@@ -1,6 +1,7 @@
 //! The children of one attempt of an execution: their ids, and the end of those that it waits for.
 
 use std::fmt;
+use std::future::pending;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,11 +51,13 @@ impl Brood {
             let birth = brood.birth(true);
             let _until_here = EndOnDrop(Arc::clone(&birth.unwanted));
             brood.wait_for(&birth.unwanted)?;
-            let Spawned { shared, written, .. } = brood.spawn(start, options, birth)?;
-            if let Some(written) = written {
-                begun(&shared, written).await?;
+            let spawned = brood.spawn(start, options, birth)?;
+            let outcome = outcome(spawned).await;
+            if outcome.as_ref().is_err_and(|error| brood.run.let_down.leave(error)) {
+                // The run stops.
+                pending::<()>().await;
             }
-            shared.outcome().await
+            outcome
         })
     }
 
@@ -127,6 +130,14 @@ impl fmt::Debug for Brood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} in {}", self.names.execution, self.names.step, self.names.run)
     }
+}
+
+async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
+    let Spawned { shared, written, .. } = spawned;
+    if let Some(written) = written {
+        begun(&shared, written).await?;
+    }
+    shared.outcome().await
 }
 
 /// Ends a child that nobody waits for any more; one that has ended takes no notice.

@@ -42,6 +42,7 @@ pub(super) struct Beginning {
 
 impl Beginning {
     pub(super) fn of(run: &RunId, records: &[Record]) -> Result<Self, ResumeError> {
+        let opens = |record: &Record| matches!(record, Record::EventLogged { .. } | Record::RunEnded { .. });
         match records.first() {
             None => Err(ResumeError::UnknownRun { run: run.clone() }),
             Some(Record::RunStarted {
@@ -54,7 +55,7 @@ impl Beginning {
                 timeout,
                 configs,
                 ..
-            }) => Ok(Self {
+            }) if records.iter().any(opens) => Ok(Self {
                 workflow: Arc::clone(workflow),
                 thread: thread.clone(),
                 metadata: metadata.clone(),
@@ -83,7 +84,7 @@ impl Beginning {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a journal begins with how its run began")]
+#[error("a journal begins with how its run began, and the event that opened it")]
 struct NoBeginning;
 
 impl Engine {

@@ -275,6 +275,7 @@ impl Run {
         self.clock.tick();
         self.shared.cancel_note.wakes(cx);
         self.poll_writing(cx);
+        self.poll_let_down(cx);
         self.poll_unwanted(cx);
         // What waits has its turn in every slice, however much ends while it is being started.
         if !self.journal_is_full() {

@@ -147,6 +147,15 @@ impl Journal {
         self.writing = Some(Writing { answer, entering: std::mem::take(&mut self.entering) });
     }
 
+    /// Lets nothing more be written, unless something is being written; says whether it is so.
+    pub(super) fn fail(&mut self, why: &StoreError) -> bool {
+        if self.writing.is_none() && self.failure.is_none() {
+            self.failure = Some(why.clone());
+            return true;
+        }
+        false
+    }
+
     /// What came of the write: the batches that it held.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Entering>>> {
         let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
@@ -348,7 +357,7 @@ impl Run {
     }
 
     /// The store did not take what it was given: the run stops here, and what it would have left is refused.
-    fn not_entered(&mut self, mut refused: Vec<Entering>) {
+    pub(super) fn not_entered(&mut self, mut refused: Vec<Entering>) {
         let Some(journal) = &mut self.journal else { return };
         journal.records.clear();
         refused.append(&mut journal.entering);

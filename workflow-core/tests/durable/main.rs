@@ -8,6 +8,7 @@ mod crashes;
 mod failing;
 mod families;
 mod fan_outs;
+mod faults;
 mod fixtures;
 mod golden;
 mod idle;
