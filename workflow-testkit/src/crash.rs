@@ -5,22 +5,25 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
-use workflow_core::Workflow;
+use workflow_core::{EventStore, Workflow};
 
 use crate::explore::panic_message;
 use crate::transcript::shortened;
 use crate::{Start, TestRun, Verdict};
 
 mod compare;
+mod elsewhere;
 mod life;
 mod report;
 mod store;
 
 use compare::{Scope, Sum, rewritten};
+use elsewhere::{Keeper, unfaithful};
 use life::{End, World};
 use report::NotSurvived;
 use store::{Crash, Lot};
@@ -81,7 +84,7 @@ where
     W: Workflow,
     F: Fn(CrashStore) -> Start<W> + Send + 'static,
 {
-    CrashEverywhere { scenario, asserted: Vec::new(), scope: Scope::Everything, pairs: PAIRS }
+    CrashEverywhere { scenario, open: None, asserted: Vec::new(), scope: Scope::Everything, pairs: PAIRS }
 }
 
 /// Crashes that are about to be tried. Awaiting it tries them, and says how many there were.
@@ -115,10 +118,15 @@ where
 #[must_use = "nothing is tried before it is awaited"]
 pub struct CrashEverywhere<W: Workflow, F> {
     scenario: F,
+    /// Makes the stores that keep what the scenarios are given; none if they are kept in memory.
+    open: Option<Open>,
     asserted: Vec<Assertion<W>>,
     scope: Scope,
     pairs: u64,
 }
+
+/// Makes a user's store.
+type Open = Box<dyn Fn() -> Keeper + Send>;
 
 /// Whether something holds for a run.
 type Assertion<W> = Box<dyn Fn(&TestRun<W>) -> bool + Send>;
@@ -139,6 +147,44 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
     /// times in which its steps end.
     pub fn comparing_outcomes(self) -> Self {
         Self { scope: Scope::Outcome, ..self }
+    }
+
+    /// Keeps the journals in a store of your own: a new one, which has to be empty, is opened for each crash, or pair of
+    /// crashes, that is tried, and once for the run that nobody interrupts. Resumed runs read what it has. By default
+    /// journals are kept in memory.
+    ///
+    /// A crash is one of the process that drives runs. The store is used on after it: it is given the batch that
+    /// was kept, and not the one that was lost, and is idle when the next process begins. That it has what it was given
+    /// is compared in the end. Its calls are made one after the other for writes, on threads that may block, with a tokio
+    /// runtime at hand; virtual time stands still meanwhile.
+    ///
+    /// ```
+    /// use workflow_core::MemoryStore;
+    /// # use workflow_core::prelude::*;
+    /// # use workflow_testkit::{Scenario, crash_everywhere};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ordered { cents: u64 }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Charged { cents: u64 }
+    /// # struct Orders;
+    /// # #[workflow]
+    /// # impl Orders {
+    /// #     #[step]
+    /// #     async fn charge(&self, order: &Ordered) -> Charged { Charged { cents: order.cents } }
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let crashes = crash_everywhere(|store| {
+    ///     Scenario::new(Orders).engine(|engine| engine.store(store)).start(Ordered { cents: 70 })
+    /// });
+    /// assert!(crashes.on(MemoryStore::default).await.once() > 0);
+    /// # }
+    /// ```
+    pub fn on<S: EventStore>(self, open: impl Fn() -> S + Send + 'static) -> Self {
+        Self { open: Some(Box::new(move || Arc::new(open()))), ..self }
     }
 
     /// At most so many pairs of crashes are tried. Default: 100.
@@ -174,8 +220,13 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         Ok(crashes)
     }
 
+    /// A store for the processes that follow each other.
+    fn empty(&self) -> CrashStore {
+        CrashStore::kept_by(self.open.as_ref().map(|open| open()))
+    }
+
     fn uninterrupted(&self) -> Result<Whole, String> {
-        let store = CrashStore::default();
+        let store = self.empty();
         let start = (self.scenario)(store.clone());
         if let Some(step) = start.cast().mocked() {
             return Err(format!(
@@ -190,6 +241,9 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
                         add `.engine(|engine| engine.store(store))`"
                 .to_owned());
         }
+        if let Some(unfaithful) = unfaithful(&store) {
+            return Err(format!("without a crash: the store has not what it was given:\n{unfaithful}"));
+        }
         self.asserts(&run).map_err(|message| format!("without a crash: {message}"))?;
         Ok(Whole { sum: Sum::of(&run, &store), appends, transcript: shortened(&run.transcript()) })
     }
@@ -197,7 +251,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     /// Crashes, goes on, and compares; says how many appends the last process had, or nothing if it did not come so far
     /// that all of these could happen.
     fn try_out(&self, whole: &Whole, crashes: &[Crash]) -> Result<Option<u64>, String> {
-        let (mut world, mut at_crash) = (World::default(), CrashStore::default());
+        let (mut world, mut at_crash) = (World::default(), self.empty());
         for crash in crashes.iter().copied().map(Some).chain([None]) {
             world.store = at_crash.restarted(crash);
             let fails = |what: &str, run| whole.not_survived(crashes, &at_crash, what, run);
@@ -222,6 +276,9 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     ) -> Result<(), String> {
         if let Some(rewritten) = rewritten(at_crash, store) {
             return Err(format!("it has another journal:\n{rewritten}"));
+        }
+        if let Some(unfaithful) = unfaithful(store) {
+            return Err(format!("its store has not what it was given:\n{unfaithful}"));
         }
         match whole.sum.difference(&Sum::of(run, store), self.scope) {
             Some(difference) => Err(format!("it comes to something else:\n{difference}")),

@@ -12,11 +12,14 @@ use workflow_core::{
     Batch, EventStore, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
 };
 
+use super::elsewhere::{self, Keeper};
+
 /// An [`EventStore`] that [`crash_everywhere`](crate::crash_everywhere()) gives to a scenario's engine. Clones are one
 /// store.
 ///
 /// It keeps journals as the bytes that a store on a disk would, so that every record goes through its JSON both ways.
-/// When it is told to, it goes down with an append, kept or not, and answers nothing any more. One that is made by
+/// Where the test says so, a [store of its own](crate::CrashEverywhere::on) keeps them as well, and is read. When it is
+/// told to, it goes down with an append, kept or not, and answers nothing any more. One that is made by
 /// [`default`](Self::default) never does.
 ///
 /// ```
@@ -40,6 +43,10 @@ struct Shared {
     state: Mutex<State>,
     /// Told of every append that was kept, and when the store goes down.
     news: Notify,
+    /// Keeps the journals as well.
+    keeper: Option<Keeper>,
+    /// Held by whoever changes what the keeper has.
+    one_at_a_time: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -90,10 +97,25 @@ impl fmt::Display for Crash {
 }
 
 impl CrashStore {
-    /// The store as it is after a restart.
+    /// An empty one whose journals this store keeps as well.
+    pub(super) fn kept_by(keeper: Option<Keeper>) -> Self {
+        Self { shared: Arc::new(Shared { keeper, ..Shared::default() }) }
+    }
+
+    /// The store as it is after a restart. Blocks until nothing is under way.
     pub(super) fn restarted(&self, crash: Option<Crash>) -> Self {
+        let _nothing_is_under_way = self.shared.one_at_a_time.blocking_lock();
         let state = State { journals: self.lock().journals.clone(), crash, ..State::default() };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), news: Notify::new() }) }
+        let keeper = self.shared.keeper.clone();
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), keeper, ..Shared::default() }) }
+    }
+
+    pub(super) fn keeper(&self) -> Option<Keeper> {
+        self.shared.keeper.clone()
+    }
+
+    pub(super) fn one_at_a_time(&self) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.shared.one_at_a_time)
     }
 
     /// How many batches it was given.
@@ -150,26 +172,41 @@ impl CrashStore {
             Err(error) => return Some(Err(error)),
         };
         let mut state = self.lock();
-        if state.down.is_some() {
-            return None;
+        let lot = match state.admit(run, expected)? {
+            Ok(lot) => lot,
+            Err(conflict) => return Some(Err(conflict)),
+        };
+        if lot != Some(Lot::Lost) {
+            state.keep(run, records, &batch.run);
         }
-        let end = state.journals.get(run).map_or(0, |kept| kept.records.len());
-        let found = Position::default().after(end);
-        if found != expected {
-            return Some(Err(StoreError::Conflict { expected, found }));
-        }
-        state.appends += 1;
-        let crash = state.crash.filter(|crash| crash.at == state.appends);
-        if crash.is_none_or(|crash| crash.batch == Lot::Unheard) {
-            let empty = || Kept { records: Vec::new(), run: batch.run.clone() };
-            let kept = state.journals.entry(run.clone()).or_insert_with(empty);
-            kept.records.extend(records);
-            kept.run = batch.run.clone();
-        }
-        state.down = crash.map(|_| run.clone());
+        state.down = lot.map(|_| run.clone());
         drop(state);
         self.shared.news.notify_waiters();
-        crash.is_none().then_some(Ok(()))
+        lot.is_none().then_some(Ok(()))
+    }
+
+    /// Takes an append that is not a conflict, and says what becomes of its batch if the store goes down with it. None
+    /// if it is down.
+    pub(super) fn admit(&self, run: &RunId, expected: Position) -> Option<Result<Option<Lot>, StoreError>> {
+        self.lock().admit(run, expected)
+    }
+
+    /// Keeps a batch.
+    pub(super) fn keep(&self, run: &RunId, batch: &Batch) -> Result<(), StoreError> {
+        let records = bytes(&batch.records)?;
+        self.lock().keep(run, records, &batch.run);
+        self.shared.news.notify_waiters();
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, run: &RunId) -> bool {
+        self.lock().journals.remove(run).is_some()
+    }
+
+    /// Goes down with a batch of this run.
+    pub(super) fn go_down(&self, run: &RunId) {
+        self.lock().down = Some(run.clone());
+        self.shared.news.notify_waiters();
     }
 
     fn page(&self, run: &RunId, from: Position, at_most: usize) -> Result<Vec<Record>, StoreError> {
@@ -210,6 +247,28 @@ impl CrashStore {
     }
 }
 
+impl State {
+    fn admit(&mut self, run: &RunId, expected: Position) -> Option<Result<Option<Lot>, StoreError>> {
+        if self.down.is_some() {
+            return None;
+        }
+        let end = self.journals.get(run).map_or(0, |kept| kept.records.len());
+        let found = Position::default().after(end);
+        if found != expected {
+            return Some(Err(StoreError::Conflict { expected, found }));
+        }
+        self.appends += 1;
+        Some(Ok(self.crash.filter(|crash| crash.at == self.appends).map(|crash| crash.batch)))
+    }
+
+    fn keep(&mut self, run: &RunId, records: Vec<Box<[u8]>>, summary: &RunSummary) {
+        let empty = || Kept { records: Vec::new(), run: summary.clone() };
+        let kept = self.journals.entry(run.clone()).or_insert_with(empty);
+        kept.records.extend(records);
+        kept.run = summary.clone();
+    }
+}
+
 fn bytes(records: &[Record]) -> Result<Vec<Box<[u8]>>, StoreError> {
     let bytes = records.iter().map(|record| serde_json::to_vec(record).map(Vec::into_boxed_slice));
     bytes.collect::<Result<_, _>>().map_err(StoreError::unserialisable)
@@ -217,19 +276,33 @@ fn bytes(records: &[Record]) -> Result<Vec<Box<[u8]>>, StoreError> {
 
 impl EventStore for CrashStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        self.add(run, expected, &batch).map_or_else(|| StoreFuture::new(pending()), StoreFuture::ready)
+        match &self.shared.keeper {
+            Some(keeper) => self.append_to(keeper, run, expected, batch),
+            None => self
+                .add(run, expected, &batch)
+                .map_or_else(|| StoreFuture::new(pending()), StoreFuture::ready),
+        }
     }
 
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
-        self.answer(|| self.page(run, from, at_most))
+        match &self.shared.keeper {
+            Some(keeper) => elsewhere::page(self, keeper, run, from, at_most),
+            None => self.answer(|| self.page(run, from, at_most)),
+        }
     }
 
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
-        self.answer(|| Ok(self.list(query)))
+        match &self.shared.keeper {
+            Some(keeper) => elsewhere::list(self, keeper, query),
+            None => self.answer(|| Ok(self.list(query))),
+        }
     }
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
-        self.answer(|| Ok(self.lock().journals.remove(run).is_some()))
+        match &self.shared.keeper {
+            Some(keeper) => self.remove_from(keeper, run),
+            None => self.answer(|| Ok(self.forget(run))),
+        }
     }
 }
 

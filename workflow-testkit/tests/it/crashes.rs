@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::executor::block_on;
-use workflow_core::RunStatus;
 use workflow_core::prelude::*;
-use workflow_testkit::{CrashEverywhere, CrashStore, Mock, Scenario, Start, crash_everywhere};
+use workflow_core::{MemoryStore, RunStatus};
+use workflow_testkit::{
+    CrashEverywhere, CrashStore, Fault, FaultyStore, Mock, Scenario, Start, StoreCall, crash_everywhere,
+};
 
 use crate::support::{Answer, Fact, Research, question};
 
@@ -283,3 +285,40 @@ async fn stand_ins_stand_in_in_each_process() {
 }
 
 workflow_testkit::event_store_conformance!(CrashStore::default);
+
+#[tokio::test]
+async fn a_store_of_ones_own_is_resumed_from() {
+    let opened = std::sync::Arc::new(AtomicU32::new(0));
+    let counted = std::sync::Arc::clone(&opened);
+    let survived = crash_everywhere(research)
+        .on(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            MemoryStore::default()
+        })
+        .await;
+    assert_eq!(survived.to_string(), "survived 6 crashes at 3 appends, and 13 pairs of crashes");
+    assert_eq!(opened.load(Ordering::Relaxed), 1 + 6 + 13);
+}
+
+#[tokio::test]
+async fn a_store_that_keeps_less_than_it_was_given_is_found() {
+    let tears = |append| {
+        move || FaultyStore::new(MemoryStore::default()).fail(StoreCall::Append, append, Fault::Torn(1))
+    };
+    let said = failure(crash_everywhere(research).on(tears(2))).await;
+    assert!(said.contains("the store has not what it was given:\n  of `"), "{said}");
+    // Only the resumed runs get so far.
+    let said = failure(crash_everywhere(research).on(tears(4))).await;
+    assert!(said.contains("the run does not survive a crash"), "{said}");
+    assert!(said.contains("its store has not what it was given"), "{said}");
+}
+
+#[tokio::test]
+async fn a_store_that_answers_late_takes_no_virtual_time() {
+    let late = || FaultyStore::seeded(MemoryStore::default(), 3).one_in(2).among([Fault::Late(50)]);
+    let survived = crash_everywhere(research).on(late).pairs(5).assert(|run| {
+        // Of its own, an hour each side by side, and an hour.
+        run.status() == RunStatus::Completed
+    });
+    assert_eq!(survived.await.once(), 6);
+}

@@ -1,0 +1,146 @@
+//! Journals that a store of the user's keeps as well: each call is made on a thread that may block, so that the virtual
+//! clock stands still meanwhile, and one append after the other, so that nothing is under way after a crash.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::OwnedMutexGuard;
+use workflow_core::{
+    Batch, EventStore, Position, Record, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+};
+
+use super::store::{CrashStore, Lot};
+
+/// A user's store, behind the one that goes down.
+pub(super) type Keeper = Arc<dyn EventStore>;
+
+impl CrashStore {
+    pub(super) fn append_to(
+        &self,
+        keeper: &Keeper,
+        run: &RunId,
+        expected: Position,
+        batch: Batch,
+    ) -> StoreFuture<()> {
+        let (store, keeper, run) = (self.clone(), Arc::clone(keeper), run.clone());
+        self.alone(move || {
+            let lot = match store.admit(&run, expected)? {
+                Ok(lot) => lot,
+                Err(conflict) => return Some(Err(conflict)),
+            };
+            if lot == Some(Lot::Lost) {
+                store.go_down(&run);
+                return None;
+            }
+            let appended = Handle::current().block_on(keeper.append(&run, expected, batch.clone()));
+            let appended = appended.and_then(|()| store.keep(&run, &batch));
+            if lot == Some(Lot::Unheard) {
+                store.go_down(&run);
+                return None;
+            }
+            Some(appended)
+        })
+    }
+
+    pub(super) fn remove_from(&self, keeper: &Keeper, run: &RunId) -> StoreFuture<bool> {
+        let (store, keeper, run) = (self.clone(), Arc::clone(keeper), run.clone());
+        self.alone(move || {
+            let removed = Handle::current().block_on(keeper.remove(&run));
+            store.forget(&run);
+            Some(removed)
+        })
+    }
+
+    /// Changes something while nobody else does, unless the store is down.
+    fn alone<T: Send + 'static>(
+        &self,
+        change: impl FnOnce() -> Option<Result<T, StoreError>> + Send + 'static,
+    ) -> StoreFuture<T> {
+        let store = self.clone();
+        StoreFuture::new(async move {
+            // Whoever asks first is first: the order of appends is the same each time.
+            let alone = store.one_at_a_time().lock_owned().await;
+            let is_up = store.down().is_none();
+            let change = move |_alone: OwnedMutexGuard<()>| if is_up { change() } else { None };
+            blocking(move || change(alone)).await
+        })
+    }
+}
+
+/// Reads something. What a store that is down is asked is never answered.
+fn read<T: Send + Unpin + 'static>(
+    store: &CrashStore,
+    call: impl FnOnce() -> StoreFuture<T> + Send + 'static,
+) -> StoreFuture<T> {
+    let store = store.clone();
+    StoreFuture::new(blocking(move || {
+        let is_up = store.down().is_none();
+        is_up.then(|| Handle::current().block_on(call()))
+    }))
+}
+
+/// What comes of work on a thread that may block; it never comes if there is no answer.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Option<Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Some(answer)) => answer,
+        Ok(None) => pending().await,
+        Err(panic) => Err(StoreError::unavailable(panic)),
+    }
+}
+
+/// How what a user's store has differs from what it was given; none if it does not, or if there is no such store.
+pub(super) fn unfaithful(store: &CrashStore) -> Option<String> {
+    let keeper = store.keeper()?;
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Some(format!("no runtime to read the store on: {error}")),
+    };
+    store.kept_runs().into_iter().find_map(|(run, _)| {
+        let given = store.journal(&run);
+        match runtime.block_on(journal_of(&*keeper, &run)) {
+            Ok(kept) if kept == given => None,
+            Ok(kept) => {
+                let place = kept.iter().zip(&given).take_while(|(kept, given)| kept == given).count();
+                let (kept, given) = (kept.len(), given.len());
+                Some(format!(
+                    "  of `{run}` it has {kept} records and was given {given}: those from {place} on differ\n"
+                ))
+            }
+            Err(error) => Some(format!("  `{run}` cannot be read: {error}\n")),
+        }
+    })
+}
+
+async fn journal_of(keeper: &dyn EventStore, run: &RunId) -> Result<Vec<Value>, StoreError> {
+    let mut journal = Vec::new();
+    loop {
+        let page = keeper.read(run, Position::default().after(journal.len()), usize::MAX).await?;
+        if page.is_empty() {
+            return Ok(journal);
+        }
+        let records = page.iter().map(|record: &Record| serde_json::to_value(record));
+        journal.extend(records.collect::<Result<Vec<_>, _>>().map_err(StoreError::unserialisable)?);
+    }
+}
+
+/// The runs that a user's store lists.
+pub(super) fn list(store: &CrashStore, keeper: &Keeper, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+    let (keeper, query) = (Arc::clone(keeper), query.clone());
+    read(store, move || keeper.runs(&query))
+}
+
+/// A page of a journal that a user's store has.
+pub(super) fn page(
+    store: &CrashStore,
+    keeper: &Keeper,
+    run: &RunId,
+    from: Position,
+    at_most: usize,
+) -> StoreFuture<Vec<Record>> {
+    let (keeper, run) = (Arc::clone(keeper), run.clone());
+    read(store, move || keeper.read(&run, from, at_most))
+}
