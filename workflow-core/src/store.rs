@@ -72,8 +72,8 @@ pub struct Batch {
 /// **Durability.** When [`append`](Self::append) returns `Ok`, the batch is as durable as the store promises
 /// to its users. The engine starts nothing that depends on a batch before that (S38).
 ///
-/// **Errors.** [`StoreError::Conflict`] and [`StoreError::Unserialisable`] mean that nothing was changed.
-/// After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
+/// **Errors.** [`StoreError::Conflict`], [`StoreError::Unserialisable`] and [`StoreError::Corrupt`] mean that nothing was
+/// changed. After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
 /// journal as it is. A store repeats what is worth repeating by itself, and finds out whether an append whose
 /// answer was lost has succeeded. A panic is taken for `Unavailable`.
 ///
@@ -110,7 +110,9 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Conflict` if the journal ends elsewhere, with where it ends; `Unserialisable` if a record has no form
-    /// that the store can keep; `Unavailable`.
+    /// that the store can keep; `Corrupt` if what is kept does not tell where the journal ends; `Unavailable`. The
+    /// engine stops the run with [`RunError::Conflict`](crate::RunError::Conflict), or
+    /// [`RunError::Store`](crate::RunError::Store) in all other cases, and leaves its journal as it is.
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
 
     /// The records of a run from a position on, in their order: at most so many, where 0 is taken as 1, and at
@@ -125,10 +127,11 @@ pub trait EventStore: Send + Sync + 'static {
     /// them. A page is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
     ///
     /// A run that is begun, ends or is removed between two pages is listed or not; every other is listed
-    /// once.
+    /// once. What is wrong with one run is in the way of no other: where its summary cannot be read, a run is listed as
+    /// its journal tells of it, or else as one that goes on, of a workflow without a name. Whoever reads it is told.
     ///
     /// # Errors
-    /// `Corrupt`, `Unavailable`.
+    /// `Corrupt` if the list itself cannot be read; `Unavailable`.
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>>;
 
     /// Removes a run with its journal, and says whether there was one. Idempotent.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use redb::ReadableTable;
 use serde_json::from_slice;
-use workflow_core::{Batch, Position, Record, RunId, RunQuery, StoreError, StoredRun};
+use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
 
 use crate::error::{Malformed, TooLarge};
 use crate::format::{RunEntry, beginning_with, context_prefix, parse_record_key, record_key, record_keys};
@@ -143,7 +143,8 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
             continue;
         }
         let value = indexed.as_ref().map_or_else(|| value.value(), redb::AccessGuard::value);
-        let stored = stored_run(key.value(), value).map_err(Unread::Own)?;
+        // A key that is no id is nothing to list; a check finds it.
+        let Some(stored) = stored_run(view, key.value(), value)? else { continue };
         if query.admits(&stored.id, &stored.run) {
             page.push(stored);
         }
@@ -158,20 +159,36 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
 pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, Unread<StoreError>> {
     let key = run.as_str().as_bytes();
     let Some(entry) = view.runs.get(key)? else { return Ok(None) };
-    stored_run(key, entry.value()).map(Some).map_err(Unread::Own)
+    Ok(stored_run(view, key, entry.value())?)
 }
 
-/// A run as its entry has it.
-fn stored_run(key: &[u8], value: &[u8]) -> Result<StoredRun, StoreError> {
-    let id = RunId::from(String::from_utf8_lossy(key).into_owned());
-    if std::str::from_utf8(key).is_err() {
-        return Err(StoreError::corrupt(&id, Position(0), Malformed("id in UTF-8")));
-    }
-    let Some(entry) = RunEntry::from_bytes(value) else {
-        return Err(StoreError::corrupt(&id, Position(0), Malformed("entry of 16 bytes and more")));
+/// A run as its entry has it, or else as its journal tells of it; none if the key is no id.
+fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>, redb::Error> {
+    let Ok(id) = std::str::from_utf8(key) else { return Ok(None) };
+    let entry = RunEntry::from_bytes(value);
+    let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
+    let told = match (&entry, summary) {
+        (Some(entry), Some(run)) => StoredRun { id: id.into(), end: entry.end, run },
+        _ => told_by_journal(view, id)?,
     };
-    match from_slice(entry.summary) {
-        Ok(run) => Ok(StoredRun { id, end: entry.end, run }),
-        Err(error) => Err(StoreError::corrupt(&id, entry.end, error)),
-    }
+    Ok(Some(told))
+}
+
+/// What the first and the last record of a run tell of it. One that tells nothing goes on, so that it is not forgotten.
+fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
+    let keys = record_keys(id, Position(0));
+    let mut records = view.records.range(&*keys.start..&*keys.end)?;
+    let first = records.next().transpose()?;
+    let last = records.next_back().transpose()?;
+    let run = match first.as_ref().map(|(_, record)| from_slice(record.value())) {
+        Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),
+        _ => RunSummary::running("", SystemTime::UNIX_EPOCH),
+    };
+    let last = last.or(first);
+    let run = match last.as_ref().map(|(_, record)| from_slice(record.value())) {
+        Some(Ok(Record::RunEnded { status, .. })) => run.ended(status),
+        _ => run,
+    };
+    let end = last.and_then(|(key, _)| Some(parse_record_key(key.value())?.1.after(1)));
+    Ok(StoredRun { id: id.into(), end: end.unwrap_or_default(), run })
 }

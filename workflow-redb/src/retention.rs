@@ -147,7 +147,7 @@ fn ended_runs(view: &View, workflow: Option<&str>) -> Result<Vec<Ended>, redb::E
     for entry in view.runs.range::<&[u8]>(..)? {
         let (key, value) = entry?;
         let (key, value) = (key.value(), value.value());
-        match (std::str::from_utf8(key), RunEntry::from_bytes(value).is_some_and(|entry| is_open(&entry))) {
+        match (std::str::from_utf8(key), RunEntry::from_bytes(value).is_none_or(|entry| is_open(&entry))) {
             (Ok(run), true) => drop(open.insert(run.to_owned())),
             (Ok(run), false) if above(run).any(|above| open.contains(above)) => {}
             _ => ended.extend(ended_run(key, value, workflow)),
@@ -156,8 +156,9 @@ fn ended_runs(view: &View, workflow: Option<&str>) -> Result<Vec<Ended>, redb::E
     Ok(ended)
 }
 
+/// Whether a run goes on, as far as is known: of one whose summary is damaged nothing is.
 fn is_open(entry: &RunEntry<'_>) -> bool {
-    from_slice::<RunSummary>(entry.summary).is_ok_and(|summary| !summary.status.is_ended())
+    from_slice::<RunSummary>(entry.summary).map_or(true, |summary| !summary.status.is_ended())
 }
 
 /// The ids of the runs that it may be a child of, at any depth.

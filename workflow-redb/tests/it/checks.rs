@@ -4,10 +4,11 @@ use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
 use workflow_core::{
     ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunStatus, StoreError,
+    StoredRun,
 };
 use workflow_redb::{Problem, StoreFile};
 
-use crate::fixtures::{Place, put, put_ended};
+use crate::fixtures::{Place, put, put_ended, summary};
 
 type Bytes = &'static [u8];
 
@@ -115,7 +116,7 @@ fn a_run_without_a_summary_is_found() {
 }
 
 #[test]
-fn a_summary_that_cannot_be_decoded_is_found_and_listed_as_one() {
+fn a_summary_that_cannot_be_decoded_is_found_and_its_run_is_listed_as_its_journal_tells() {
     let place = sound();
     let mut bytes = value(&place, RUNS, b"a");
     bytes.pop();
@@ -124,8 +125,29 @@ fn a_summary_that_cannot_be_decoded_is_found_and_listed_as_one() {
     assert!(found[0].starts_with("run `a`: the summary cannot be decoded: EOF"), "{found:?}");
     change(&place, RUNS, b"a", Some(b"short"));
     assert_eq!(problems(&place), ["run `a`: the summary cannot be decoded: it is too short"]);
-    let error = StoreFile::open(&place.file).unwrap().runs(&RunQuery::new()).unwrap_err();
-    assert!(matches!(&error, StoreError::Corrupt { run, .. } if run.as_str() == "a"), "{error:?}");
+    let file = StoreFile::open(&place.file).unwrap();
+    let told = StoredRun { id: "a".into(), end: Position(4), run: summary() };
+    assert_eq!(file.run(&"a".into()).unwrap().as_ref(), Some(&told));
+    let listed = file.runs(&RunQuery::new()).unwrap();
+    assert_eq!(listed[0], told);
+    assert_eq!((listed.len(), listed[1].run.status), (2, RunStatus::Completed));
+    assert_eq!(file.runs(&RunQuery::new().open()).unwrap(), [told]);
+    drop(file);
+    change(&place, RUNS, b"b", Some(b"short"));
+    let listed = StoreFile::open(&place.file).unwrap().runs(&RunQuery::new()).unwrap();
+    assert_eq!((listed[1].end, listed[1].run.status), (Position(3), RunStatus::Completed));
+}
+
+/// A key that is no id stands for no run; the others are listed.
+#[test]
+fn a_run_of_which_nothing_can_be_read_is_listed_as_one_that_goes_on() {
+    let place = sound();
+    change(&place, RUNS, b"a", Some(b"short"));
+    change(&place, RECORDS, &key(0), Some(b"{"));
+    change(&place, RUNS, b"\xff", Some(b"short"));
+    let listed = StoreFile::open(&place.file).unwrap().runs(&RunQuery::new()).unwrap();
+    assert_eq!(listed.iter().map(|stored| stored.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!((&*listed[0].run.workflow, listed[0].run.status), ("", RunStatus::Running));
 }
 
 #[test]

@@ -162,9 +162,12 @@ async fn a_buffered_store_syncs_by_itself() {
     let store = builder.open_backend("a disk", disk.clone()).unwrap();
     let before = disk.syncs();
     put(&store, "a", 0..2).await.unwrap();
-    while disk.syncs() == before {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let synced = async {
+        while disk.syncs() == before {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(5), synced).await.expect("it never syncs");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Engines on a store: what they write is sound, and can be read when they are gone.
 
 use workflow_core::prelude::*;
-use workflow_core::{EventStore, Position, RunOptions, RunQuery, RunStatus};
+use workflow_core::{EventStore, Position, ResumeError, RunOptions, RunQuery, RunStatus, StoreError};
 use workflow_redb::{RedbStore, StoreFile};
 
-use crate::fixtures::{Place, text};
+use crate::fixtures::{Place, listed, text};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -15,7 +15,7 @@ struct Begin {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Half(u32);
 
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(stop)]
 struct Done(u32);
 
@@ -70,6 +70,78 @@ async fn what_engines_write_is_sound_and_can_be_read_when_they_are_gone() {
     assert_eq!((stored.len(), failed, completed), (40, 10, 30));
     assert!(file.runs(&RunQuery::new().open()).unwrap().is_empty());
     assert_eq!(file.check().unwrap().problems, []);
+}
+
+/// Waits for a note.
+struct Waits;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Note(u32);
+
+#[workflow]
+impl Waits {
+    #[step]
+    async fn end(&self, _begin: &Begin, note: &Note) -> Done {
+        Done(note.0)
+    }
+}
+
+/// Overwrites the entry of a run in a table.
+fn damage(place: &Place, table: &'static str, key: &[u8], value: &[u8]) {
+    let table: redb::TableDefinition<&[u8], &[u8]> = redb::TableDefinition::new(table);
+    let database = redb::Database::open(&place.file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert(key, value).unwrap();
+    transaction.commit().unwrap();
+}
+
+fn waiting(store: &RedbStore) -> Engine {
+    Engine::builder().workflow(Waits).store(store.clone()).build().unwrap()
+}
+
+/// Starts three runs that wait, and says where the journal of the first one ends.
+async fn three_wait(place: &Place) -> Position {
+    let store = place.open();
+    let engine = waiting(&store);
+    for id in ["a", "b", "c"] {
+        let options = RunOptions::new().id(id);
+        engine.start_with::<Waits>(Begin { fails: false }, options).await.unwrap().settled().await;
+    }
+    listed(&store).await[0].end
+}
+
+#[test]
+fn runs_that_are_damaged_are_told_and_the_others_go_on() {
+    let place = Place::new();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // The runs hold the store until their runtime is gone.
+    let end = runtime().block_on(three_wait(&place));
+    // `a` has lost its summary alone, `b` its beginning too.
+    let header = [end.0.to_be_bytes(), [0; 8]].concat();
+    damage(&place, "workflow.runs", b"a", &header);
+    damage(&place, "workflow.runs", b"b", b"short");
+    damage(&place, "workflow.records", b"\0\0\0\x01b\0\0\0\0\0\0\0\0", b"{");
+
+    runtime().block_on(go_on_but_for_b(&place.open()));
+}
+
+async fn go_on_but_for_b(store: &RedbStore) {
+    let engine = waiting(store);
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert_eq!(resumed.runs, ["a".into(), "c".into()]);
+    let [(refused, ResumeError::Store(StoreError::Corrupt { run, .. }))] = &*resumed.refused else {
+        panic!("{:?}", resumed.refused)
+    };
+    assert!(refused.as_str() == "b" && run == refused);
+    for id in ["a", "c"] {
+        let run = engine.attach::<Waits>(id).await.unwrap();
+        run.send(Note(7)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(7));
+    }
+    // What goes on is whole again.
+    let found: Vec<String> = store.check().await.unwrap().problems.iter().map(ToString::to_string).collect();
+    assert!(found.iter().all(|problem| problem.starts_with("run `b`")), "{found:?}");
 }
 
 #[tokio::test]
