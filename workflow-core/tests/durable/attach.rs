@@ -10,7 +10,7 @@ use workflow_core::{
 };
 use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Begin, Done, Item, Note, Part};
+use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
 
 /// A store that knows the batches that it was given. Clones are one store.
@@ -120,9 +120,7 @@ impl Delegates {
 async fn the_request_of_a_child_is_answered_by_whoever_attaches_to_it() {
     let engine = Engine::builder().workflow(Delegates).workflow(Asks).build().unwrap();
     let run = engine.start_with::<Delegates>(Begin(2), RunOptions::new().id("r")).await.unwrap();
-    while engine.running().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until(async || engine.running().len() == 2).await;
     let child = engine.attach::<Asks>("r/delegate-x1.1").await.unwrap();
     child.settled().await;
     for request in child.requests().await.unwrap() {
@@ -195,9 +193,7 @@ async fn the_children_of_a_run_that_cannot_be_written_are_left_as_they_are_too()
     let first = engine();
     let run = first.start_with::<Interrupted>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     let child = RunId::new("r/ask-x1.1");
-    while first.attach::<Asks>(child.clone()).await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    until(async || first.attach::<Asks>(child.clone()).await.is_ok()).await;
     first.attach::<Asks>(child.clone()).await.unwrap().settled().await;
     *store.refuses.lock().unwrap() = Some("r".into());
     run.send(Note(1)).await.unwrap_err();
@@ -208,13 +204,9 @@ async fn the_children_of_a_run_that_cannot_be_written_are_left_as_they_are_too()
 
     let second = engine();
     let run = second.attach::<Interrupted>("r").await.unwrap();
-    while !second.running().contains(&child) {
-        tokio::task::yield_now().await;
-    }
+    until(async || second.running().contains(&child)).await;
     let asks = second.attach::<Asks>(child.clone()).await.unwrap();
-    while asks.requests().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(async || !asks.requests().await.unwrap().is_empty()).await;
     let request = asks.requests().await.unwrap()[0].id::<Ask>().unwrap();
     asks.reply(request, 7).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(0));

@@ -227,7 +227,10 @@ async fn a_run_that_the_store_lets_down_is_in_the_way_of_no_other() {
 /// Waits until a run ends or waits, and cancels it then.
 async fn some_end<W: Workflow>(run: &RunHandle<W>) -> Result<(), RunError> {
     let settled = tokio::time::timeout(PATIENCE, run.settled()).await;
-    if !settled.unwrap_or_else(|_| panic!("run `{}` neither ends nor waits {}", run.id(), run.status())).is_ended() {
+    if !settled
+        .unwrap_or_else(|_| panic!("run `{}` neither ends nor waits {}", run.id(), run.status()))
+        .is_ended()
+    {
         run.cancel("nobody comes").await.unwrap();
     }
     run.outcome().await.map(drop)

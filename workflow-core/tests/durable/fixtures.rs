@@ -25,6 +25,15 @@ pub(crate) struct Part(pub(crate) u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
+/// Lets others go on until something is so. That it never is fails the test.
+pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
+    let since = std::time::Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < std::time::Duration::from_mins(2), "what is waited for does not happen");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Each is a scenario that gives its store to its engine, and survives crashes everywhere; what comes behind it is what
 /// else is said of these.
 macro_rules! survive {

@@ -12,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use workflow_core::prelude::*;
 use workflow_core::{BlockingError, Cancelled, ErrorClass, RunStatus, TracingObserver, blocking};
 
-use crate::fixtures::{Alive, Begin, Done, Item, Part, log_of, started, until};
+use crate::fixtures::{Alive, Begin, Done, Item, Part, Patience, log_of, started, until};
 
 struct Adding;
 
@@ -84,7 +84,9 @@ impl Listening {
         let guard = self.0.guard();
         let work = blocking(move |cancellation| {
             let _guard = guard;
+            let patience = Patience::new();
             while cancellation.check().is_ok() {
+                patience.check();
                 std::thread::yield_now();
             }
             Err::<u32, _>(Cancelled)

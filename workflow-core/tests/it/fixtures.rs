@@ -135,10 +135,26 @@ pub(crate) async fn everyone_else() {
     }
 }
 
-/// Lets others go on until something is so.
+/// Lets others go on until something is so. That it never is fails the test.
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    let patience = Patience::new();
     while !is_so() {
+        patience.check();
         tokio::task::yield_now().await;
+    }
+}
+
+/// How long a test waits for what has to happen, by the real clock: only what never happens takes so long.
+pub(crate) struct Patience(std::time::Instant);
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// Panics when it has come to its end.
+    pub(crate) fn check(&self) {
+        assert!(self.0.elapsed() < std::time::Duration::from_mins(2), "what is waited for does not happen");
     }
 }
 

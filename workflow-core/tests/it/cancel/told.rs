@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use workflow_core::RunStatus;
 use workflow_core::prelude::*;
 
-use crate::fixtures::{Alive, Begin, Done, Gate, Item, Part, Seen, everyone_else, log_of, started, until};
+use crate::fixtures::{
+    Alive, Begin, Done, Gate, Item, Part, Patience, Seen, everyone_else, log_of, started, until,
+};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Outer;
@@ -87,7 +89,9 @@ impl Stubborn {
     #[step(spawn)]
     async fn compute(&self, begin: &Begin, cancellation: &Cancellation) -> Result<Done, StepError> {
         let _guard = self.0.guard();
+        let patience = Patience::new();
         while cancellation.check().is_ok() {
+            patience.check();
             std::thread::yield_now();
         }
         self.1.store(true, Ordering::SeqCst);
