@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, ErrorClass, EventStore, Position, Record, ResumeError, Retries, RetryPolicy, RunHandle, RunId,
-    RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun,
+    Batch, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy, RunHandle,
+    RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun,
 };
 use workflow_redb::RedbStore;
 
@@ -119,6 +119,10 @@ impl EventStore for Fragile {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.store.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.store.retain(kept)
     }
 }
 

@@ -140,8 +140,8 @@ pub use run::{
     Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
-    Batch, EventStore, JOURNAL_FORMAT, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, RunQuery,
-    RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, JOURNAL_FORMAT, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, Retention,
+    RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,

@@ -15,11 +15,13 @@ use crate::id::RunId;
 mod error;
 mod memory;
 mod record;
+mod retention;
 mod summary;
 
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use record::{JOURNAL_FORMAT, OpenedFanOut, Record, RecordedEvent};
+pub use retention::Retention;
 pub use summary::{RunQuery, RunSummary, StoredRun};
 
 /// A place in the journal of a run: how many records stand before it. A journal begins at 0.
@@ -52,7 +54,7 @@ pub struct Batch {
 /// Keeps the journals of runs.
 ///
 /// A journal is the append-only sequence of a run's [`Record`]s. A store maps the id of a run to its journal
-/// and to its latest [`RunSummary`]; it has these four duties and no other knowledge. It never interprets a
+/// and to its latest [`RunSummary`]; it has these duties and no other knowledge. It never interprets a
 /// record: it does not know what one means, nor when a run is over other than by the summary.
 ///
 /// **Ids.** Any text of up to 1 KiB is the id of a run, the empty one too, and ids that differ in a single
@@ -142,6 +144,18 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`.
     fn remove(&self, run: &RunId) -> StoreFuture<bool>;
+
+    /// Removes the runs that have ended and that no rule keeps, with their journals; says how many.
+    /// [`Retention::choose`] says which these are, by when the store wrote the latest batch of each, by the clock of its
+    /// machine. A store that keeps contexts as well removes those of the runs with them. Idempotent.
+    ///
+    /// Each run is removed as a whole or not at all, and only if it is still as it was when it was chosen: one that is
+    /// begun anew under its id meanwhile stays. A future that is dropped leaves some of them
+    /// removed. What cannot be read as a run is kept.
+    ///
+    /// # Errors
+    /// `Unavailable`; some of them may be removed then.
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64>;
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
@@ -159,6 +173,10 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         (**self).remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        (**self).retain(kept)
     }
 }
 

@@ -92,11 +92,18 @@ pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb:
 }
 
 /// Removes a run with its context, if it is still as it was seen.
-pub(crate) fn remove_seen(tables: &mut Tables<'_>, run: &RunId, seen: &[u8]) -> Result<bool, redb::Error> {
-    let is_as_seen = bytes_at(&tables.runs, run.as_str().as_bytes())?.is_some_and(|entry| entry == seen);
+pub(crate) fn remove_seen(
+    tables: &mut Tables<'_>,
+    seen: &StoredRun,
+    written: SystemTime,
+) -> Result<bool, redb::Error> {
+    let key = seen.id.as_str().as_bytes();
+    let entry = bytes_at(&tables.runs, key)?;
+    let found = entry.and_then(|entry| written_run(key, &entry));
+    let is_as_seen = found.is_some_and(|(found, at)| found == *seen && at == written);
     if is_as_seen {
-        remove(tables, run)?;
-        let keys = beginning_with(context_prefix(&workflow_core::ContextScope::Run(run.clone())));
+        remove(tables, &seen.id)?;
+        let keys = beginning_with(context_prefix(&workflow_core::ContextScope::Run(seen.id.clone())));
         tables.contexts.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     }
     Ok(is_as_seen)
@@ -160,6 +167,18 @@ pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, Unread<
     let key = run.as_str().as_bytes();
     let Some(entry) = view.runs.get(key)? else { return Ok(None) };
     Ok(stored_run(view, key, entry.value())?)
+}
+
+/// A run as its entry has it, and when its latest batch was written. One whose entry is damaged may go on; none if the
+/// key is no id.
+pub(crate) fn written_run(key: &[u8], value: &[u8]) -> Option<(StoredRun, SystemTime)> {
+    let id = std::str::from_utf8(key).ok()?;
+    let entry = RunEntry::from_bytes(value);
+    let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
+    let run = summary.unwrap_or_else(|| RunSummary::running("", SystemTime::UNIX_EPOCH));
+    let (end, written) =
+        entry.map_or((Position(0), SystemTime::UNIX_EPOCH), |entry| (entry.end, entry.written));
+    Some((StoredRun { id: id.into(), end, run }, written))
 }
 
 /// A run as its entry has it, or else as its journal tells of it; none if the key is no id.

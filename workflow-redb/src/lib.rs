@@ -50,7 +50,7 @@
 //! that names file and cause; the file is closed, and opened again with the next call that writes.
 //!
 //! # Maintenance
-//! [`RedbStore::retain`] removes runs that ended, [`RedbStore::compact`] makes the file smaller,
+//! [`retain`](workflow_core::EventStore::retain) removes runs that ended, [`RedbStore::compact`] makes the file smaller,
 //! [`RedbStore::snapshot`] copies the store while it is used, [`StoreFile::check`] verifies a file. The command
 //! `workflow-redb` shows what is in a file, and never changes it:
 //!
@@ -81,6 +81,6 @@ mod tables;
 pub use builder::{Durability, RedbStoreBuilder};
 pub use check::{Problem, Report};
 pub use error::{OpenError, WorkError};
-pub use retention::Retention;
 pub use store::RedbStore;
 pub use store_file::StoreFile;
+pub use workflow_core::Retention;

@@ -7,13 +7,16 @@ use std::thread::{self, JoinHandle};
 
 use redb::Database;
 use tokio::sync::oneshot;
-use workflow_core::{Batch, EventStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun};
+use workflow_core::{
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
 use crate::error::{OpenError, WorkError};
 use crate::journal::{self, Written};
 use crate::queue::Task;
+use crate::retention;
 use crate::shared::Shared;
 use crate::tables::Unread;
 
@@ -184,6 +187,14 @@ impl EventStore for RedbStore {
             let work = move |tables: &mut crate::tables::Tables<'_>| journal::remove(tables, &run);
             Ok(store.inner.shared.queue.commit(0, work).await?)
         })
+    }
+
+    /// Removes the contexts of the runs with them. Others are served meanwhile, and the room is used for what comes, or
+    /// given back by [`compact`](RedbStore::compact). O(runs) and O(what is removed).
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        // The handle keeps the committer alive until it is done.
+        let (store, kept) = (self.clone(), kept.clone());
+        StoreFuture::new(async move { retention::retain(store.shared(), kept).await })
     }
 }
 

@@ -26,6 +26,8 @@ pub enum StoreCall {
     Runs,
     /// [`remove`](workflow_core::EventStore::remove).
     Remove,
+    /// [`retain`](workflow_core::EventStore::retain).
+    Retain,
 }
 
 /// What goes wrong with a call.

@@ -12,7 +12,7 @@ use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
 use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
-    EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
+    EventStore, JOURNAL_FORMAT, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoredRun,
 };
 
 /// How many records are asked for at a time.
@@ -49,6 +49,15 @@ impl Engine {
             return Err(StoreError::InUse { run: run.clone() });
         };
         store.remove(run).await
+    }
+
+    /// Removes the runs of the engine's store that have ended and that no rule keeps; says how many. Runs that go on,
+    /// in whichever engine, and their children are always kept.
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`], and what the store reports; some of them may be removed then.
+    pub async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
+        self.inner.store()?.retain(kept).await
     }
 }
 

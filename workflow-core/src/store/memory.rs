@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use super::{Batch, EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun};
+use super::{
+    Batch, EventStore, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+};
 use crate::id::RunId;
 
 /// Keeps journals in memory, until they are removed.
@@ -33,6 +36,15 @@ pub struct MemoryStore {
 struct Journal {
     records: Vec<Record>,
     run: RunSummary,
+    /// When its latest batch was written, by the machine's clock.
+    written: SystemTime,
+}
+
+impl Journal {
+    fn stored(&self, id: &RunId) -> StoredRun {
+        let end = Position::default().after(self.records.len());
+        StoredRun { id: id.clone(), end, run: self.run.clone() }
+    }
 }
 
 impl MemoryStore {
@@ -49,12 +61,13 @@ impl MemoryStore {
             return Err(StoreError::Conflict { expected, found });
         }
         let Batch { records, run: summary } = batch;
+        let written = SystemTime::now();
         match journal {
             Some(journal) => {
                 journal.records.extend(records);
-                journal.run = summary;
+                (journal.run, journal.written) = (summary, written);
             }
-            None => drop(runs.insert(run.clone(), Journal { records, run: summary })),
+            None => drop(runs.insert(run.clone(), Journal { records, run: summary, written })),
         }
         Ok(())
     }
@@ -71,12 +84,16 @@ impl MemoryStore {
         let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
         let listed =
             runs.range((after, Bound::Unbounded)).filter(|(id, journal)| query.admits(id, &journal.run));
-        let stored = listed.map(|(id, journal)| StoredRun {
-            id: id.clone(),
-            end: Position::default().after(journal.records.len()),
-            run: journal.run.clone(),
-        });
-        stored.take(query.page()).collect()
+        listed.map(|(id, journal)| journal.stored(id)).take(query.page()).collect()
+    }
+
+    fn choose_and_remove(&self, kept: &Retention) -> u64 {
+        let mut runs = self.runs();
+        let chosen = kept.choose(runs.iter().map(|(id, journal)| (journal.stored(id), journal.written)));
+        let removed: Vec<_> = chosen.iter().filter_map(|(stored, _)| runs.remove(&stored.id)).collect();
+        // Dropped after the lock is: values of users may have something to do in their `Drop`.
+        drop(runs);
+        removed.len() as u64
     }
 }
 
@@ -97,6 +114,10 @@ impl EventStore for MemoryStore {
         // Dropped after the lock is: values of users may have something to do in their `Drop`.
         let removed = self.runs().remove(run);
         StoreFuture::ready(Ok(removed.is_some()))
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        StoreFuture::ready(Ok(self.choose_and_remove(kept)))
     }
 }
 

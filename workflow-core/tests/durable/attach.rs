@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, ResumeError, RunError, RunId, RunOptions, RunQuery,
-    RunStatus, SendError, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId, RunOptions,
+    RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
 
@@ -69,6 +69,10 @@ impl EventStore for Batches {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.kept.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.kept.retain(kept)
     }
 }
 

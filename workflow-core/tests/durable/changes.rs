@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, RunId, RunOptions,
-    RunQuery, StepFailed, StoreFuture, StoredRun, TableDifference,
+    Batch, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, Retention, RunId,
+    RunOptions, RunQuery, StepFailed, StoreFuture, StoredRun, TableDifference,
 };
 
 use crate::fixtures::{Begin, Done, Item, Note, Part};
@@ -32,6 +32,10 @@ impl EventStore for Bytes {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, DisplayItem, EngineBuilder, EventStore, MemoryStore, Observation, Observed, Observer, Position,
-    Record, ResumeError, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError, StartError,
-    StoreError, StoreFuture, StoredRun,
+    Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
+    StartError, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::{Scenario, VirtualClock};
 
@@ -285,6 +285,10 @@ impl EventStore for Unread {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError, RunId,
-    RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
+    Retention, RunId, RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
 
@@ -271,6 +271,10 @@ impl EventStore for Lines {
 
     fn remove(&self, _run: &RunId) -> StoreFuture<bool> {
         StoreFuture::ready(Ok(false))
+    }
+
+    fn retain(&self, _kept: &Retention) -> StoreFuture<u64> {
+        StoreFuture::ready(Ok(0))
     }
 }
 

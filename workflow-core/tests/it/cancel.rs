@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle};
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EngineBuilder, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record,
-    RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
+    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
 };
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
@@ -158,6 +158,10 @@ impl EventStore for Slow {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, RunId, RunOptions, RunQuery, RunStatus, SendError,
-    StartError, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, RunStatus,
+    SendError, StartError, StoreError, StoreFuture, StoredRun,
 };
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
@@ -62,6 +62,10 @@ impl EventStore for Shelf {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.kept.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.kept.retain(kept)
     }
 }
 
@@ -282,6 +286,22 @@ async fn a_store_that_fails_ends_the_run_that_it_fails_and_no_other() {
 }
 
 #[tokio::test]
+async fn runs_that_ended_are_removed_and_those_that_go_on_stay() {
+    let engine = engine(Patient, Shelf::default());
+    let start = |id| engine.start_with::<Patient>(Begin(0), named(id));
+    let (ended, open) = (start("ended").await.unwrap(), start("open").await.unwrap());
+    ended.send(Alpha(1)).await.unwrap();
+    ended.send(Close).await.unwrap();
+    ended.outcome().await.unwrap();
+    assert_eq!(engine.retain(&Retention::none().last(1)).await.unwrap(), 0);
+    assert_eq!(engine.retain(&Retention::none()).await.unwrap(), 1);
+    let left = engine.runs(&RunQuery::new()).await.unwrap();
+    assert_eq!(left.iter().map(|run| &run.id).collect::<Vec<_>>(), [open.id()]);
+    let without = Engine::builder().build().unwrap().retain(&Retention::none()).await;
+    assert!(matches!(without, Err(StoreError::NoStore)));
+}
+
+#[tokio::test]
 async fn a_run_whose_beginning_cannot_be_written_is_not_started() {
     let store = Shelf::default();
     store.broken.store(true, Ordering::SeqCst);
@@ -410,6 +430,10 @@ impl EventStore for Panics {
 
     fn remove(&self, _: &RunId) -> StoreFuture<bool> {
         StoreFuture::ready(Ok(false))
+    }
+
+    fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+        StoreFuture::ready(Ok(0))
     }
 }
 

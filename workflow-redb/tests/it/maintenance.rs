@@ -22,7 +22,7 @@ async fn after(kept: Retention) -> Vec<String> {
     five(&store).await;
     let removed = store.retain(&kept).await.unwrap();
     let left = ids(&store).await;
-    assert_eq!(removed + left.len(), 5);
+    assert_eq!(removed + left.len() as u64, 5);
     assert!(store.check().await.unwrap().is_sound());
     left
 }

@@ -13,6 +13,7 @@ pub mod races;
 pub mod reading;
 pub mod records;
 pub mod removal;
+pub mod retaining;
 mod samples;
 mod subject;
 mod watched;
@@ -41,8 +42,8 @@ pub use subject::Subject;
 /// What it does not test: what a store does while its backend is out of reach
 /// ([`Unavailable`](workflow_core::StoreError::Unavailable)) or damaged
 /// ([`Corrupt`](workflow_core::StoreError::Corrupt)), what survives a crash, that a slow run holds up no
-/// other, and, unless a
-/// store can be reopened, that the promises hold between several handles on one backend.
+/// other, a retention of all workflows at once, and, unless a store can be reopened, that the promises hold between
+/// several handles on one backend.
 ///
 /// ```
 /// # use workflow_core::MemoryStore;
@@ -121,6 +122,15 @@ macro_rules! __event_store_conformance {
                 remove_leaves_other_runs_alone
                 the_id_of_a_run_that_was_removed_is_free
                 who_still_writes_to_a_run_that_was_removed_gets_a_conflict
+            }
+            retaining {
+                retain_removes_runs_that_have_ended_and_says_how_many
+                retain_keeps_runs_that_go_on
+                retain_keeps_children_as_long_as_a_run_above_them_goes_on
+                retain_keeps_the_last_runs_that_ended
+                retain_keeps_what_ended_a_short_while_ago
+                retain_keeps_what_failed_on_demand
+                retain_is_about_one_workflow_on_demand
             }
             races {
                 of_concurrent_appends_at_one_position_exactly_one_succeeds

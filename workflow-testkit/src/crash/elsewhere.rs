@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedMutexGuard;
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
 use super::store::{CrashStore, Lot};
@@ -50,6 +50,21 @@ impl CrashStore {
             let removed = Handle::current().block_on(keeper.remove(&run));
             store.forget(&run);
             Some(removed)
+        })
+    }
+
+    pub(super) fn retain_in(&self, keeper: &Keeper, kept: &Retention) -> StoreFuture<u64> {
+        let (store, keeper, kept) = (self.clone(), Arc::clone(keeper), kept.clone());
+        self.alone(move || {
+            let mut removed = 0;
+            for run in store.chosen(&kept) {
+                match Handle::current().block_on(keeper.remove(&run)) {
+                    Ok(was_there) => removed += u64::from(was_there),
+                    Err(error) => return Some(Err(error)),
+                }
+                store.forget(&run);
+            }
+            Some(Ok(removed))
         })
     }
 

@@ -5,11 +5,13 @@ use std::fmt;
 use std::future::pending;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tokio::sync::Notify;
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun,
 };
 
 use super::elsewhere::{self, Keeper};
@@ -63,6 +65,15 @@ struct State {
 struct Kept {
     records: Vec<Box<[u8]>>,
     run: RunSummary,
+    /// When its latest batch was written, by the machine's clock.
+    written: SystemTime,
+}
+
+impl Kept {
+    fn stored(&self, id: &RunId) -> StoredRun {
+        let end = Position::default().after(self.records.len());
+        StoredRun { id: id.clone(), end, run: self.run.clone() }
+    }
 }
 
 /// When a store goes down.
@@ -226,12 +237,14 @@ impl CrashStore {
         let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
         let listed = state.journals.range::<RunId, _>((after, Bound::Unbounded));
         let listed = listed.filter(|(id, kept)| query.admits(id, &kept.run));
-        let stored = listed.map(|(id, kept)| StoredRun {
-            id: id.clone(),
-            end: Position::default().after(kept.records.len()),
-            run: kept.run.clone(),
-        });
-        stored.take(query.page()).collect()
+        listed.map(|(id, kept)| kept.stored(id)).take(query.page()).collect()
+    }
+
+    /// The runs that no rule keeps.
+    pub(super) fn chosen(&self, retention: &Retention) -> Vec<RunId> {
+        let state = self.lock();
+        let runs = state.journals.iter().map(|(id, kept)| (kept.stored(id), kept.written));
+        retention.choose(runs).into_iter().map(|(stored, _)| stored.id).collect()
     }
 
     fn answer<T: Send + Unpin + 'static>(
@@ -262,10 +275,11 @@ impl State {
     }
 
     fn keep(&mut self, run: &RunId, records: Vec<Box<[u8]>>, summary: &RunSummary) {
-        let empty = || Kept { records: Vec::new(), run: summary.clone() };
+        let written = SystemTime::now();
+        let empty = || Kept { records: Vec::new(), run: summary.clone(), written };
         let kept = self.journals.entry(run.clone()).or_insert_with(empty);
         kept.records.extend(records);
-        kept.run = summary.clone();
+        (kept.run, kept.written) = (summary.clone(), written);
     }
 }
 
@@ -302,6 +316,15 @@ impl EventStore for CrashStore {
         match &self.shared.keeper {
             Some(keeper) => self.remove_from(keeper, run),
             None => self.answer(|| Ok(self.forget(run))),
+        }
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        match &self.shared.keeper {
+            Some(keeper) => self.retain_in(keeper, kept),
+            None => {
+                self.answer(|| Ok(self.chosen(kept).iter().filter(|run| self.forget(run)).count() as u64))
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, RunStatus, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError, StoreFuture,
+    StoredRun,
 };
 
 use super::{Fault, FaultyStore, StoreCall};
@@ -40,6 +41,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         faulty(self.fault(StoreCall::Remove, Some(run)), || self.shared.store.remove(run))
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        faulty(self.fault(StoreCall::Retain, None), || self.shared.store.retain(kept))
     }
 }
 

@@ -163,7 +163,7 @@ impl Journal {
         self.runs(&query).await.pop()
     }
 
-    fn reported(&self, call: &str, error: &StoreError) -> ! {
+    pub(super) fn reported(&self, call: &str, error: &StoreError) -> ! {
         panic!("`{call}` has no reason to fail here, but reported for {:?}: {error}", self.run)
     }
 }

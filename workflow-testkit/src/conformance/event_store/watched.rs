@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workflow_core::{Batch, EventStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun};
+use workflow_core::{
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+};
 
 use crate::conformance::stage::Progress;
 
@@ -98,5 +100,9 @@ impl<S: EventStore> EventStore for Watched<S> {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.call(format!("`remove` of {run:?}"), |store| store.remove(run))
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.call("`retain`".to_owned(), |store| store.retain(kept))
     }
 }

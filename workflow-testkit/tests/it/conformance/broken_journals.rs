@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
 };
 use workflow_testkit::conformance::event_store::{
-    Subject, append, cancel, handles, ids, listing, pages, races, reading, records, removal,
+    Subject, append, cancel, handles, ids, listing, pages, races, reading, records, removal, retaining,
 };
 
 use super::broken_stores::failure;
@@ -140,6 +140,25 @@ caught! {
     a_store_that_takes_anything_of_removed_runs_is_caught: RemovedTakesAnything
         by removal::who_still_writes_to_a_run_that_was_removed_gets_a_conflict, "gets a conflict";
 
+    a_store_that_retains_all_is_caught: RetainsAll
+        by retaining::retain_removes_runs_that_have_ended_and_says_how_many, "says how many";
+    a_store_that_miscounts_what_it_removes_is_caught: RetainMiscounts
+        by retaining::retain_removes_runs_that_have_ended_and_says_how_many, "says how many";
+    a_store_whose_retention_leaves_records_is_caught: RetainLeavesRecords
+        by retaining::retain_removes_runs_that_have_ended_and_says_how_many, "whole";
+    a_store_whose_retention_removes_open_runs_is_caught: RetainRemovesOpen
+        by retaining::retain_keeps_runs_that_go_on, "keeps runs that have not ended";
+    a_store_whose_retention_removes_children_is_caught: RetainRemovesChildren
+        by retaining::retain_keeps_children_as_long_as_a_run_above_them_goes_on, "keeps the children";
+    a_store_whose_retention_goes_by_age_is_caught: RetainGoesByAge
+        by retaining::retain_keeps_the_last_runs_that_ended, "by when their latest batches were written";
+    a_store_whose_retention_forgets_the_time_is_caught: RetainForgetsTheTime
+        by retaining::retain_keeps_what_ended_a_short_while_ago, "what ended within the time";
+    a_store_whose_retention_forgets_what_failed_is_caught: RetainForgetsWhatFailed
+        by retaining::retain_keeps_what_failed_on_demand, "in another way than by completing";
+    a_store_whose_retention_forgets_the_workflow_is_caught: RetainForgetsTheWorkflow
+        by retaining::retain_is_about_one_workflow_on_demand, "of other workflows are kept";
+
     a_store_that_checks_before_it_writes_is_caught: ChecksBeforeItWrites
         by races::of_concurrent_appends_at_one_position_exactly_one_succeeds, "exactly one succeeds";
     a_store_that_removes_between_a_check_and_its_write_is_caught: ChecksBeforeItWrites
@@ -189,6 +208,10 @@ impl EventStore for LocksByHandle {
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.0.remove(run)
     }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
+    }
 }
 
 fn locks_by_handle() -> Subject<LocksByHandle> {
@@ -230,6 +253,10 @@ impl EventStore for Hangs {
 
     fn remove(&self, _: &RunId) -> StoreFuture<bool> {
         StoreFuture::ready(Ok(false))
+    }
+
+    fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+        StoreFuture::ready(Ok(0))
     }
 }
 

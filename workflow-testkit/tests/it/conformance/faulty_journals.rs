@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun,
 };
 
 mod alter;
 mod fault;
+mod retain;
 
 use Fault::*;
 use alter::alter;
@@ -37,6 +39,7 @@ struct Journal {
     age: usize,
     /// Whether it is left out of listings.
     hidden: bool,
+    written: SystemTime,
 }
 
 impl FaultyJournals {
@@ -94,13 +97,16 @@ impl FaultyJournals {
         let mut kept = self.kept.lock().unwrap();
         let age = kept.begun;
         kept.begun += 1;
-        let empty = Journal { records: vec![], run: summary.clone(), batches: 0, age, hidden: false };
+        let written = SystemTime::now();
+        let empty =
+            Journal { records: vec![], run: summary.clone(), batches: 0, age, hidden: false, written };
         let journal = kept.journals.entry(run.clone()).or_insert(empty);
         if self.is(TakesRepeats) {
             journal.records.truncate(usize::try_from(expected.0).unwrap());
         }
         journal.records.extend(alter(self.fault, records));
         journal.batches += 1;
+        journal.written = written;
         if !self.is(KeepsTheFirstSummary) && !self.is(SumsUpTooLate) {
             journal.run = summary;
         }
@@ -159,7 +165,8 @@ impl FaultyJournals {
         let mut kept = self.kept.lock().unwrap();
         if self.is(ReadingBegins) {
             let summary = RunSummary::running("Unknown", SystemTime::UNIX_EPOCH);
-            let empty = Journal { records: vec![], run: summary, batches: 0, age: 0, hidden: false };
+            let written = SystemTime::UNIX_EPOCH;
+            let empty = Journal { records: vec![], run: summary, batches: 0, age: 0, hidden: false, written };
             kept.journals.entry(run.clone()).or_insert(empty);
         }
         let Some(journal) = kept.journals.get_mut(run) else {
@@ -291,5 +298,8 @@ impl EventStore for FaultyJournals {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         StoreFuture::new(self.clone().delete(run.clone()))
+    }
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        StoreFuture::ready(Ok(self.kept.lock().unwrap().retain(self.fault, kept)))
     }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use tokio::task::yield_now;
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
 /// The most records that a read returns.
@@ -20,6 +21,7 @@ pub(crate) struct JsonJournals(Arc<Mutex<BTreeMap<String, File>>>);
 struct File {
     head: Vec<u8>,
     lines: Vec<Vec<u8>>,
+    written: SystemTime,
 }
 
 impl JsonJournals {
@@ -36,10 +38,11 @@ impl JsonJournals {
         }
         let stored = StoredRun { id: run.clone(), end: found.after(lines.len()), run: batch.run };
         let head = serde_json::to_vec(&stored).map_err(StoreError::unserialisable)?;
-        let empty = File { head: Vec::new(), lines: Vec::new() };
+        let empty = File { head: Vec::new(), lines: Vec::new(), written: SystemTime::UNIX_EPOCH };
         let file = files.entry(run.as_str().to_owned()).or_insert(empty);
         file.head = head;
         file.lines.extend(lines);
+        file.written = SystemTime::now();
         Ok(())
     }
 
@@ -65,6 +68,24 @@ impl JsonJournals {
             }
         }
         Ok(listed)
+    }
+}
+
+impl JsonJournals {
+    fn choose(&self, kept: &Retention) -> Result<Vec<StoredRun>, StoreError> {
+        let files = self.0.lock().unwrap();
+        let read = |file: &File| Ok((serde_json::from_slice(&file.head)?, file.written));
+        let runs = files.values().map(read).collect::<Result<Vec<_>, serde_json::Error>>();
+        let chosen = kept.choose(runs.map_err(StoreError::unavailable)?);
+        Ok(chosen.into_iter().map(|(stored, _)| stored).collect())
+    }
+
+    /// Removes a run if it is as it was seen.
+    fn remove_seen(&self, seen: &StoredRun) -> bool {
+        let mut files = self.0.lock().unwrap();
+        let head = files.get(seen.id.as_str()).map(|file| &*file.head);
+        let is_as_seen = head.is_some_and(|head| serde_json::from_slice(head).ok().as_ref() == Some(seen));
+        is_as_seen && files.remove(seen.id.as_str()).is_some()
     }
 }
 
@@ -100,6 +121,17 @@ impl EventStore for JsonJournals {
         StoreFuture::new(async move {
             yield_now().await;
             Ok(files.0.lock().unwrap().remove(run.as_str()).is_some())
+        })
+    }
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        let (files, kept) = (self.clone(), kept.clone());
+        StoreFuture::new(async move {
+            let mut removed = 0;
+            for seen in files.choose(&kept)? {
+                yield_now().await;
+                removed += u64::from(files.remove_seen(&seen));
+            }
+            Ok(removed)
         })
     }
 }

@@ -60,4 +60,13 @@ pub(crate) enum Fault {
     RemembersTheEnd,
     RemovesInTwoParts,
     RemovedTakesAnything,
+    RetainsAll,
+    RetainMiscounts,
+    RetainLeavesRecords,
+    RetainRemovesOpen,
+    RetainRemovesChildren,
+    RetainGoesByAge,
+    RetainForgetsTheTime,
+    RetainForgetsWhatFailed,
+    RetainForgetsTheWorkflow,
 }

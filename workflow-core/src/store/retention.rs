@@ -1,0 +1,122 @@
+//! Which runs a store keeps once they have ended. How the others are removed is the store's.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::StoredRun;
+use crate::id::RunId;
+use crate::run::RunStatus;
+
+/// Which runs are kept once they have ended: those that one of the rules keeps. Runs that have not ended are always
+/// kept, and so are the children of a run that goes on, which may ask for what became of them.
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::{Engine, MemoryStore, Retention};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().store(MemoryStore::default()).build()?;
+/// // The last 1,000, everything of the last week, and what failed.
+/// let week = Duration::from_hours(7 * 24);
+/// let kept = Retention::none().last(1_000).within(week).failed();
+/// assert_eq!(engine.retain(&kept).await?, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use = "it is applied by `Engine::retain` or `EventStore::retain`"]
+pub struct Retention {
+    last: usize,
+    within: Duration,
+    failed: bool,
+    workflow: Option<Arc<str>>,
+    now: Option<SystemTime>,
+}
+
+impl Retention {
+    /// Keeps no run that has ended.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Keeps so many runs: those that ended last.
+    pub fn last(self, runs: usize) -> Self {
+        Self { last: runs, ..self }
+    }
+
+    /// Keeps what ended so long ago, or less.
+    pub fn within(self, time: Duration) -> Self {
+        Self { within: time, ..self }
+    }
+
+    /// Keeps what ended in another way than by completing or being cancelled.
+    pub fn failed(self) -> Self {
+        Self { failed: true, ..self }
+    }
+
+    /// Is about the runs of this workflow: those of others are kept, and do not count.
+    pub fn workflow(self, workflow: impl Into<Arc<str>>) -> Self {
+        Self { workflow: Some(workflow.into()), ..self }
+    }
+
+    /// Takes this for the time that it is. Default: what the machine's clock says.
+    ///
+    /// When a run ended is when the store wrote its last batch, by the clock of the store's machine, and not what its
+    /// engine's clock said.
+    pub fn now(self, now: SystemTime) -> Self {
+        Self { now: Some(now), ..self }
+    }
+
+    /// For stores: those to remove of these, which are all runs that the store has, in any order and with when it
+    /// wrote the latest batch of each. What ended last comes first. O(runs · log runs) time and O(runs) memory.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use workflow_core::{Position, Retention, RunStatus, RunSummary, StoredRun};
+    ///
+    /// let at = SystemTime::UNIX_EPOCH;
+    /// let run = RunSummary::running("Orders", at);
+    /// let ended = run.clone().ended(RunStatus::Completed);
+    /// let stored = |id: &str, run: &RunSummary| StoredRun { id: id.into(), end: Position(2), run: run.clone() };
+    /// let runs = [("a", &run), ("a/price-x1.1", &ended), ("b", &ended)];
+    /// let chosen = Retention::none().choose(runs.map(|(id, run)| (stored(id, run), at)));
+    /// assert_eq!(chosen, [(stored("b", &ended), at)]);
+    /// ```
+    pub fn choose(
+        &self,
+        runs: impl IntoIterator<Item = (StoredRun, SystemTime)>,
+    ) -> Vec<(StoredRun, SystemTime)> {
+        let (mut ended, mut open) = (Vec::new(), HashSet::<String>::new());
+        for (stored, at) in runs {
+            if !stored.run.status.is_ended() {
+                open.insert(stored.id.as_str().to_owned());
+            } else if self.workflow.as_ref().is_none_or(|workflow| *workflow == stored.run.workflow) {
+                ended.push((stored, at));
+            }
+        }
+        ended.retain(|(stored, _)| !above(&stored.id).any(|above| open.contains(above)));
+        // The latest first; of those that ended at once, the greater id counts as later.
+        ended.sort_unstable_by(|(one, at), (other, other_at)| {
+            Reverse((at, &one.id)).cmp(&Reverse((other_at, &other.id)))
+        });
+        let now = self.now.unwrap_or_else(SystemTime::now);
+        ended.into_iter().skip(self.last).filter(|(stored, at)| !self.keeps(stored, *at, now)).collect()
+    }
+
+    /// Whether another rule than that of the last ones keeps a run that ended then.
+    fn keeps(&self, stored: &StoredRun, at: SystemTime, now: SystemTime) -> bool {
+        let is_recent =
+            !self.within.is_zero() && now.checked_sub(self.within).is_none_or(|since| at >= since);
+        let failed = !matches!(stored.run.status, RunStatus::Completed | RunStatus::Cancelled);
+        is_recent || self.failed && failed
+    }
+}
+
+/// The ids of the runs that it may be a child of, at any depth.
+fn above(run: &RunId) -> impl Iterator<Item = &str> {
+    let run = run.as_str();
+    run.match_indices('/').map(move |(at, _)| &run[..at])
+}

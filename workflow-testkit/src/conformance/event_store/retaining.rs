@@ -1,0 +1,151 @@
+//! Which runs `retain` removes, and which it keeps. Every check asks for one workflow, so that it removes nothing of
+//! others.
+
+use std::time::{Duration, SystemTime};
+
+use workflow_core::{EventStore, Retention, RunStatus};
+
+use super::journal::Journal;
+use super::listing::ids;
+use super::samples::{STATUSES, notes};
+use super::subject::Subject;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Longer than what a store may round the time of a batch to.
+const APART: Duration = Duration::from_millis(20);
+
+impl Journal {
+    /// Keeps no run of this check that has ended.
+    fn none(&self) -> Retention {
+        Retention::none().workflow(self.workflow.clone())
+    }
+
+    async fn retain(&self, kept: &Retention) -> u64 {
+        self.store.retain(kept).await.unwrap_or_else(|error| self.reported("retain", &error))
+    }
+
+    /// Begins the run beside this one, and ends it.
+    async fn ended(&self, end: &str, status: RunStatus) -> Self {
+        let journal = self.beside(end);
+        journal.put(0..2).await;
+        journal.put_records(2, notes(2..3), status).await;
+        journal
+    }
+
+    /// The runs of this check are these, in the order of their ids.
+    async fn assert_left(&self, left: &[&str], demand: &str) {
+        let left: Vec<_> = left.iter().map(|end| self.beside(end).run).collect();
+        assert_eq!(ids(&self.all_runs(self.query()).await), left, "{demand}");
+    }
+}
+
+pub fn retain_removes_runs_that_have_ended_and_says_how_many<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        let demand = "`retain` removes the runs that have ended and that no rule keeps, whole";
+        for end in ["a", "b", "c"] {
+            journal.ended(end, RunStatus::Completed).await;
+        }
+        let says = "`retain` says how many runs it has removed";
+        assert_eq!(journal.retain(&journal.none()).await, 3, "{says}");
+        for end in ["a", "b", "c"] {
+            journal.beside(end).assert_ends_at(0, demand).await;
+        }
+        assert_eq!(journal.retain(&journal.none()).await, 0, "{says} when it is repeated");
+        journal.beside("b").put(0..2).await;
+        journal.beside("b").assert_ends_at(2, "the id of a run that `retain` has removed is free").await;
+    });
+}
+
+pub fn retain_keeps_runs_that_go_on<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        let open = journal.beside("b");
+        open.put(0..3).await;
+        for end in ["a", "c"] {
+            journal.ended(end, RunStatus::Cancelled).await;
+        }
+        journal.retain(&journal.none()).await;
+        open.assert_ends_at(3, "`retain` keeps runs that have not ended").await;
+        open.put(3..4).await;
+    });
+}
+
+pub fn retain_keeps_children_as_long_as_a_run_above_them_goes_on<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        let parent = journal.beside("a");
+        parent.put(0..2).await;
+        for end in ["a/ask-x1.1", "a/ask-x1.1/look-x2.1", "a-b"] {
+            journal.ended(end, RunStatus::Completed).await;
+        }
+        journal.retain(&journal.none()).await;
+        let demand =
+            "`retain` keeps the children of a run that has not ended, at any depth, and nothing else";
+        journal.assert_left(&["a", "a/ask-x1.1", "a/ask-x1.1/look-x2.1"], demand).await;
+        parent.put_records(2, notes(2..3), RunStatus::Completed).await;
+        journal.retain(&journal.none()).await;
+        journal.assert_left(&[], "`retain` removes children once the runs above them have ended").await;
+    });
+}
+
+pub fn retain_keeps_the_last_runs_that_ended<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        // Begun in another order than that of their ids, and ended in a third one.
+        for end in ["c", "a", "d", "b"] {
+            journal.beside(end).put(0..2).await;
+        }
+        for end in ["d", "a", "b", "c"] {
+            journal.beside(end).put_records(2, notes(2..3), RunStatus::Completed).await;
+            tokio::time::sleep(APART).await;
+        }
+        journal.retain(&journal.none().last(9)).await;
+        journal.assert_left(&["a", "b", "c", "d"], "`retain` keeps as many as are to be kept").await;
+        journal.retain(&journal.none().last(2)).await;
+        let demand = "`retain` keeps the last runs, by when their latest batches were written";
+        journal.assert_left(&["b", "c"], demand).await;
+    });
+}
+
+pub fn retain_keeps_what_ended_a_short_while_ago<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        journal.ended("a", RunStatus::Completed).await;
+        let within = journal.none().within(HOUR);
+        journal.retain(&within).await;
+        journal.assert_left(&["a"], "`retain` keeps what ended within the time").await;
+        journal.retain(&within.now(SystemTime::now() + 2 * HOUR)).await;
+        journal.assert_left(&[], "`retain` removes what ended before the time").await;
+    });
+}
+
+pub fn retain_keeps_what_failed_on_demand<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        for status in STATUSES.into_iter().filter(|status| status.is_ended()) {
+            journal.ended(&status.to_string(), status).await;
+        }
+        journal.retain(&journal.none().failed()).await;
+        let demand = "`retain` keeps what ended in another way than by completing or being cancelled";
+        journal.assert_left(&["failed", "stalled", "timed out"], demand).await;
+    });
+}
+
+pub fn retain_is_about_one_workflow_on_demand<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let journal = Journal::new(&store);
+        let other = journal.of_workflow(format!("{} and more", journal.workflow));
+        for journal in [&journal, &other] {
+            let end = if journal.workflow == other.workflow { "z" } else { "a" };
+            journal.ended(end, RunStatus::Completed).await;
+        }
+        journal.retain(&journal.none().last(1)).await;
+        let demand = "the runs of other workflows are kept, and do not count";
+        journal.assert_left(&["a"], demand).await;
+        journal.retain(&journal.none()).await;
+        journal.assert_left(&[], "`retain` removes the runs of the workflow that it is about").await;
+        other.assert_left(&["z"], demand).await;
+    });
+}
