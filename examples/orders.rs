@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy, RunHandle,
-    RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun,
+    Batch, EngineId, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy,
+    RunHandle, RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun,
 };
 use workflow_redb::RedbStore;
 
@@ -123,6 +123,10 @@ impl EventStore for Fragile {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.store.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.store.lease(engine, duration)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::context::ContextStore;
 use crate::display::{DisplayHub, DisplayItem, Forward};
 use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
-use crate::id::{RunId, ThreadId};
+use crate::id::{EngineId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
     CancelNote, Command, Gate, HandlesGone, Host, LetDown, Mailbox, Place, Places, Queue, Received, Run,
@@ -82,6 +82,7 @@ pub struct Engine {
 }
 
 struct Inner {
+    id: EngineId,
     hosts: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
     store: Option<Arc<dyn EventStore>>,
@@ -155,6 +156,11 @@ impl Engine {
         Self::assert_taken::<W, _>(&event);
         let started = self.spawn(Start::of::<W, _>(event), options);
         Box::pin(async move { Ok(RunHandle::new(started.await?)) })
+    }
+
+    /// Which engine it is. Clones have one identity.
+    pub fn id(&self) -> &EngineId {
+        &self.inner.id
     }
 
     /// The ids of the runs that have not ended, in no order; those that wait for a place are among them.

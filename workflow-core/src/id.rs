@@ -1,4 +1,4 @@
-//! The identities of runs, threads, executions, timers, scopes and positions in a log. It owns how they look as
+//! The identities of runs, threads, engines, executions, timers, scopes and positions in a log. It owns how they look as
 //! text; who hands them out is elsewhere.
 
 use std::fmt;
@@ -27,6 +27,19 @@ pub struct RunId(Arc<str>);
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ThreadId(Arc<str>);
+
+/// The identity of one engine among those that share a store: of an engine in one process, from when it is built until
+/// it is dropped. A restart makes another.
+///
+/// ```
+/// use workflow_core::{Engine, EngineId};
+/// let engine = Engine::builder().build()?;
+/// assert_ne!(engine.id(), &EngineId::generate());
+/// # Ok::<(), workflow_core::BuildError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EngineId(Arc<str>);
 
 macro_rules! text_id {
     ($name:ident) => {
@@ -75,6 +88,7 @@ macro_rules! text_id {
 
 text_id!(RunId);
 text_id!(ThreadId);
+text_id!(EngineId);
 
 /// A position in a run's log: 1, 2, 3… (S4). Order always means `Seq`, never a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

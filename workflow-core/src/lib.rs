@@ -125,7 +125,7 @@ pub use explain::{
     StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 pub use failure::StepFailed;
-pub use id::{ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
+pub use id::{EngineId, ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
 pub use input::{
     Branch, BranchFailure, EmitError, Emitter, EventInput, Expired, FixedList, Gather, InputKind, InputSpec,
     List, ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
@@ -140,8 +140,8 @@ pub use run::{
     Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
-    Batch, EventStore, JOURNAL_FORMAT, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent, Retention,
-    RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
+    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,

@@ -6,19 +6,22 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
+use crate::id::{EngineId, RunId};
 
 mod error;
+mod leases;
 mod memory;
 mod record;
 mod retention;
 mod summary;
 
 pub use error::StoreError;
+pub use leases::Leases;
 pub use memory::MemoryStore;
 pub use record::{JOURNAL_FORMAT, OpenedFanOut, Record, RecordedEvent};
 pub use retention::Retention;
@@ -156,6 +159,23 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`; some of them may be removed then.
     fn retain(&self, kept: &Retention) -> StoreFuture<u64>;
+
+    /// Takes the lease of an engine, or renews it, for so long from now; for no time, gives it up. Answers every engine
+    /// whose lease has not run out, each once and in any order: the caller too, unless it gave its own up. So a call
+    /// for no time by an engine that holds no lease only looks.
+    ///
+    /// Now is when the store takes the call, by **its own** clock: those of engines differ. A lease never runs out early,
+    /// and is gone a second after its time at the latest; the last call for an engine counts, be it longer or shorter. Giving up is idempotent. Ids of engines are texts
+    /// like those of runs, and what has run out is forgotten.
+    ///
+    /// Leases are about who may go on with whose runs, which is the engines' to heed: a store lets everybody append. The
+    /// single order of calls holds for leases as well, over all runs: an engine that is not among those that are
+    /// answered has no lease from then on until it takes one anew. A store that one process uses at a time may keep
+    /// leases in memory, with [`Leases`]: the next process begins with none.
+    ///
+    /// # Errors
+    /// `Unavailable`; whether the lease was taken is unknown then.
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>>;
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
@@ -177,6 +197,10 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         (**self).retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        (**self).lease(engine, duration)
     }
 }
 

@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use redb::Database;
 use tokio::sync::oneshot;
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
 };
 
 use crate::builder::RedbStoreBuilder;
@@ -50,6 +51,8 @@ pub struct RedbStore {
 struct Inner {
     shared: Arc<Shared>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// In memory: no other process has the file meanwhile.
+    leases: Leases,
 }
 
 impl RedbStore {
@@ -67,7 +70,13 @@ impl RedbStore {
     }
 
     pub(crate) fn new(shared: Arc<Shared>, committer: JoinHandle<()>) -> Self {
-        Self { inner: Arc::new(Inner { shared, committer: Mutex::new(Some(committer)) }) }
+        Self {
+            inner: Arc::new(Inner {
+                shared,
+                committer: Mutex::new(Some(committer)),
+                leases: Leases::default(),
+            }),
+        }
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
@@ -195,6 +204,10 @@ impl EventStore for RedbStore {
         // The handle keeps the committer alive until it is done.
         let (store, kept) = (self.clone(), kept.clone());
         StoreFuture::new(async move { retention::retain(store.shared(), kept).await })
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(self.inner.leases.renew(engine, duration)))
     }
 }
 

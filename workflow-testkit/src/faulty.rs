@@ -28,6 +28,8 @@ pub enum StoreCall {
     Remove,
     /// [`retain`](workflow_core::EventStore::retain).
     Retain,
+    /// [`lease`](workflow_core::EventStore::lease).
+    Lease,
 }
 
 /// What goes wrong with a call.

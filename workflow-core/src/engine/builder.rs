@@ -17,6 +17,7 @@ use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
 use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem, ErrorClass};
+use crate::id::EngineId;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::retry::{RetryPolicy, Rules};
@@ -338,6 +339,7 @@ impl EngineBuilder {
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         Ok(Engine {
             inner: Arc::new(Inner {
+                id: EngineId::generate(),
                 hosts: hosts.collect(),
                 configs: self.configs,
                 store: self.store,

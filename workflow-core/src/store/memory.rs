@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{
-    Batch, EventStore, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+    Batch, EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun,
 };
-use crate::id::RunId;
+use crate::id::{EngineId, RunId};
 
 /// Keeps journals in memory, until they are removed.
 ///
@@ -31,6 +32,7 @@ use crate::id::RunId;
 pub struct MemoryStore {
     /// Held for one operation at a time, never while anything of a user's runs.
     runs: Mutex<BTreeMap<RunId, Journal>>,
+    leases: Leases,
 }
 
 struct Journal {
@@ -118,6 +120,10 @@ impl EventStore for MemoryStore {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         StoreFuture::ready(Ok(self.choose_and_remove(kept)))
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(self.leases.renew(engine, duration)))
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId, RunOptions,
-    RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId,
+    RunOptions, RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
 
@@ -73,6 +73,10 @@ impl EventStore for Batches {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.kept.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.kept.lease(engine, duration)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, Retention, RunId,
-    RunOptions, RunQuery, StepFailed, StoreFuture, StoredRun, TableDifference,
+    Batch, EngineId, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, Retention,
+    RunId, RunOptions, RunQuery, StepFailed, StoreFuture, StoredRun, TableDifference,
 };
 
 use crate::fixtures::{Begin, Done, Item, Note, Part};
@@ -36,6 +36,10 @@ impl EventStore for Bytes {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
     }
 }
 

@@ -11,9 +11,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, DisplayItem, EngineBuilder, EventStore, MemoryStore, Observation, Observed, Observer, Position,
-    Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
-    StartError, StoreError, StoreFuture, StoredRun,
+    Batch, DisplayItem, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer,
+    Position, Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus,
+    SendError, StartError, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::{Scenario, VirtualClock};
 
@@ -289,6 +289,10 @@ impl EventStore for Unread {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
+    Batch, EngineId, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
     Retention, RunId, RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun,
 };
 use workflow_testkit::VirtualClock;
@@ -275,6 +275,10 @@ impl EventStore for Lines {
 
     fn retain(&self, _kept: &Retention) -> StoreFuture<u64> {
         StoreFuture::ready(Ok(0))
+    }
+
+    fn lease(&self, engine: &EngineId, _duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(vec![engine.clone()]))
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineBuilder, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record,
-    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
+    Batch, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position,
+    Record, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
 };
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
@@ -162,6 +162,10 @@ impl EventStore for Slow {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
     }
 }
 

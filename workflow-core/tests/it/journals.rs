@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, RunStatus,
-    SendError, StartError, StoreError, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery,
+    RunStatus, SendError, StartError, StoreError, StoreFuture, StoredRun,
 };
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
@@ -66,6 +67,10 @@ impl EventStore for Shelf {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.kept.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.kept.lease(engine, duration)
     }
 }
 
@@ -434,6 +439,10 @@ impl EventStore for Panics {
 
     fn retain(&self, _: &Retention) -> StoreFuture<u64> {
         StoreFuture::ready(Ok(0))
+    }
+
+    fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(Vec::new()))
     }
 }
 

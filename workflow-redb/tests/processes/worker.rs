@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
-    StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Position, Record, Retention, RunHandle, RunId, RunOptions, RunQuery,
+    RunStatus, SendError, StoreFuture, StoredRun,
 };
 use workflow_redb::{OpenError, RedbStore};
 
@@ -264,5 +264,13 @@ impl EventStore for Witnessed {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.store.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.store.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.store.lease(engine, duration)
     }
 }

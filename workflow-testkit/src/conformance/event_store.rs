@@ -7,6 +7,7 @@ pub mod cancel;
 pub mod handles;
 pub mod ids;
 mod journal;
+pub mod leases;
 pub mod listing;
 pub mod pages;
 pub mod races;
@@ -63,6 +64,7 @@ macro_rules! event_store_conformance {
             handles {
                 of_appends_by_two_handles_at_one_position_exactly_one_succeeds
                 what_one_handle_did_the_other_sees
+                a_lease_by_one_handle_the_other_sees
             }
         }
     };
@@ -131,6 +133,13 @@ macro_rules! __event_store_conformance {
                 retain_keeps_what_ended_a_short_while_ago
                 retain_keeps_what_failed_on_demand
                 retain_is_about_one_workflow_on_demand
+            }
+            leases {
+                who_takes_a_lease_holds_one
+                a_lease_runs_out_and_not_before_its_time
+                the_last_renewal_counts
+                a_lease_of_no_time_is_given_up
+                engines_are_told_apart_by_their_whole_ids
             }
             races {
                 of_concurrent_appends_at_one_position_exactly_one_succeeds

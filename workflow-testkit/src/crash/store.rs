@@ -5,13 +5,13 @@ use std::fmt;
 use std::future::pending;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio::sync::Notify;
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary,
+    StoreError, StoreFuture, StoredRun,
 };
 
 use super::elsewhere::{self, Keeper};
@@ -43,6 +43,7 @@ pub struct CrashStore {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    leases: Leases,
     /// Told of every append that was kept, and when the store goes down.
     news: Notify,
     /// Keeps the journals as well.
@@ -326,6 +327,10 @@ impl EventStore for CrashStore {
                 self.answer(|| Ok(self.chosen(kept).iter().filter(|run| self.forget(run)).count() as u64))
             }
         }
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.answer(|| Ok(self.shared.leases.renew(engine, duration)))
     }
 }
 

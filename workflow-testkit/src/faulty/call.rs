@@ -4,10 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError, StoreFuture,
-    StoredRun,
+    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError,
+    StoreFuture, StoredRun,
 };
 
 use super::{Fault, FaultyStore, StoreCall};
@@ -45,6 +46,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         faulty(self.fault(StoreCall::Retain, None), || self.shared.store.retain(kept))
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        faulty(self.fault(StoreCall::Lease, None), || self.shared.store.lease(engine, duration))
     }
 }
 

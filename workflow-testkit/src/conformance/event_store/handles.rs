@@ -4,6 +4,7 @@ use tokio::task::JoinSet;
 use workflow_core::EventStore;
 
 use super::journal::{Journal, assert_conflict};
+use super::leases;
 use super::subject::Subject;
 
 const ROUNDS: u64 = 25;
@@ -41,4 +42,8 @@ pub fn what_one_handle_did_the_other_sees<S: EventStore>(subject: Subject<S>) {
         journal.remove().await;
         other.assert_ends_at(0, demand).await;
     });
+}
+
+pub fn a_lease_by_one_handle_the_other_sees<S: EventStore>(subject: Subject<S>) {
+    subject.check_two(leases::seen_by_the_other);
 }

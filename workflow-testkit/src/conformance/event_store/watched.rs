@@ -1,9 +1,10 @@
 //! A store whose calls are counted, so that a check that stands still can say at which call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
 };
 
 use crate::conformance::stage::Progress;
@@ -104,5 +105,9 @@ impl<S: EventStore> EventStore for Watched<S> {
 
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.call("`retain`".to_owned(), |store| store.retain(kept))
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.call(format!("`lease` of {engine:?} for {duration:?}"), |store| store.lease(engine, duration))
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture,
+    StoredRun,
 };
 use workflow_testkit::conformance::event_store::{
-    Subject, append, cancel, handles, ids, listing, pages, races, reading, records, removal, retaining,
+    Subject, append, cancel, handles, ids, leases, listing, pages, races, reading, records, removal,
+    retaining,
 };
 
 use super::broken_stores::failure;
@@ -159,6 +161,25 @@ caught! {
     a_store_whose_retention_forgets_the_workflow_is_caught: RetainForgetsTheWorkflow
         by retaining::retain_is_about_one_workflow_on_demand, "of other workflows are kept";
 
+    a_store_that_leaves_out_the_caller_is_caught: LeavesOutTheCaller
+        by leases::who_takes_a_lease_holds_one, "the caller among them";
+    a_store_that_leases_to_one_is_caught: LeasesToOne
+        by leases::who_takes_a_lease_holds_one, "every engine that holds one";
+    a_store_whose_leases_run_out_early_is_caught: LeasesRunOutEarly
+        by leases::a_lease_runs_out_and_not_before_its_time, "does not run out before";
+    a_store_where_the_first_lease_counts_is_caught: FirstLeaseCounts
+        by leases::the_last_renewal_counts, "lasts from the renewal on";
+    a_store_whose_leases_only_grow_is_caught: LeasesOnlyGrow
+        by leases::the_last_renewal_counts, "the last counts";
+    a_store_that_leases_for_ever_is_caught: LeasesForEver
+        by leases::a_lease_runs_out_and_not_before_its_time, "gone a second later";
+    a_store_that_keeps_leases_that_are_given_up_is_caught: KeepsLeasesThatAreGivenUp
+        by leases::a_lease_of_no_time_is_given_up, "holds none";
+    a_store_that_gives_up_all_leases_is_caught: GivesUpAllLeases
+        by leases::a_lease_of_no_time_is_given_up, "leaves those of others alone";
+    a_store_that_mixes_up_engines_is_caught: MixesUpEngines
+        by leases::engines_are_told_apart_by_their_whole_ids, "told apart";
+
     a_store_that_checks_before_it_writes_is_caught: ChecksBeforeItWrites
         by races::of_concurrent_appends_at_one_position_exactly_one_succeeds, "exactly one succeeds";
     a_store_that_removes_between_a_check_and_its_write_is_caught: ChecksBeforeItWrites
@@ -212,6 +233,10 @@ impl EventStore for LocksByHandle {
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         self.0.retain(kept)
     }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
+    }
 }
 
 fn locks_by_handle() -> Subject<LocksByHandle> {
@@ -233,6 +258,13 @@ fn a_handle_that_sees_nothing_of_the_other_is_caught() {
     let subject = Subject::new(MemoryStore::default).reopen(MemoryStore::default);
     let text = failure(|| handles::what_one_handle_did_the_other_sees(subject));
     assert!(text.contains("what one handle did the other sees when it has returned"), "{text}");
+}
+
+#[test]
+fn a_handle_that_knows_only_its_own_leases_is_caught() {
+    let subject = Subject::new(MemoryStore::default).reopen(MemoryStore::default);
+    let text = failure(|| handles::a_lease_by_one_handle_the_other_sees(subject));
+    assert!(text.contains("is seen by the other"), "{text}");
 }
 
 /// Never returns from a call.
@@ -257,6 +289,10 @@ impl EventStore for Hangs {
 
     fn retain(&self, _: &Retention) -> StoreFuture<u64> {
         StoreFuture::ready(Ok(0))
+    }
+
+    fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(Vec::new()))
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun,
+    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError,
+    StoreFuture, StoredRun,
 };
 
 mod alter;
 mod fault;
+mod lease;
 mod retain;
 
 use Fault::*;
@@ -29,6 +30,7 @@ struct Kept {
     journals: BTreeMap<RunId, Journal>,
     removed: BTreeMap<RunId, usize>,
     begun: usize,
+    leases: BTreeMap<EngineId, (Instant, Duration)>,
 }
 
 struct Journal {
@@ -301,5 +303,9 @@ impl EventStore for FaultyJournals {
     }
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         StoreFuture::ready(Ok(self.kept.lock().unwrap().retain(self.fault, kept)))
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        StoreFuture::ready(Ok(self.kept.lock().unwrap().lease(self.fault, engine, duration)))
     }
 }

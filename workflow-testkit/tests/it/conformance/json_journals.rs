@@ -3,18 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::task::yield_now;
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError,
+    StoreFuture, StoredRun,
 };
 
 /// The most records that a read returns.
 const PAGE: usize = 10;
 
 #[derive(Debug, Clone)]
-pub(crate) struct JsonJournals(Arc<Mutex<BTreeMap<String, File>>>);
+pub(crate) struct JsonJournals(Arc<Mutex<BTreeMap<String, File>>>, Arc<Leases>);
 
 /// The head, which is the run as it is listed, and the records.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ struct File {
 
 impl JsonJournals {
     pub(crate) fn open(_path: &str) -> Self {
-        Self(Arc::default())
+        Self(Arc::default(), Arc::default())
     }
 
     fn write(&self, run: &RunId, at: Position, lines: Vec<Vec<u8>>, batch: Batch) -> Result<(), StoreError> {
@@ -132,6 +133,14 @@ impl EventStore for JsonJournals {
                 removed += u64::from(files.remove_seen(&seen));
             }
             Ok(removed)
+        })
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        let leases = self.1.renew(engine, duration);
+        StoreFuture::new(async move {
+            yield_now().await;
+            Ok(leases)
         })
     }
 }

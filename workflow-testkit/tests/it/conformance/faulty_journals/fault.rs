@@ -69,4 +69,13 @@ pub(crate) enum Fault {
     RetainForgetsTheTime,
     RetainForgetsWhatFailed,
     RetainForgetsTheWorkflow,
+    LeavesOutTheCaller,
+    LeasesToOne,
+    LeasesForEver,
+    LeasesRunOutEarly,
+    FirstLeaseCounts,
+    LeasesOnlyGrow,
+    KeepsLeasesThatAreGivenUp,
+    GivesUpAllLeases,
+    MixesUpEngines,
 }
