@@ -33,9 +33,11 @@ use crate::workflow::Workflow;
 
 mod builder;
 mod children;
+mod claim;
 mod forsaken;
 mod idle;
 mod known;
+mod lease;
 mod resume;
 mod stored;
 mod when_full;
@@ -44,11 +46,14 @@ pub use builder::EngineBuilder;
 pub use resume::Resumed;
 pub use when_full::WhenFull;
 
+pub(crate) use lease::Lease;
 pub(crate) use stored::begun;
 
 use children::ChildLimits;
+use claim::Unfit;
 use idle::Idle;
 use known::{Known, Registered};
+use lease::Leased;
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
 ///
@@ -86,6 +91,9 @@ struct Inner {
     hosts: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
     store: Option<Arc<dyn EventStore>>,
+    /// None if the engine takes no leases.
+    lease: Option<Leased>,
+    unfit: Unfit,
     contexts: Arc<dyn ContextStore>,
     observers: Observers,
     clock: EngineClock,
@@ -209,12 +217,13 @@ impl Engine {
     }
 
     /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
-    /// waits for their ends, and then, at most for `at_most`, until observers have seen everything.
+    /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`, until observers have seen everything.
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.shut_down.store(true, Ordering::SeqCst);
         let reason = "the engine is shutting down".into();
         futures::future::join_all(self.running().iter().map(|run| self.cancel(run, &reason))).await;
         self.inner.known.all_ended().await;
+        self.give_up_lease().await;
         let observers = self.inner.observers.clone();
         if observers.is_empty() {
             return;
@@ -272,6 +281,7 @@ impl Engine {
         let shared = Arc::new(shared);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         let slot = self.take_slot(&host, &shared.id).await?;
+        self.take_lease().await.map_err(StartError::Store)?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
@@ -337,6 +347,7 @@ impl Engine {
             max_event_bytes: self.inner.max_event_bytes,
             metadata: options.metadata,
             clock: self.inner.clock.clone(),
+            lease: self.inner.lease.as_ref().map(|Leased(lease)| Arc::clone(lease)),
             timeout: options.timeout.or(self.inner.run_timeout),
             status: watch::Sender::new(RunStatus::Running),
             begun: AtomicBool::new(false),

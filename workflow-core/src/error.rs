@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::config::ConfigError;
 use crate::explain::StallReport;
-use crate::id::{ExecutionId, RunId, Seq};
+use crate::id::{EngineId, ExecutionId, RunId, Seq};
 use crate::input::BranchFailure;
 use crate::run::RunStatus;
 use crate::store::StoreError;
@@ -63,6 +63,19 @@ pub enum BuildProblem {
     LimitOfUnknown {
         /// The workflow.
         workflow: &'static str,
+    },
+    /// The engine is to take a lease, and has no store to take it from.
+    #[error("a lease is set, and there is no store to take it from: give one with `.store(…)`")]
+    LeaseWithoutStore,
+    /// The engine's lease is too short to be renewed in time.
+    #[error(
+        "a lease of {lease:?} is too short to be renewed in time: it has to last for {shortest:?} at least"
+    )]
+    LeaseTooShort {
+        /// How long it would last.
+        lease: Duration,
+        /// The bound.
+        shortest: Duration,
     },
     /// Two event types have one wire name (S1).
     #[error(
@@ -127,6 +140,14 @@ pub enum ResumeError {
         run: RunId,
         /// What is different.
         difference: Incompatibility,
+    },
+    /// The run goes on in another engine, which holds its lease (S40).
+    #[error("run `{run}` goes on in engine `{engine}`, which holds its lease")]
+    Elsewhere {
+        /// The run.
+        run: RunId,
+        /// Who drives it.
+        engine: EngineId,
     },
     /// The run's configuration cannot be made of what the engine has now.
     #[error(transparent)]

@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
+use super::claim::Unfit;
+use super::lease::{Lease, Leased, SHORTEST};
 use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
@@ -39,6 +41,7 @@ pub struct EngineBuilder {
     hosts: Vec<Host>,
     configs: ConfigSet,
     store: Option<Arc<dyn EventStore>>,
+    lease: Option<Duration>,
     contexts: Option<Arc<dyn ContextStore>>,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
@@ -64,6 +67,7 @@ impl Default for EngineBuilder {
             hosts: Vec::new(),
             configs: ConfigSet::default(),
             store: None,
+            lease: None,
             contexts: None,
             observers: Vec::new(),
             middleware: Vec::new(),
@@ -118,6 +122,41 @@ impl EngineBuilder {
     /// before that (S38).
     pub fn store(mut self, store: impl EventStore) -> Self {
         self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets how long the engine's lease lasts, by which engines that share a store tell whose runs nobody drives any
+    /// more (S40). At least a second. Default: none, and runs go on only where somebody says so.
+    ///
+    /// The engine takes a lease before it writes the beginning of its first run, or goes on with a run, and renews it at
+    /// every third of its time. With each renewal it claims the open runs of engines whose leases have run out, and goes
+    /// on with them as [`resume_open_runs`](Engine::resume_open_runs) does: so an engine that is to stand by calls that
+    /// once. Runs of engines that take no leases are nobody's orphans; neither are those that this engine has stopped to
+    /// drive itself, after an error of its store.
+    ///
+    /// An engine that could not renew its lease in time begins no execution and asks no precondition until it has; what it
+    /// had begun goes on. A run that was claimed meanwhile ends with [`RunError::Conflict`](crate::RunError::Conflict)
+    /// before it begins anything more. The lease is given up by [`shut_down`](Engine::shut_down), and when the engine is
+    /// dropped and none of its runs is left.
+    ///
+    /// Too short a lease is lost in every pause of the machine, and with a long one orphans wait. A renewal is one call of
+    /// the store; looking for orphans is O(open runs of the store), page by page of 1,000, with two calls for each, and
+    /// O(open runs of others) in memory. Leases go by the clocks of the machine and of the store, not by the engine's
+    /// [`clock`](Self::clock); they need a runtime with timers (`enable_time`).
+    ///
+    /// It is a problem of the engine if it has no [`store`](Self::store), or if the time is shorter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::{Engine, MemoryStore};
+    ///
+    /// let engine = Engine::builder().store(MemoryStore::default()).lease(Duration::from_secs(30)).build()?;
+    /// assert!(Engine::builder().lease(Duration::from_secs(30)).build().is_err());
+    /// # drop(engine);
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
+    pub fn lease(mut self, duration: Duration) -> Self {
+        self.lease = Some(duration);
         self
     }
 
@@ -320,12 +359,13 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// [`BuildError`] with every problem: mistakes in tables, workflows or event types with one name (S1),
-    /// missing or wrong configuration.
+    /// missing or wrong configuration, limits or leases that cannot be.
     pub fn build(mut self) -> Result<Engine, BuildError> {
         self.check_names();
         self.check_events();
         self.check_configs();
         self.check_gates();
+        self.check_lease();
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
@@ -337,9 +377,16 @@ impl EngineBuilder {
         let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
         let hosts = hosts.map(|host| (host.id, Arc::new(host)));
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
+        let id = EngineId::generate();
+        let leased = |(store, duration): (&Arc<dyn EventStore>, Duration)| {
+            Leased(Arc::new(Lease::new(id.clone(), Arc::clone(store), duration)))
+        };
+        let lease = self.store.as_ref().zip(self.lease).map(leased);
         Ok(Engine {
             inner: Arc::new(Inner {
-                id: EngineId::generate(),
+                id,
+                lease,
+                unfit: Unfit::default(),
                 hosts: hosts.collect(),
                 configs: self.configs,
                 store: self.store,
@@ -408,6 +455,16 @@ impl EngineBuilder {
         unknown.sort_unstable();
         let problems = unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow });
         self.problems.extend(problems.collect::<Vec<_>>());
+    }
+
+    fn check_lease(&mut self) {
+        let Some(lease) = self.lease else { return };
+        if self.store.is_none() {
+            self.problems.push(BuildProblem::LeaseWithoutStore);
+        }
+        if lease < SHORTEST {
+            self.problems.push(BuildProblem::LeaseTooShort { lease, shortest: SHORTEST });
+        }
     }
 
     /// The configurations of a workflow that are missing or do not fit, but for those whose layers cannot be

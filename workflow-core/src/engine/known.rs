@@ -47,6 +47,8 @@ pub(super) enum Found {
 pub(super) struct Absent {
     /// How many records its journal had.
     pub(super) end: crate::store::Position,
+    /// The term of the engine's lease for which it was the engine's.
+    pub(super) term: Option<u64>,
     /// The run as its handles know it.
     pub(super) run: Weak<RunShared>,
 }
@@ -78,8 +80,8 @@ impl Known {
     pub(super) fn find(&self, run: &RunId) -> Option<Found> {
         Some(match &*self.runs.get(run)? {
             Place::Driven(run) => Found::Driven(Weak::clone(run)),
-            Place::Released(Released { end, run, .. }) => {
-                Found::Released(Absent { end: *end, run: Weak::clone(run) })
+            Place::Released(Released { end, term, run, .. }) => {
+                Found::Released(Absent { end: *end, term: *term, run: Weak::clone(run) })
             }
         })
     }

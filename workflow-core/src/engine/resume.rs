@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::Engine;
+use super::claim::Whose;
 use super::known::{Absent, Found, Registered};
 use crate::children::{ParentRun, reunite};
 use crate::error::{ResumeError, RunError, StartError};
@@ -24,6 +25,8 @@ use crate::workflow::Workflow;
 pub struct Resumed {
     /// Those that go on here.
     pub runs: Vec<RunId>,
+    /// Those that are left to other engines, which hold their leases: with [leases](crate::EngineBuilder::lease) alone.
+    pub elsewhere: Vec<RunId>,
     /// Those that do not, and why. They are left as they are.
     pub refused: Vec<(RunId, ResumeError)>,
 }
@@ -93,25 +96,36 @@ impl Engine {
     /// again, waits go on until the times that they were set for, requests stay open. Child runs that an execution
     /// waits for go on when it asks for them again, and end when their parent has ended or does.
     ///
-    /// The store must not be in use by another engine that drives its runs; of two that go on with one run, the second
-    /// to write stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
+    /// Without [leases](crate::EngineBuilder::lease) the store must not be in use by another engine that drives its runs;
+    /// with them, runs whose engines hold theirs are left alone. Of two that go on with one run, the second to write
+    /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
     ///
     /// # Errors
     /// [`StoreError::NoStore`], and what the store reports of the list of its runs. Why single runs do not go on is in
     /// [`Resumed::refused`].
     pub async fn resume_open_runs(&self) -> Result<Resumed, StoreError> {
         let store = self.inner.store()?;
+        self.take_lease().await?;
         let mut resumed = Resumed::default();
         let mut awaited = Vec::new();
         let mut query = RunQuery::new().open();
         loop {
             let page = store.runs(&query).await?;
-            // What was let go of here waits.
-            for run in page.iter().filter(|run| !self.inner.known.has(&run.id)) {
-                match self.load(&run.id, None).await {
+            let whose = self.whose(&page).await?;
+            for (place, run) in page.iter().enumerate() {
+                // What was let go of here waits.
+                if self.inner.known.has(&run.id) {
+                    continue;
+                }
+                if matches!(whose.as_ref().map(|whose| &whose[place]), Some(Whose::Elsewhere(_))) {
+                    resumed.elsewhere.push(run.id.clone());
+                    continue;
+                }
+                match self.load(&run.id, None, whose.is_some().then_some(run.end)).await {
                     Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
                     Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
                     Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
+                    Ok(Loaded::Moved) => resumed.elsewhere.push(run.id.clone()),
                     Err(error) => resumed.refused.push((run.id.clone(), error)),
                 }
             }
@@ -126,7 +140,8 @@ impl Engine {
 
     /// A handle on a run: on one that goes on here, or else on one that the engine's store has. One that has not ended
     /// goes on here from then on, as by [`resume_open_runs`](Self::resume_open_runs); of one that has ended, outcome,
-    /// report and explanation are made of its journal. What it showed is in no journal.
+    /// report and explanation are made of its journal. What it showed is in no journal. With
+    /// [leases](crate::EngineBuilder::lease), one that goes on in another engine that holds its own is refused.
     ///
     /// # Errors
     /// [`ResumeError`].
@@ -136,17 +151,23 @@ impl Engine {
     ) -> BoxFuture<'_, Result<RunHandle<W>, ResumeError>> {
         let run = run.into();
         Box::pin(async move {
-            match self.load(&run, Some(W::TABLE.name())).await? {
+            match self.find(&run, W::TABLE.name()).await? {
                 Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => {
                     Ok(RunHandle::new(shared))
                 }
-                Loaded::Awaited => Err(ResumeError::UnknownRun { run }),
+                Loaded::Awaited | Loaded::Moved => Err(ResumeError::UnknownRun { run }),
             }
         })
     }
 
-    /// Finds a run, here or in the store; if a workflow is asked for, it has to be the run's.
-    async fn load(&self, id: &RunId, asked: Option<&'static str>) -> Result<Loaded, ResumeError> {
+    /// Finds a run, here or in the store; if a workflow is asked for, it has to be the run's, and if a position is given,
+    /// the journal of one that has not ended has to end there.
+    pub(super) async fn load(
+        &self,
+        id: &RunId,
+        asked: Option<&'static str>,
+        end: Option<Position>,
+    ) -> Result<Loaded, ResumeError> {
         let wrong = |workflow: &Arc<str>| match asked {
             Some(asked) if *asked != **workflow => {
                 Some(ResumeError::WrongWorkflow { run: id.clone(), workflow: Arc::clone(workflow), asked })
@@ -168,8 +189,22 @@ impl Engine {
         if asked.is_none() && beginning.awaited {
             return Ok(Loaded::Awaited);
         }
+        let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
+        if end.is_some_and(|end| !has_ended && end != Position::default().after(records.len())) {
+            return Ok(Loaded::Moved);
+        }
         let host = self.host_named(id, &beginning.workflow)?;
-        let absent = self.still_absent(id, Position::default().after(records.len()));
+        let absent = self.absent(id);
+        let is_lost =
+            absent.as_ref().is_some_and(|absent| absent.end != Position::default().after(records.len()));
+        if let Some(Absent { run, .. }) = absent.as_ref().filter(|_| is_lost) {
+            self.lose(id, run, RunError::Conflict { run: id.clone() });
+            // Whose it is now is to be asked first.
+            if self.inner.lease.is_some() {
+                return Ok(Loaded::Moved);
+            }
+        }
+        let absent = absent.filter(|_| !is_lost);
         self.stored(id, &host, beginning, &records, Returns { unwanted: None, absent: absent.as_ref() })
     }
 
@@ -178,15 +213,9 @@ impl Engine {
         if let Found::Driven(run) = self.inner.known.find(id)? { run.upgrade() } else { None }
     }
 
-    /// The run if it was let go of here. If somebody else has written to its journal since, it is not this engine's any
-    /// more.
-    fn still_absent(&self, id: &RunId, end: Position) -> Option<Absent> {
-        let Found::Released(absent) = self.inner.known.find(id)? else { return None };
-        if absent.end == end {
-            return Some(absent);
-        }
-        self.lose(id, &absent.run, RunError::Conflict { run: id.clone() });
-        None
+    /// A run that was let go of here.
+    fn absent(&self, id: &RunId) -> Option<Absent> {
+        if let Found::Released(absent) = self.inner.known.find(id)? { Some(absent) } else { None }
     }
 
     pub(super) fn host_named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
@@ -232,9 +261,9 @@ impl Engine {
         if let Some(reason) = unwanted {
             shared.cancel_note.leave(reason);
         }
-        if absent.is_some() {
+        if let Some(absent) = absent {
             let registered = Registered::again(inner, id, Arc::downgrade(&shared));
-            runtime.spawn(run.drive_loaded(registered));
+            runtime.spawn(run.drive_loaded(absent.term, registered));
             return Ok(Loaded::Here(shared));
         }
         let registered = self.register(id, Arc::downgrade(&shared));
@@ -293,4 +322,6 @@ pub(super) enum Loaded {
     Ended(Arc<RunShared>),
     /// It goes on when its parent asks for it.
     Awaited,
+    /// Somebody has written to it since it was listed.
+    Moved,
 }

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::budget::Budget;
 use super::changed;
 use super::clock::RunClock;
+use super::fence::Fence;
 use super::handle::Command;
 use super::host::Host;
 use super::in_flight::{Arrived, Dropped, Execution, InFlight};
@@ -89,6 +90,8 @@ pub(crate) struct Run {
     slot_wait: Option<BoxFuture<'static, Place>>,
     slots: Option<Places>,
     slot: Option<Place>,
+    /// None without leases.
+    pub(super) fence: Option<Fence>,
 }
 
 /// A precondition that is being asked.
@@ -117,7 +120,9 @@ impl Run {
         journal: Option<Journal>,
     ) -> Self {
         let (slots, slot) = slots.unzip();
+        let journal = journal.map(|journal| journal.owned_by(shared.owner()));
         Self {
+            fence: shared.lease.as_ref().map(Fence::new),
             scheduler: Scheduler::with_limits(Arc::clone(&host.table), limits),
             spans: Spans::of(&shared),
             meter: Meter::new(&host.table.name),
@@ -239,7 +244,8 @@ impl Run {
             }
             return;
         }
-        self.journal = Journal::resume(store, records, &self.host.table);
+        let journal = Journal::resume(store, records, &self.host.table);
+        self.journal = journal.map(|journal| journal.owned_by(self.shared.owner()));
         // What it has in contexts may be an earlier process's.
         self.shared.context_used.store(true, Ordering::Relaxed);
         match self.resume(records) {
@@ -303,10 +309,11 @@ impl Run {
         Poll::Pending
     }
 
-    /// What needs a place among the engine's running runs is held back until the run has one; everything else
-    /// goes on.
+    /// What needs a place among the engine's running runs is held back until the run has one, and what begins something
+    /// as long as the run may be another engine's; everything else goes on.
     fn perform_or_hold(&mut self, action: Action, cx: &mut Context<'_>) {
-        if self.wants_slot(&action) && (!self.held.is_empty() || !self.has_slot(cx)) {
+        let is_fenced = Self::begins(&action) && self.is_fenced(cx);
+        if is_fenced || self.wants_slot(&action) && (!self.held.is_empty() || !self.has_slot(cx)) {
             self.held.push_back(action);
         } else {
             self.perform(action, cx);
@@ -315,8 +322,9 @@ impl Run {
 
     /// What was held back, and the next attempts of executions. Nothing begins in a run that has ended or is about to.
     fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
-        let wants_slot = self.held.front().map(|action| self.wants_slot(action))?;
-        if self.scheduler.refuses() || (wants_slot && !self.has_slot(cx)) {
+        let front = self.held.front()?;
+        let (wants_slot, begins) = (self.wants_slot(front), Self::begins(front));
+        if self.scheduler.refuses() || (begins && self.is_fenced(cx)) || (wants_slot && !self.has_slot(cx)) {
             return None;
         }
         self.held.pop_front()
@@ -376,8 +384,7 @@ impl Run {
 
     /// Steps and preconditions run only while the run has its place; what enters the log needs none.
     fn wants_slot(&self, action: &Action) -> bool {
-        let runs = matches!(action, Action::StartExecution { .. } | Action::AskPrecondition { .. });
-        runs && self.slot.is_none() && self.slots.is_some()
+        Self::begins(action) && self.slot.is_none() && self.slots.is_some()
     }
 
     /// Takes a place, if there is one now; else the run is woken when it is its turn.

@@ -269,7 +269,7 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> StepError {
     StepError::permanent(panic_of(panic))
 }
 
-pub(super) fn panic_of(panic: &(dyn Any + Send)) -> Internal {
+pub(crate) fn panic_of(panic: &(dyn Any + Send)) -> Internal {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
     Internal::Panicked { message: message.unwrap_or_else(|| "no message".into()) }

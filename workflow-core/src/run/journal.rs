@@ -16,7 +16,7 @@ use super::in_flight::panic_of;
 use super::timers::Setting;
 use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::id::{EngineId, ExecutionId, RunId, ScopeId, Seq};
 use crate::input::Gathered;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, Emission, End, Entry, Fact, TimerEntry};
@@ -40,6 +40,8 @@ pub(crate) struct Journal {
     table: Option<RecordedTable>,
     /// Where the journal ends, with what is being written.
     end: Position,
+    /// Where it ends without that.
+    written: Position,
     /// What the next write holds.
     records: Vec<Record>,
     /// The batches that `records` stands for, oldest first.
@@ -49,6 +51,8 @@ pub(crate) struct Journal {
     failure: Option<StoreError>,
     /// Whether the end of the run is written, or on its way.
     ended: bool,
+    /// Whether the run goes on from what an earlier process has written.
+    resumes: bool,
 }
 
 /// A write that the store has not answered.
@@ -84,7 +88,7 @@ impl Journal {
         let before = records.iter().rev().find_map(Record::table);
         let is_new = before.is_none_or(|before| before.fingerprint() != now.fingerprint());
         let table = is_new.then(|| now.clone());
-        Some(Self { end, table, ..Self::at(store, Vec::new(), run) })
+        Some(Self { end, written: end, resumes: true, table, ..Self::at(store, Vec::new(), run) })
     }
 
     /// The journal of a run that begins.
@@ -98,12 +102,20 @@ impl Journal {
             run,
             table: None,
             end: Position(0),
+            written: Position(0),
             records,
             entering: Vec::new(),
             writing: None,
             failure: None,
             ended: false,
+            resumes: false,
         }
+    }
+
+    /// The same journal, whose batches say that this engine writes it.
+    pub(super) fn owned_by(mut self, owner: Option<&EngineId>) -> Self {
+        self.run = self.run.owned_by(owner.cloned());
+        self
     }
 
     /// What caused the batches that are on their way into the log.
@@ -131,6 +143,17 @@ impl Journal {
         if !self.ended {
             self.records.push(record);
         }
+    }
+
+    /// The same; says where the journal ends with it.
+    pub(super) fn record_to(&mut self, record: Record) -> Position {
+        self.record(record);
+        self.end.after(self.records.len())
+    }
+
+    /// Whether the store has taken everything before this position.
+    pub(super) fn is_written_to(&self, position: Position) -> bool {
+        self.written >= position
     }
 
     /// Begins to write what there is, unless something is being written.
@@ -161,7 +184,10 @@ impl Journal {
         let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
         let polled = caught(|| Pin::new(&mut writing.answer).poll(cx));
         let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
-        self.failure = answer.err();
+        match answer {
+            Ok(()) => self.written = self.end,
+            Err(error) => self.failure = Some(error),
+        }
         Poll::Ready(self.writing.take().map(|writing| writing.entering))
     }
 }
@@ -344,7 +370,9 @@ impl Run {
         let Some(journal) = &mut self.journal else { return false };
         let Poll::Ready(Some(entering)) = journal.poll_written(cx) else { return false };
         if journal.failure.is_none() {
-            if !self.shared.has_begun() {
+            if journal.resumes {
+                self.shared.goes_on();
+            } else if !self.shared.has_begun() {
                 self.shared.begin();
             }
             for batch in entering {

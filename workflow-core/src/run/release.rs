@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
 
 use super::drive::Run;
+use super::fence::Fence;
 use super::finish::{Finished, announce};
 use super::meter::Level;
 use super::{RunShared, RunStatus};
@@ -30,6 +31,8 @@ pub(crate) trait Registration: Send + 'static {
 pub(crate) struct Released {
     /// Where its journal ends.
     pub(crate) end: Position,
+    /// The term of its engine's lease for which it was the engine's; none if it had no lease.
+    pub(crate) term: Option<u64>,
     /// When the first of its timers is due.
     pub(crate) due: Option<SystemTime>,
     /// The run as its handles know it; nothing once there are none.
@@ -97,11 +100,13 @@ impl Run {
             if Arc::strong_count(&self.shared) > 1 { Arc::downgrade(&self.shared) } else { Weak::new() };
         self.shared.tell(|| Observed::RunReleased);
         self.is_released = true;
-        Released { end, due, run, _level: self.meter.level() }
+        let term = self.fence.as_ref().and_then(Fence::term);
+        Released { end, term, due, run, _level: self.meter.level() }
     }
 
-    /// Drives a run to its end that was let go of and stands again where its journal ends.
-    pub(crate) async fn drive_loaded<R: Registration>(mut self, registered: R) {
+    /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.
+    pub(crate) async fn drive_loaded<R: Registration>(mut self, term: Option<u64>, registered: R) {
+        self.fence.iter_mut().for_each(|fence| fence.is_of(term));
         self.shared.loaded();
         self.meter.waits();
         self.stop_counting_time();

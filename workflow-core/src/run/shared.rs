@@ -19,9 +19,10 @@ use crate::context::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
 };
 use crate::display::{Display, DisplayHub};
+use crate::engine::Lease;
 use crate::error::RunError;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunId, ThreadId};
+use crate::id::{EngineId, ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::store::StoreError;
 use crate::table::DependencyTable;
@@ -45,6 +46,8 @@ pub(crate) struct RunShared {
     pub(crate) max_event_bytes: Option<usize>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) clock: EngineClock,
+    /// The lease of its engine, if that takes one.
+    pub(crate) lease: Option<Arc<Lease>>,
     /// How long the run may be active.
     pub(crate) timeout: Option<Duration>,
     pub(crate) status: watch::Sender<RunStatus>,
@@ -116,6 +119,8 @@ impl RunShared {
     pub(super) fn goes_on(&self) {
         if !self.begun.swap(true, Ordering::Relaxed) {
             self.tell(|| Observed::RunResumed);
+            // For whoever waits for that.
+            self.status.send_modify(|_| {});
         }
     }
 
@@ -141,6 +146,19 @@ impl RunShared {
         if let Some(engine) = self.engine.upgrade() {
             engine.note_left(Arc::clone(self));
         }
+    }
+
+    /// Whether a run that is to go on here does, once that is known.
+    pub(crate) async fn went_on(&self) -> bool {
+        let mut status = self.status.subscribe();
+        // The sender lives in `self`.
+        let _ = status.wait_for(|status| self.has_begun() || status.is_ended()).await;
+        self.has_begun()
+    }
+
+    /// Who writes its journal, if its engine takes leases.
+    pub(super) fn owner(&self) -> Option<&EngineId> {
+        self.lease.as_ref().map(|lease| lease.engine())
     }
 
     /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.

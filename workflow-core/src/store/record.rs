@@ -202,6 +202,12 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// The run's engine had lost its lease and has taken it again, and nobody had claimed the run meanwhile. It is
+    /// written before anything more is begun.
+    RunKept {
+        /// When.
+        at: SystemTime,
+    },
     /// The run ended: the last record of every journal that is complete. What still ran is dropped without a
     /// record.
     RunEnded {
@@ -249,6 +255,7 @@ impl Record {
             | Self::ExecutionFailed { at, .. }
             | Self::ChildStarted { at, .. }
             | Self::RunResumed { at, .. }
+            | Self::RunKept { at }
             | Self::RunEnded { at, .. } => *at,
         }
     }

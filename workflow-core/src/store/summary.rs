@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::Position;
-use crate::id::RunId;
+use crate::id::{EngineId, RunId};
 use crate::run::RunStatus;
 
 /// Where a run stands, as its latest batch left it.
@@ -19,12 +19,20 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// When it was started, by the clock of its engine.
     pub started: SystemTime,
+    /// The engine that wrote the batch, if it takes [leases](crate::EngineBuilder::lease).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<EngineId>,
 }
 
 impl RunSummary {
     /// A run of the workflow that has not ended.
     pub fn running(workflow: impl Into<Arc<str>>, started: SystemTime) -> Self {
-        Self { workflow: workflow.into(), status: RunStatus::Running, started }
+        Self { workflow: workflow.into(), status: RunStatus::Running, started, owner: None }
+    }
+
+    /// The same run, driven by this engine.
+    pub fn owned_by(self, owner: Option<EngineId>) -> Self {
+        Self { owner, ..self }
     }
 
     /// The same run, ended.

@@ -2,6 +2,7 @@
 //! Each pair of workflows has one name; what differs between them is what the test is about.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{

@@ -12,6 +12,7 @@ mod faults;
 mod fixtures;
 mod golden;
 mod idle;
+mod leases;
 mod shapes;
 mod state;
 mod tables;

@@ -149,6 +149,7 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
+    records.extend([Record::RunKept { at }]);
     records.extend(STATUSES.map(|status| Record::RunEnded {
         status,
         error: Some(status.to_string()),

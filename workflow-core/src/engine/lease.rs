@@ -1,0 +1,224 @@
+//! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::{Engine, Inner};
+use crate::id::EngineId;
+use crate::run::panic_of;
+use crate::store::{EventStore, StoreError};
+
+/// The shortest lease: renewals come at a third of it.
+pub(super) const SHORTEST: Duration = Duration::from_secs(1);
+
+/// The lease of one engine, as it knows of it itself.
+pub(crate) struct Lease {
+    engine: EngineId,
+    store: Arc<dyn EventStore>,
+    duration: Duration,
+    held: watch::Sender<Held>,
+    /// Held while the store is asked, so that no call overtakes another; whether the lease was given up for good.
+    asking: tokio::sync::Mutex<bool>,
+    /// What renews it.
+    renewing: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Until when the lease lasts, and how often it was taken.
+#[derive(Default)]
+struct Held {
+    since: Option<Moment>,
+    /// Renewals of a lease that had not run out do not count.
+    term: u64,
+}
+
+/// When a renewal was begun. A monotonic clock may stand still while the machine sleeps, and one that people set may be
+/// set back: whichever says that more time has passed is believed.
+#[derive(Clone, Copy)]
+struct Moment(Instant, SystemTime);
+
+impl Moment {
+    fn now() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
+
+    fn elapsed(self) -> Duration {
+        self.0.elapsed().max(self.1.elapsed().unwrap_or_default())
+    }
+}
+
+impl Held {
+    fn lasts(&self, duration: Duration) -> bool {
+        self.since.is_some_and(|since| since.elapsed() < duration)
+    }
+}
+
+impl Lease {
+    pub(super) fn new(engine: EngineId, store: Arc<dyn EventStore>, duration: Duration) -> Self {
+        Self {
+            engine,
+            store,
+            duration,
+            held: watch::Sender::default(),
+            asking: tokio::sync::Mutex::new(false),
+            renewing: Mutex::default(),
+        }
+    }
+
+    /// Whose it is.
+    pub(crate) fn engine(&self) -> &EngineId {
+        &self.engine
+    }
+
+    /// How often the engine has taken it, if it holds it: another number says that it had run out in between. O(1).
+    pub(crate) fn term(&self) -> Option<u64> {
+        let held = self.held.borrow();
+        held.lasts(self.duration).then_some(held.term)
+    }
+
+    /// Ends when it was renewed after this call.
+    pub(crate) fn renewed(&self) -> BoxFuture<'static, ()> {
+        let mut held = self.held.subscribe();
+        // An error says that the engine is gone: nothing is renewed any more.
+        Box::pin(async move {
+            if held.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
+    /// Takes it, unless the engine holds it.
+    async fn take(&self) -> Result<(), StoreError> {
+        let over = self.asking.lock().await;
+        if !*over && self.term().is_none() {
+            self.ask().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes or renews it; answers the engines that hold one, or none if it was given up for good.
+    pub(super) async fn renew(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
+        let over = self.asking.lock().await;
+        if *over { Ok(None) } else { self.ask().await.map(Some) }
+    }
+
+    async fn ask(&self) -> Result<Vec<EngineId>, StoreError> {
+        let begun = Moment::now();
+        let asked = AssertUnwindSafe(async { self.store.lease(&self.engine, self.duration).await });
+        let asked = asked.catch_unwind().await;
+        let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic_of(&*panic))))?;
+        self.held.send_modify(|held| {
+            // The store took the call before this answer: if it had not run out by now, it never had.
+            held.term += u64::from(!held.lasts(self.duration));
+            held.since = Some(begun);
+        });
+        Ok(holders)
+    }
+
+    /// Gives it up for good. What the store does not hear of runs out by itself.
+    pub(super) async fn give_up(&self) {
+        let mut over = self.asking.lock().await;
+        *over = true;
+        self.stop();
+        if self.let_go() {
+            let asked = AssertUnwindSafe(async { self.store.lease(&self.engine, Duration::ZERO).await });
+            drop(asked.catch_unwind().await);
+        }
+    }
+
+    /// The engine has no lease any more, as far as it knows; whether it had taken one.
+    fn let_go(&self) -> bool {
+        let mut had_taken = false;
+        self.held.send_modify(|held| had_taken = held.since.take().is_some());
+        had_taken
+    }
+
+    fn stop(&self) {
+        if let Some(task) = self.renewing().take() {
+            task.abort();
+        }
+    }
+
+    fn renewing(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        // Nothing panics while it is held.
+        self.renewing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lease as the engine has it: it ends with the engine.
+pub(super) struct Leased(pub(super) Arc<Lease>);
+
+impl Drop for Leased {
+    /// Nothing runs any more: others may have its runs at once.
+    fn drop(&mut self) {
+        let lease = &self.0;
+        lease.stop();
+        if !lease.let_go() {
+            return;
+        }
+        let (store, engine) = (Arc::clone(&lease.store), lease.engine.clone());
+        let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
+        // Where nobody can wait for the store, the lease runs out by itself.
+        let polled = catch_unwind(AssertUnwindSafe(|| (&mut asked).now_or_never().is_some()));
+        if let (Ok(false), Ok(runtime)) = (polled, Handle::try_current()) {
+            runtime.spawn(asked);
+        }
+    }
+}
+
+impl Engine {
+    /// Takes the engine's lease if it is to have one, and keeps it from then on.
+    pub(super) async fn take_lease(&self) -> Result<(), StoreError> {
+        let Some(Leased(lease)) = &self.inner.lease else { return Ok(()) };
+        if lease.term().is_none() {
+            lease.take().await?;
+        }
+        let mut renewing = lease.renewing();
+        if lease.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
+            // Without a runtime no run begins or goes on.
+            let runtime = Handle::try_current();
+            let keep = |runtime: Handle| runtime.spawn(keep(Arc::downgrade(&self.inner), Arc::clone(lease)));
+            *renewing = runtime.ok().map(keep);
+        }
+        Ok(())
+    }
+
+    /// Gives the engine's lease up, if it has one.
+    pub(super) async fn give_up_lease(&self) {
+        if let Some(Leased(lease)) = &self.inner.lease {
+            lease.give_up().await;
+        }
+    }
+}
+
+/// Renews the lease at every third of it, and has orphans claimed, as long as the engine is there. A claim that takes
+/// long holds up no renewal.
+async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
+    let mut claiming: Option<JoinHandle<()>> = None;
+    loop {
+        tokio::time::sleep(lease.duration / 3).await;
+        // What fails is tried again at the next third; until it succeeds nothing is begun once the lease has run out.
+        if !matches!(lease.renew().await, Ok(Some(_))) {
+            continue;
+        }
+        let Some(inner) = engine.upgrade() else { return };
+        if claiming.as_ref().is_none_or(JoinHandle::is_finished) {
+            let engine = Engine { inner };
+            claiming = Some(tokio::spawn(async move { engine.claim_orphans().await }));
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,338 @@
+//! Engines that share a store: whose runs are whose, and who goes on with those of an engine that is gone (S39, S40).
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+use workflow_core::prelude::*;
+use workflow_core::{
+    Batch, BuildProblem, EngineBuilder, EngineId, EventStore, Leases, MemoryStore, Position, Record,
+    ResumeError, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, StartError, StoreError,
+    StoreFuture, StoredRun,
+};
+use workflow_testkit::VirtualClock;
+
+use crate::fixtures::{Begin, Done, Item, Note};
+
+mod claims;
+mod lapses;
+
+/// How long the leases of these engines last.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A store whose leases go by a clock that the test sets, and that a test keeps an engine's lease from. Whoever calls it
+/// lets others come between. Clones are one store.
+#[derive(Debug, Clone)]
+struct Shared {
+    kept: Arc<MemoryStore>,
+    leases: Arc<Leases>,
+    now: Arc<Mutex<Instant>>,
+    /// The engine whose leases it does not take.
+    refuses: Arc<Mutex<Option<EngineId>>>,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let now = Arc::new(Mutex::new(Instant::now()));
+        Self { kept: Arc::default(), leases: Arc::default(), now, refuses: Arc::default() }
+    }
+
+    /// So much time passes for the store, and for nobody else.
+    fn pass(&self, time: Duration) {
+        *self.now.lock().unwrap() += time;
+    }
+
+    fn refuse(&self, engine: Option<&Engine>) {
+        *self.refuses.lock().unwrap() = engine.map(|engine| engine.id().clone());
+    }
+
+    async fn holds(&self, engine: &EngineId) -> bool {
+        let nobody = EngineId::new("nobody");
+        EventStore::lease(self, &nobody, Duration::ZERO).await.unwrap().contains(engine)
+    }
+
+    async fn journal(&self, run: &str) -> Vec<Record> {
+        self.kept.read(&run.into(), Position(0), usize::MAX).await.unwrap()
+    }
+
+    /// How often somebody went on with the run.
+    async fn resumed(&self, run: &str) -> usize {
+        let journal = self.journal(run).await;
+        journal.iter().filter(|record| matches!(record, Record::RunResumed { .. })).count()
+    }
+
+    async fn owner(&self, run: &str) -> Option<EngineId> {
+        let all = self.kept.runs(&RunQuery::new()).await.unwrap();
+        all.into_iter().find(|stored| stored.id.as_str() == run).unwrap().run.owner
+    }
+}
+
+impl EventStore for Shared {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let (kept, run) = (Arc::clone(&self.kept), run.clone());
+        StoreFuture::new(async move {
+            yield_now().await;
+            kept.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.kept.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        let (kept, query) = (Arc::clone(&self.kept), query.clone());
+        StoreFuture::new(async move {
+            let listed = kept.runs(&query).await;
+            yield_now().await;
+            listed
+        })
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.kept.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.kept.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        if self.refuses.lock().unwrap().as_ref() == Some(engine) {
+            let error = std::io::Error::other("the network is down");
+            return StoreFuture::ready(Err(StoreError::unavailable(error)));
+        }
+        let (store, engine) = (self.clone(), engine.clone());
+        StoreFuture::new(async move {
+            yield_now().await;
+            let now = *store.now.lock().unwrap();
+            Ok(store.leases.renew_at(&engine, duration, now))
+        })
+    }
+}
+
+/// What was done, and by whom.
+#[derive(Debug, Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn note(&self, what: &str, who: &str) {
+        self.0.lock().unwrap().push(format!("{what} by {who}"));
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.all().iter().filter(|seen| seen.starts_with(what)).count()
+    }
+}
+
+/// Prepares, waits for a note, and finishes. Who hangs does not come to the end of its preparations.
+#[derive(Clone)]
+struct Works {
+    who: &'static str,
+    hangs: bool,
+    seen: Seen,
+}
+
+#[workflow]
+impl Works {
+    #[step]
+    async fn prepare(&self, begin: &Begin) -> Item {
+        self.seen.note("prepare", self.who);
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn finish(&self, item: &Item, note: &Note) -> Done {
+        self.seen.note("finish", self.who);
+        Done(item.0 + note.0)
+    }
+}
+
+/// Fails at first, and tries again after a minute.
+#[derive(Clone)]
+struct TriesAgain {
+    who: &'static str,
+    seen: Seen,
+}
+
+#[workflow]
+impl TriesAgain {
+    #[step(retry = workflow_core::RetryPolicy::standard()
+        .on(workflow_core::ErrorClass::Transient, workflow_core::Retries::fixed(3, Duration::from_mins(1))))]
+    async fn attempt(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        self.seen.note(&format!("attempt {}", info.attempt()), self.who);
+        if info.attempt() == 1 { Err(StepError::transient("busy")) } else { Ok(Done(begin.0)) }
+    }
+}
+
+/// Waits for one child, and starts another.
+struct Delegates;
+
+#[workflow]
+impl Delegates {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, StepError> {
+        children.start_with::<Works>(begin.clone(), RunOptions::new().id("alone")).await?;
+        Ok(children.run::<Works>(begin.clone()).await?)
+    }
+}
+
+/// The engines of a test, and what they share.
+struct Engines {
+    store: Shared,
+    seen: Seen,
+}
+
+impl Engines {
+    fn new() -> Self {
+        Self { store: Shared::new(), seen: Seen::default() }
+    }
+
+    fn works(&self, who: &'static str) -> Works {
+        Works { who, hangs: false, seen: self.seen.clone() }
+    }
+
+    /// An engine that takes no leases.
+    fn builder(&self, works: Works) -> EngineBuilder {
+        let tries = TriesAgain { who: works.who, seen: self.seen.clone() };
+        Engine::builder().workflow(works).workflow(tries).workflow(Delegates).store(self.store.clone())
+    }
+
+    /// One that does, in reach of a runtime on paused time.
+    fn engine(&self, who: &'static str) -> Engine {
+        self.builder(self.works(who)).lease(LEASE).clock(VirtualClock::new()).build().unwrap()
+    }
+
+    /// The engine of a process that is killed once this has been done. It is still there, so that it gives nothing up.
+    fn killed<F: Future<Output = ()>>(&self, works: Works, work: impl FnOnce(Engine) -> F) -> Engine {
+        let runtime = runtime();
+        let engine = runtime.block_on(async {
+            let engine = self.builder(works).lease(LEASE).clock(VirtualClock::new()).build().unwrap();
+            work(engine.clone()).await;
+            engine
+        });
+        drop(runtime);
+        engine
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+async fn start<W: Workflow>(engine: &Engine, run: &str) -> RunHandle<W> {
+    engine.start_with::<W>(Begin(1), RunOptions::new().id(run)).await.unwrap()
+}
+
+/// Long enough for several renewals.
+async fn a_while() {
+    sleep(2 * LEASE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_taken_with_the_first_run_and_given_up_with_the_engine() {
+    let engines = Engines::new();
+    let store = &engines.store;
+    for shuts_down in [true, false] {
+        let engine = engines.engine("one");
+        let id = engine.id().clone();
+        assert!(!store.holds(&id).await);
+        let run = start::<Works>(&engine, &format!("r-{shuts_down}")).await;
+        run.settled().await;
+        assert!(store.holds(&id).await);
+        assert_eq!(store.owner(run.id().as_str()).await.as_ref(), Some(&id));
+        if shuts_down {
+            engine.shut_down(Duration::ZERO).await;
+            a_while().await;
+        } else {
+            run.send(Note(1)).await.unwrap();
+            assert_eq!(run.outcome().await.unwrap(), Done(2));
+            drop(engine);
+            // A run's task holds its engine until it has told of its end.
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(!store.holds(&id).await, "shut down: {shuts_down}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_taken_lets_nothing_begin() {
+    let engines = Engines::new();
+    let engine = engines.engine("one");
+    engines.store.refuse(Some(&engine));
+    let error = engine.start::<Works>(Begin(1)).await.unwrap_err();
+    assert!(matches!(error, StartError::Store(StoreError::Unavailable { .. })), "{error}");
+    assert!(matches!(engine.resume_open_runs().await, Err(StoreError::Unavailable { .. })));
+    assert!(engines.store.kept.runs(&RunQuery::new()).await.unwrap().is_empty());
+    engines.store.refuse(None);
+    start::<Works>(&engine, "r").await.settled().await;
+    assert_eq!(engines.seen.all(), ["prepare by one"]);
+}
+
+#[test]
+fn a_lease_needs_a_store_and_a_second() {
+    let error = Engine::builder().lease(Duration::from_millis(999)).build().unwrap_err();
+    assert!(matches!(
+        error.problems[..],
+        [BuildProblem::LeaseWithoutStore, BuildProblem::LeaseTooShort { .. }]
+    ));
+    Engine::builder().store(MemoryStore::default()).lease(Duration::from_secs(1)).build().unwrap();
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn runs_of_an_engine_that_is_there_are_left_alone_however_long_they_wait() {
+    let engines = Engines::new();
+    let (one, other) = (engines.engine("one"), engines.engine("other"));
+    let run = start::<Works>(&one, "r").await;
+    run.settled().await;
+    let resumed = other.resume_open_runs().await.unwrap();
+    assert_eq!((resumed.runs, resumed.elsewhere), (vec![], vec![run.id().clone()]));
+    let error = other.attach::<Works>("r").await.unwrap_err();
+    assert!(matches!(&error, ResumeError::Elsewhere { engine, .. } if engine == one.id()), "{error}");
+    for _ in 0..100 {
+        engines.store.pass(LEASE / 2);
+        sleep(LEASE / 2).await;
+    }
+    assert!(other.running().is_empty());
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(engines.seen.all(), ["prepare by one", "finish by one"]);
+    let ended = other.attach::<Works>("r").await.unwrap();
+    assert_eq!(ended.outcome().await.unwrap(), Done(2), "one that has ended can be looked back at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_engines_without_leases_are_nobodys_orphans() {
+    let engines = Engines::new();
+    let dead = left_behind(&engines);
+    let engine = engines.engine("one");
+    start::<Works>(&engine, "own").await.settled().await;
+    a_while().await;
+    assert_eq!(engine.running(), ["own".into()]);
+    assert_eq!(engine.resume_open_runs().await.unwrap().runs, ["old".into()]);
+    assert_eq!(engine.attach::<Works>("old").await.unwrap().settled().await, RunStatus::Waiting);
+    drop(dead);
+}
+
+/// An engine without leases whose process is gone, and left a run behind.
+fn left_behind(engines: &Engines) -> Engine {
+    let engine = engines.builder(engines.works("old")).build().unwrap();
+    let begun = engine.clone();
+    std::thread::spawn(move || {
+        runtime().block_on(async { start::<Works>(&begun, "old").await.settled().await });
+    })
+    .join()
+    .unwrap();
+    engine
+}

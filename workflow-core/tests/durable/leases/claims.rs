@@ -1,0 +1,143 @@
+//! Runs of engines that are gone.
+
+use workflow_core::{Observation, Observed, Observer};
+
+use super::*;
+
+/// What an engine's observers are told of how runs begin.
+#[derive(Debug, Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn begun(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Told {
+    fn observe(&self, Observation { run, what, .. }: &Observation) {
+        let begun = match what {
+            Observed::RunStarted => "begins",
+            Observed::RunResumed => "goes on",
+            _ => return,
+        };
+        self.0.lock().unwrap().push(format!("{run} {begun}"));
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+// S39, S40
+#[test]
+fn runs_of_an_engine_that_is_gone_are_claimed_when_its_lease_has_run_out_and_not_before() {
+    let engines = Engines::new();
+    let works = Works { hangs: true, ..engines.works("dead") };
+    let dead = engines.killed(works, |engine| async move {
+        start::<Works>(&engine, "r").await;
+        sleep(Duration::from_secs(1)).await;
+    });
+    runtime().block_on(async {
+        let told = Told::default();
+        let builder = engines.builder(engines.works("alive")).observer(told.clone());
+        let engine = builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap();
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere, ["r".into()]);
+        engines.store.pass(LEASE * 9 / 10);
+        a_while().await;
+        assert!(engine.running().is_empty());
+        assert_eq!(engines.store.owner("r").await.as_ref(), Some(dead.id()));
+
+        engines.store.pass(LEASE / 10);
+        a_while().await;
+        assert_eq!(engine.running(), ["r".into()]);
+        assert_eq!(engines.store.owner("r").await.as_ref(), Some(engine.id()));
+        assert_eq!(told.begun(), ["r goes on"]);
+        let run = engine.attach::<Works>("r").await.unwrap();
+        run.send(Note(5)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(6));
+        assert_eq!(engines.seen.all(), ["prepare by dead", "prepare by alive", "finish by alive"]);
+        assert_eq!(engines.store.resumed("r").await, 1);
+    });
+}
+
+// S40
+#[test]
+fn of_two_engines_that_find_the_same_orphans_each_goes_on_with_its_own() {
+    const RUNS: usize = 40;
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        for run in 0..RUNS {
+            start::<Works>(&engine, &format!("r-{run:02}")).await.settled().await;
+        }
+    });
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        for engine in [&one, &other] {
+            assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere.len(), RUNS);
+        }
+        engines.store.pass(LEASE);
+        a_while().await;
+        let mut claimed = [one.running(), other.running()].concat();
+        claimed.sort();
+        claimed.dedup();
+        assert_eq!((claimed.len(), one.running().len() + other.running().len()), (RUNS, RUNS));
+        for run in claimed {
+            let engine = if one.running().contains(&run) { &one } else { &other };
+            assert_eq!(engines.store.owner(run.as_str()).await.as_ref(), Some(engine.id()));
+            let handle = engine.attach::<Works>(run.clone()).await.unwrap();
+            handle.send(Note(1)).await.unwrap();
+            assert_eq!(handle.outcome().await.unwrap(), Done(2));
+            assert_eq!(engines.store.resumed(run.as_str()).await, 1);
+        }
+        assert_eq!((engines.seen.count("prepare by dead"), engines.seen.count("prepare")), (RUNS, RUNS));
+        assert_eq!(engines.seen.count("finish"), RUNS);
+    });
+    drop(dead);
+}
+
+// S31, S40
+#[test]
+fn children_are_claimed_with_their_parents() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Delegates>(&engine, "p").await;
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(engine.running().len(), 3);
+    });
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        for engine in [&one, &other] {
+            assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere.len(), 3);
+        }
+        engines.store.pass(LEASE);
+        a_while().await;
+        let (engine, without) = if one.running().is_empty() { (&other, &one) } else { (&one, &other) };
+        assert_eq!((engine.running().len(), without.running().len()), (3, 0));
+        for child in ["p/delegate-x1.2", "p/delegate-x1.alone"] {
+            engine.attach::<Works>(child).await.unwrap().send(Note(1)).await.unwrap();
+        }
+        let parent = engine.attach::<Delegates>("p").await.unwrap();
+        assert_eq!(parent.outcome().await.unwrap(), Done(2));
+        assert_eq!((engines.seen.count("prepare"), engines.seen.count("finish")), (2, 2));
+    });
+    drop(dead);
+}
+
+#[test]
+fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    runtime().block_on(async {
+        let engine = Engine::builder().workflow(Delegates).store(engines.store.clone()).lease(LEASE).build();
+        let engine = engine.unwrap();
+        engine.resume_open_runs().await.unwrap();
+        engines.store.pass(LEASE);
+        a_while().await;
+        assert!(engine.running().is_empty());
+        assert_eq!(engines.store.resumed("r").await, 0);
+    });
+    drop(dead);
+}

@@ -1,0 +1,91 @@
+//! Engines that are there and could not renew their leases in time.
+
+use super::*;
+
+/// How often it was written that the run is still its engine's.
+async fn kept(store: &Shared, run: &str) -> usize {
+    let journal = store.journal(run).await;
+    journal.iter().filter(|record| matches!(record, Record::RunKept { .. })).count()
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_its_lease_begins_nothing_until_it_has_it_again() {
+    let engines = Engines::new();
+    let engine = engines.engine("one");
+    let run = start::<Works>(&engine, "r").await;
+    run.settled().await;
+    engines.store.refuse(Some(&engine));
+    a_while().await;
+    run.send(Note(1)).await.unwrap();
+    a_while().await;
+    assert_eq!(engines.seen.all(), ["prepare by one"], "what came is in the log, and nothing is begun");
+    assert_eq!(kept(&engines.store, "r").await, 0);
+    engines.store.refuse(None);
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(engines.seen.all(), ["prepare by one", "finish by one"]);
+    assert_eq!(kept(&engines.store, "r").await, 1);
+    let other = engines.engine("other");
+    assert_eq!(other.attach::<Works>("r").await.unwrap().outcome().await.unwrap(), Done(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_and_succeeds_in_time_makes_no_difference() {
+    let engines = Engines::new();
+    let engine = engines.engine("one");
+    let run = start::<Works>(&engine, "r").await;
+    run.settled().await;
+    for _ in 0..10 {
+        // Never longer than from one renewal to the next, and at another time in each round.
+        engines.store.refuse(Some(&engine));
+        sleep(Duration::from_secs(9)).await;
+        engines.store.refuse(None);
+        sleep(Duration::from_secs(22)).await;
+    }
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(kept(&engines.store, "r").await, 0);
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn runs_that_were_claimed_meanwhile_end_before_they_begin_anything() {
+    let engines = Engines::new();
+    let (one, other) = (engines.engine("one"), engines.engine("other"));
+    let (works, tries) = (start::<Works>(&one, "w").await, start::<TriesAgain>(&one, "t").await);
+    works.settled().await;
+    assert_eq!(other.resume_open_runs().await.unwrap().elsewhere.len(), 2);
+    // It does not know that it has lost them: to the store more time has passed than to itself.
+    engines.store.refuse(Some(&one));
+    engines.store.pass(LEASE);
+    sleep(LEASE).await;
+    assert_eq!(other.running().len(), 2);
+    // The next attempt is due now, and nothing has to be written before it.
+    sleep(2 * LEASE).await;
+    assert_eq!(engines.seen.count("attempt 2"), 1);
+    assert_eq!(engines.seen.count("attempt 2 by other"), 1);
+    engines.store.refuse(None);
+    a_while().await;
+    assert!(matches!(tries.outcome().await, Err(RunError::Conflict { .. })));
+    assert!(works.send(Note(1)).await.is_err());
+    assert!(matches!(works.outcome().await, Err(RunError::Conflict { .. })));
+    other.attach::<Works>("w").await.unwrap().send(Note(1)).await.unwrap();
+    assert_eq!(other.attach::<Works>("w").await.unwrap().outcome().await.unwrap(), Done(2));
+    assert_eq!(other.attach::<TriesAgain>("t").await.unwrap().outcome().await.unwrap(), Done(1));
+    for seen in ["prepare by one", "attempt 1 by one", "attempt 2 by other", "finish by other"] {
+        assert_eq!(engines.seen.count(seen), 1, "{seen}");
+    }
+    assert_eq!(engines.seen.all().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_without_a_lease_can_be_cancelled() {
+    let engines = Engines::new();
+    let engine = engines.engine("one");
+    let run = start::<TriesAgain>(&engine, "t").await;
+    engines.store.refuse(Some(&engine));
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(engines.seen.all(), ["attempt 1 by one"]);
+    engine.shut_down(Duration::ZERO).await;
+    assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
+}
