@@ -88,7 +88,7 @@ impl Journal {
         let before = records.iter().rev().find_map(Record::table);
         let is_new = before.is_none_or(|before| before.fingerprint() != now.fingerprint());
         let table = is_new.then(|| now.clone());
-        Some(Self { end, written: end, resumes: true, table, ..Self::at(store, Vec::new(), run) })
+        Some(Self { table, end, written: end, resumes: true, ..Self::at(store, Vec::new(), run) })
     }
 
     /// The journal of a run that begins.

@@ -203,7 +203,7 @@ impl TableDraft {
             let rust = Some((event.type_id, event.type_name()));
             let (version, decode, upgrade) = (event.version, Some(event.decode), event.upgrade);
             let plain = EventDraft::new(event.name.into(), event.roles);
-            self.events.push(EventDraft { rust, version, decode, upgrade, ..plain });
+            self.events.push(EventDraft { rust, decode, version, upgrade, ..plain });
             self.events.len() - 1
         })
     }

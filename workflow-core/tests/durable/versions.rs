@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EngineId, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
@@ -33,7 +33,7 @@ mod old {
     impl Shop {
         #[step]
         async fn begin(&self, _begin: &Begin) -> (Line, Timer<Rang>, HowMany) {
-            let timer = Timer::after(Duration::from_secs(60), Rang(5));
+            let timer = Timer::after(Duration::from_mins(1), Rang(5));
             (Line("pens".into()), timer, HowMany("pens".into()))
         }
 
@@ -69,8 +69,7 @@ macro_rules! later {
             }
 
             fn named(version: u32, data: Value) -> Result<Value, std::fmt::Error> {
-                assert_eq!(version, 1);
-                Ok(json!({ "name": data }))
+                if version == 1 { Ok(super::object("name", data)) } else { Err(std::fmt::Error) }
             }
 
             pub(super) struct Shop;
@@ -79,7 +78,7 @@ macro_rules! later {
             impl Shop {
                 #[step]
                 async fn begin(&self, _begin: &Begin) -> (Line, Timer<Rang>, HowMany) {
-                    let timer = Timer::after(Duration::from_secs(60), Rang { times: 1 });
+                    let timer = Timer::after(Duration::from_mins(1), Rang { times: 1 });
                     (Line { words: vec!["ink".into()] }, timer, HowMany { name: "ink".into() })
                 }
 
@@ -93,24 +92,27 @@ macro_rules! later {
     };
 }
 
+/// The value as the only field of an object.
+fn object(name: &str, value: Value) -> Value {
+    Value::Object([(name.to_owned(), value)].into_iter().collect())
+}
+
 fn rung(version: u32, data: Value) -> Result<Value, String> {
-    match version {
-        1 => Ok(json!({ "times": data })),
-        other => Err(format!("nobody knows version {other}")),
-    }
+    if version == 1 { Ok(object("times", data)) } else { Err(format!("nobody knows version {version}")) }
 }
 
 fn words(version: u32, data: Value) -> Result<Value, String> {
     assert_eq!(version, 1, "what has this version is not upgraded");
-    Ok(json!({ "words": [data] }))
+    if data.is_string() { Ok(object("words", Value::Array(vec![data]))) } else { Err("no text".to_owned()) }
 }
 
 fn refuses(version: u32, _data: Value) -> Result<Value, String> {
     Err(format!("lines of version {version} were a mistake"))
 }
 
-fn panics(_version: u32, data: Value) -> Result<Value, String> {
-    Ok(json!({ "words": [data["no such"].as_str().unwrap()] }))
+fn panics(version: u32, data: Value) -> Result<Value, String> {
+    assert!(data.is_number(), "version {version} has a number");
+    if version == 1 { Ok(data) } else { Err("no number".to_owned()) }
 }
 
 later!(upgrading, version = 2, upgrade = super::words);

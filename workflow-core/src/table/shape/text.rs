@@ -10,13 +10,12 @@ impl fmt::Display for InputShape {
     /// As in "an optional list of `Draft` or `Note`".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = Either(&self.events);
-        let (article, optional) = if self.optional { ("an", " optional") } else { ("a", "") };
+        let article = if self.optional { "an optional" } else { "a" };
         match self.kind {
-            InputKind::One if self.optional => write!(f, "an optional {events}"),
-            InputKind::List => write!(f, "{article}{optional} list of {events}"),
-            InputKind::Fixed(count) => write!(f, "{article}{optional} list of exactly {count} of {events}"),
-            InputKind::Gather => write!(f, "{article}{optional} gather of {events}"),
-            InputKind::Reply if self.optional => write!(f, "an optional {events}"),
+            InputKind::List => write!(f, "{article} list of {events}"),
+            InputKind::Fixed(count) => write!(f, "{article} list of exactly {count} of {events}"),
+            InputKind::Gather => write!(f, "{article} gather of {events}"),
+            _ if self.optional => write!(f, "an optional {events}"),
             _ => write!(f, "{events}"),
         }
     }

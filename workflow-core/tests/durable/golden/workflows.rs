@@ -235,7 +235,7 @@ impl Slow {
 
     #[step]
     async fn end(&self, item: &Item) -> Done {
-        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         Done(item.0)
     }
 }
@@ -267,7 +267,7 @@ impl Labels {
 
     #[step]
     async fn end(&self, label: &Label, note: &Note) -> Done {
-        Done(label.text.len() as u32 + note.0)
+        Done(label.text.parse::<u32>().unwrap_or_default() + note.0)
     }
 }
 
