@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use workflow_core::{
     DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, MemoryStore, OutputDef, Position,
-    Record, RecordedTable, Roles, StepDef, StepPolicy, TableShape, Workflow,
+    Record, RecordedTable, Roles, StepDef, StepPolicy, TableDifference, TableShape, Workflow,
 };
 use workflow_testkit::Scenario;
 
@@ -94,6 +94,26 @@ fn a_shape_says_everything_that_a_builder_can() {
     assert_eq!(limits, (Some(3), Some(2), true));
     assert_eq!(shape.step("end").unwrap().catches, ["ask".into()]);
     assert_eq!(shape.event("Go").unwrap().version, 4);
+}
+
+// S29, S41
+#[test]
+fn a_step_that_is_added_is_compatible_though_another_takes_its_failures() {
+    let table = |steps: &[&'static str]| {
+        let table = DependencyTable::builder("w")
+            .event(EventDef::new("Go", Roles::NONE.start()))
+            .event(EventDef::new("End", Roles::NONE.stop()))
+            .event(EventDef::failure("Failed"))
+            .step(StepDef::new("mend").input(InputDef::one("Failed")).output(OutputDef::event("End")));
+        let step = |name: &&'static str| {
+            StepDef::new(*name).input(InputDef::one("Go")).output(OutputDef::event("End"))
+        };
+        steps.iter().map(step).fold(table, workflow_core::TableBuilder::step).build().unwrap().shape()
+    };
+    let differences = table(&["a"]).differences(&table(&["a", "b"]));
+    assert_eq!(differences, [TableDifference::StepAdded { step: "b".into() }]);
+    let differences = table(&["a", "b"]).differences(&table(&["a"]));
+    assert_eq!(differences, [TableDifference::StepRemoved { step: "b".into() }]);
 }
 
 #[test]

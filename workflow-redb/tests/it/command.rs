@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
-use workflow_core::RunStatus;
+use workflow_core::{Batch, EventStore as _, Position, Record, RunStatus};
 
-use crate::fixtures::{Place, put, put_ended};
+use crate::fixtures::{Place, put, put_ended, summary};
 
 struct Ran {
     code: i32,
@@ -114,6 +114,24 @@ fn export_prints_a_line_of_json_for_each_record() {
             {"event_logged":{"seq":2,"scope":0,"cause":"outside","event":{"type":"Note","data":2},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
         "#]],
     );
+}
+
+// S43
+#[test]
+fn export_prints_events_that_nobody_knows_as_they_were_written() {
+    let place = Place::new();
+    let ghost = r#"{"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Ghost","version":9,"data":{"b":1.50,  "a":[100000000000000000000]}},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}"#;
+    let record: Record = serde_json::from_str(ghost).unwrap();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        put(&store, "order-17", 0..1).await.unwrap();
+        let batch = Batch { records: vec![record], run: summary() };
+        store.append(&"order-17".into(), Position(1), batch).await.unwrap();
+    });
+    drop(store);
+    let ran = with(&place, &["export", "order-17"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(ran.out.lines().nth(1), Some(ghost));
 }
 
 #[test]

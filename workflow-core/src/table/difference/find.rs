@@ -13,7 +13,12 @@ impl TableShape {
         let mut differences = Vec::new();
         for was in &self.steps {
             match now.step(&was.name) {
-                Some(is) => step(was, is, &mut differences),
+                Some(is) => {
+                    step(was, is, &mut differences);
+                    // What is new, or gone, says so itself.
+                    let is_in_both = |name: &str| self.step(name).is_some() && now.step(name).is_some();
+                    catches(was, is, is_in_both, &mut differences);
+                }
                 None => differences.push(TableDifference::StepRemoved { step: Arc::clone(&was.name) }),
             }
         }
@@ -47,7 +52,6 @@ fn step(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>)
     inputs(was, is, differences);
     outputs(was, is, differences);
     preconditions(was, is, differences);
-    catches(was, is, differences);
     limits(was, is, differences);
 }
 
@@ -97,11 +101,18 @@ fn preconditions(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDif
     }
 }
 
-fn catches(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>) {
+fn catches(
+    was: &StepShape,
+    is: &StepShape,
+    is_in_both: impl Fn(&str) -> bool,
+    differences: &mut Vec<TableDifference>,
+) {
     let step = || Arc::clone(&was.name);
-    let removed = was.catches.iter().filter(|caught| !is.catches.contains(caught)).cloned();
+    let removed = was.catches.iter().filter(|caught| is_in_both(caught) && !is.catches.contains(caught));
+    let removed = removed.cloned();
     differences.extend(removed.map(|caught| TableDifference::CatchRemoved { step: step(), caught }));
-    let added = is.catches.iter().filter(|caught| !was.catches.contains(caught)).cloned();
+    let added = is.catches.iter().filter(|caught| is_in_both(caught) && !was.catches.contains(caught));
+    let added = added.cloned();
     differences.extend(added.map(|caught| TableDifference::CatchAdded { step: step(), caught }));
 }
 
