@@ -32,12 +32,20 @@ struct Shared {
     now: Arc<Mutex<Instant>>,
     /// The engine whose leases it does not take.
     refuses: Arc<Mutex<Option<EngineId>>>,
+    /// The engine that comes back when a run is read next: it takes its lease again, and writes that it keeps the run.
+    comes_back: Arc<Mutex<Option<EngineId>>>,
 }
 
 impl Shared {
     fn new() -> Self {
         let now = Arc::new(Mutex::new(Instant::now()));
-        Self { kept: Arc::default(), leases: Arc::default(), now, refuses: Arc::default() }
+        Self {
+            kept: Arc::default(),
+            leases: Arc::default(),
+            now,
+            refuses: Arc::default(),
+            comes_back: Arc::default(),
+        }
     }
 
     /// So much time passes for the store, and for nobody else.
@@ -47,6 +55,17 @@ impl Shared {
 
     fn refuse(&self, engine: Option<&Engine>) {
         *self.refuses.lock().unwrap() = engine.map(|engine| engine.id().clone());
+    }
+
+    async fn come_back(&self, run: &RunId) {
+        let Some(engine) = self.comes_back.lock().unwrap().take() else { return };
+        self.leases.renew_at(&engine, LEASE, *self.now.lock().unwrap());
+        let stored = self.kept.runs(&RunQuery::new()).await.unwrap();
+        let StoredRun { end, run: summary, .. } =
+            stored.into_iter().find(|stored| stored.id == *run).unwrap();
+        let kept = Record::RunKept { at: std::time::SystemTime::now() };
+        let batch = Batch { records: vec![kept], run: summary.owned_by(Some(engine)) };
+        self.kept.append(run, end, batch).await.unwrap();
     }
 
     async fn holds(&self, engine: &EngineId) -> bool {
@@ -80,7 +99,11 @@ impl EventStore for Shared {
     }
 
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
-        self.kept.read(run, from, at_most)
+        let (store, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            store.come_back(&run).await;
+            store.kept.read(&run, from, at_most).await
+        })
     }
 
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {

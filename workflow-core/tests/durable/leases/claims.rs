@@ -124,6 +124,34 @@ fn children_are_claimed_with_their_parents() {
     drop(dead);
 }
 
+// S40
+#[test]
+fn who_comes_back_while_its_run_is_being_claimed_keeps_it() {
+    let engines = Engines::new();
+    let back = engines.killed(engines.works("back"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    runtime().block_on(async {
+        let engine = engines.engine("one");
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere, ["r".into()]);
+        let come_back = || *engines.store.comes_back.lock().unwrap() = Some(back.id().clone());
+        engines.store.pass(LEASE);
+        come_back();
+        a_while().await;
+        assert!(engines.store.holds(back.id()).await, "it came back when the run was read to be claimed");
+        assert!(engine.running().is_empty());
+        engines.store.pass(LEASE);
+        come_back();
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere, ["r".into()]);
+        engines.store.pass(LEASE);
+        come_back();
+        let error = engine.attach::<Works>("r").await.unwrap_err();
+        assert!(matches!(error, ResumeError::Elsewhere { .. }), "{error}");
+        assert_eq!(engines.store.resumed("r").await, 0);
+        assert_eq!(engines.store.owner("r").await.as_ref(), Some(back.id()));
+    });
+}
+
 #[test]
 fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
     let engines = Engines::new();
