@@ -23,7 +23,7 @@ impl Kept {
             GivesUpAllLeases if duration.is_zero() && held.is_some() => self.leases.clear(),
             _ => {}
         }
-        self.leases.insert(self.tenant(fault, engine), (since, duration));
+        self.leases.insert(tenant(fault, engine), (since, duration));
         if fault != LeasesForEver {
             self.leases.retain(|_, (since, duration)| since.elapsed() < *duration);
         }
@@ -31,9 +31,10 @@ impl Kept {
         let holders = self.leases.keys().filter(|holder| fault != LeavesOutTheCaller || *holder != engine);
         holders.cloned().collect()
     }
+}
 
-    fn tenant(&self, fault: Fault, engine: &EngineId) -> EngineId {
-        // A UUID has 36 characters.
-        if fault == MixesUpEngines { engine.as_str()[..36].into() } else { engine.clone() }
-    }
+/// Whom the store takes the engine for.
+fn tenant(fault: Fault, engine: &EngineId) -> EngineId {
+    // A UUID has 36 characters.
+    if fault == MixesUpEngines { engine.as_str()[..36].into() } else { engine.clone() }
 }

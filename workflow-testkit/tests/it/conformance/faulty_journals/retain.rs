@@ -14,7 +14,7 @@ impl Kept {
             RetainsAll => Vec::new(),
             // What its query for the runs of all workflows finds.
             RetainForgetsTheWorkflow => self.journals.keys().cloned().collect(),
-            _ => kept.choose(runs).into_iter().map(|(stored, _)| restored(stored.id)).collect(),
+            _ => kept.choose(runs).into_iter().map(|(stored, _)| restored(&stored.id)).collect(),
         };
         for run in &chosen {
             match self.journals.get_mut(run) {
@@ -45,6 +45,6 @@ fn seen(fault: Fault, id: &RunId, journal: &Journal) -> (StoredRun, SystemTime) 
     (stored, at)
 }
 
-fn restored(id: RunId) -> RunId {
+fn restored(id: &RunId) -> RunId {
     id.as_str().replace('|', "/").into()
 }
