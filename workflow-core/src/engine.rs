@@ -114,6 +114,11 @@ struct Inner {
     shut_down: AtomicBool,
 }
 
+/// The engine of a run that belongs to none.
+pub(crate) fn no_engine() -> Weak<dyn HostsRuns> {
+    Weak::<Inner>::new()
+}
+
 /// What opens a run: a workflow and its start event, without their types.
 pub(crate) struct Start {
     workflow: &'static str,

@@ -14,12 +14,14 @@ use crate::run::RunStatus;
 use crate::store::StoreError;
 
 mod incompatible;
+mod recorded;
 mod runaway;
 mod size;
 mod step;
 mod table;
 
 pub use incompatible::Incompatibility;
+pub use recorded::RecordedRunError;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};

@@ -113,8 +113,8 @@ pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, Text
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, ResumeError, RunError, SendError,
-    SharedError, StartError, StepError, TableError, TableProblem, TimedOut,
+    BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, RecordedRunError, ResumeError,
+    RunError, SendError, SharedError, StartError, StepError, TableError, TableProblem, TimedOut,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
@@ -136,8 +136,8 @@ pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput
 pub use retry::{FailedAttempt, NotRetried, Retries, RetryPolicy};
 pub use run::{
     BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
-    OpenRequest, PendingTimer, Quality, RequestId, RunHandle, RunOptions, RunReport, RunStatus, StepReport,
-    Timeline, Violation, WaitingExecution, WaitsFor,
+    OpenRequest, PendingTimer, Quality, RecordedRun, RequestId, RunHandle, RunOptions, RunReport, RunStatus,
+    StepReport, Timeline, Violation, WaitingExecution, WaitsFor,
 };
 pub use store::{
     Batch, EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,

@@ -26,6 +26,7 @@ mod options;
 mod past;
 mod perform;
 mod places;
+mod recorded;
 mod release;
 mod replay;
 mod report;
@@ -42,6 +43,7 @@ mod waiting;
 pub use cancel_guard::CancelGuard;
 pub use handle::RunHandle;
 pub use options::RunOptions;
+pub use recorded::RecordedRun;
 pub use report::{
     BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport,
     StepReport, Violation,

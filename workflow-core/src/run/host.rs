@@ -15,11 +15,13 @@ use futures::FutureExt as _;
 use super::in_flight::panicked;
 use super::timeout::Timeout;
 use crate::error::{StepError, TableError};
+use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
 use crate::output::Emitted;
 use crate::retry::{RetryPolicy, Rules};
-use crate::table::{DependencyTable, TableSpec};
+use crate::store::RecordedEvent;
+use crate::table::{DependencyTable, EventIndex, TableSpec};
 use crate::workflow::{Check, StepFuture, Workflow};
 
 /// A workflow without its type: all that a host asks of it.
@@ -40,6 +42,29 @@ impl<W: Workflow> Steps for W {
 
     fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
         W::compact(self, step, call)
+    }
+}
+
+/// The steps of a workflow of which there is only the table.
+struct NoSteps;
+
+impl NoSteps {
+    fn refusal() -> StepError {
+        StepError::permanent("there is only the table of the workflow, without its steps")
+    }
+}
+
+impl Steps for NoSteps {
+    fn call<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+        Err(Self::refusal())
+    }
+
+    fn check(self: Arc<Self>, _: usize, _: &mut StepCall) -> Check {
+        Check::Answered(Err(Self::refusal()))
+    }
+
+    fn compact<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+        Err(Self::refusal())
     }
 }
 
@@ -95,6 +120,8 @@ pub(crate) struct Host {
     /// The rows of the steps that have a compaction.
     compacting: Vec<usize>,
     weights: Box<[Weight]>,
+    /// Whether there are steps, and types for what journals have.
+    has_steps: bool,
 }
 
 impl Host {
@@ -109,7 +136,43 @@ impl Host {
         let compacting = spec.steps.iter().enumerate().filter(|(_, step)| step.compacts);
         let compacting = compacting.map(|(row, _)| row).collect();
         let (middleware, rules): (Arc<[_; 0]>, _) = (Arc::new([]), Arc::default());
-        (Self { steps, id, table, middleware, rules, retries, compacting, weights }, error)
+        let has_steps = true;
+        (Self { steps, id, table, middleware, rules, retries, compacting, weights, has_steps }, error)
+    }
+
+    /// What stands in for a host where there is only a table: nothing can be called, and events stay the JSON that they
+    /// are.
+    pub(super) fn of_table(table: Arc<DependencyTable>) -> Self {
+        Self {
+            steps: Arc::new(NoSteps),
+            id: TypeId::of::<NoSteps>(),
+            weights: table.steps.iter().map(|_| Weight::default()).collect(),
+            table,
+            middleware: Arc::new([]),
+            rules: Arc::default(),
+            retries: HashMap::new(),
+            compacting: Vec::new(),
+            has_steps: false,
+        }
+    }
+
+    /// Whether there is nothing but a table.
+    pub(super) fn is_table(&self) -> bool {
+        !self.has_steps
+    }
+
+    /// An event that a journal has; a reply or an expired request with the request.
+    pub(super) fn read(
+        &self,
+        recorded: &RecordedEvent,
+        event: EventIndex,
+        request: Option<&AnyEvent>,
+    ) -> Result<AnyEvent, Unreadable> {
+        if self.has_steps {
+            recorded.decoded(self.table.event(event).reader(), request)
+        } else {
+            Ok(recorded.undecoded())
+        }
     }
 
     /// The same with something around the calls of its steps.

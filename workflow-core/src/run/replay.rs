@@ -144,7 +144,9 @@ impl Replay<'_> {
                 self.failed(*execution, step, StepError::new(*class, error.clone()), *not_retried);
             }
             Record::ChildStarted { child, at, .. } => self.run.shared.family().recall(child.clone(), *at),
-            Record::RunEnded { status, .. } => self.ended(*status)?,
+            Record::RunEnded { status, error, step, .. } => {
+                self.ended(*status, step.as_deref().zip(error.as_deref()))?;
+            }
         }
         Ok(1)
     }
@@ -189,8 +191,7 @@ impl Replay<'_> {
 
     fn decoded(&self, event: &RecordedEvent, index: EventIndex, request: Option<Seq>) -> Replayed<AnyEvent> {
         let request = request.and_then(|seq| self.run.log.get(seq)).map(|record| &record.event);
-        let reader = self.run.host.table.event(index).reader();
-        event.decoded(reader, request).map_err(|error| {
+        self.run.host.read(event, index, request).map_err(|error| {
             format!("event `{}` was logged, which cannot be read as what it is now: {error}", event.name())
         })
     }
@@ -284,6 +285,17 @@ impl Replay<'_> {
         self.run.scheduler.apply(Fact::ExecutionFailed { execution });
     }
 
+    /// Of several questions to one precondition, no record says which failed.
+    fn asked_in_vain(&mut self, of: StepIndex, error: &str) {
+        let is_of = |asked: &Action| matches!(asked, Action::AskPrecondition { step, .. } if *step == of);
+        let asked = self.asked.iter().find(|(_, asked)| is_of(asked)).map(|(candidate, _)| *candidate);
+        let Some(candidate) = asked else { return };
+        self.asked.remove(&candidate);
+        let error = StepError::permanent(error.to_owned());
+        self.run.precondition_failures.insert(candidate, (of, error));
+        self.run.scheduler.apply(Fact::PreconditionAnswered { candidate, answer: Answer::Failed });
+    }
+
     fn answered(&mut self, question: Evaluated, answer: bool) -> Replayed {
         let asks = |asked: &Action| match asked {
             Action::AskPrecondition { step, scope, trigger, .. } => (*step, *scope, *trigger) == question,
@@ -301,9 +313,13 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn ended(&mut self, status: RunStatus) -> Replayed {
+    /// The run ended; if by a precondition that failed, by that of this step with this error.
+    fn ended(&mut self, status: RunStatus, in_vain: Option<(&str, &str)>) -> Replayed {
         while self.confirm()? {}
         self.drain()?;
+        if let Some((step, error)) = in_vain {
+            self.asked_in_vain(self.step(step)?, error);
+        }
         match status {
             RunStatus::Cancelled => self.run.scheduler.apply(Fact::CancelRequested),
             RunStatus::TimedOut => self.run.scheduler.apply(Fact::TimeRanOut),
@@ -317,6 +333,10 @@ impl Replay<'_> {
     fn go_on(mut self) {
         // Everything that the journal has is in the log. What is refused by now has nobody who waits for it.
         while let Ok(true) = self.confirm() {}
+        if self.run.host.is_table() {
+            // Nobody else takes in what follows from the last record.
+            let _ = self.drain();
+        }
         let Self { run, due, started, asked, retries, .. } = self;
         run.rests();
         run.clock.catch_up();

@@ -405,7 +405,10 @@ impl fmt::Display for RunReport {
         writeln!(f, "{:width$}  {:>10}  {:>12}", "step", "executions", "time")?;
         for row in &self.steps {
             let took = self.trace.iter().filter(|trace| trace.step == row.step).map(|trace| trace.took);
-            let took = format!("{:.3} ms", took.sum::<Duration>().as_secs_f64() * 1_000.0);
+            let took = format!(
+                "{:.3} ms",
+                took.fold(Duration::ZERO, Duration::saturating_add).as_secs_f64() * 1_000.0
+            );
             write!(f, "{:width$}  {:>10}  {took:>12}", row.step, row.executions)?;
             if row.surplus > 0 {
                 write!(f, "  ({} surplus events)", row.surplus)?;

@@ -91,7 +91,8 @@ impl Scheduler {
 
     /// How many executions there were so far.
     pub(super) fn executed(&self) -> u64 {
-        (self.executions.len() - self.recalled.len() - self.untold.len()) as u64
+        // A journal may tell of one number twice.
+        self.executions.len().saturating_sub(self.recalled.len() + self.untold.len()) as u64
     }
 
     /// Numbers a new execution: as the journal does, if one tells of it, else as the next that it does not tell of.

@@ -20,6 +20,7 @@ use workflow_core::{
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::Begin;
+use crate::recorded::same_by_its_records;
 
 mod workflows;
 
@@ -107,7 +108,9 @@ impl<W: Workflow<Output: std::fmt::Debug>> Golden<W> {
         let Self { name, hosts, options, before, after } = self;
         let store = Arc::new(MemoryStore::default());
         let run = engine(&store, hosts).start_with::<W>(Begin(begin), options).await.unwrap();
-        before(run).await;
+        before(run.clone()).await;
+        same_by_its_records(&run, &store).await;
+        drop(run);
         same_as_files(name, journals(&store).await, after, hosts).await;
     }
 }
@@ -130,6 +133,7 @@ async fn same_as_files<W: Workflow<Output: std::fmt::Debug>>(
     assert_eq!(journals(&store).await, kept);
     let run = engine(&store, hosts).attach::<W>(name).await.unwrap();
     after(run.clone()).await;
+    same_by_its_records(&run, &store).await;
     file(&format!("{name}.txt")).0.assert_eq(&seen(&run).await);
 }
 

@@ -13,6 +13,7 @@ mod fixtures;
 mod golden;
 mod idle;
 mod leases;
+mod recorded;
 mod shapes;
 mod state;
 mod tables;

@@ -70,8 +70,8 @@ impl Replay<'_> {
         let mut set = Vec::with_capacity(timers.len());
         for TimerSet { request, due, event } in &timers {
             let asked = request.and_then(|seq| decoded.iter().find(|(at, _, _)| *at == seq));
-            let reader = self.run.host.table.event(self.event_named(event.name())?).reader();
-            let decoded = event.decoded(reader, asked.map(|(_, _, event)| event));
+            let index = self.event_named(event.name())?;
+            let decoded = self.run.host.read(event, index, asked.map(|(_, _, event)| event));
             let unreadable = |error| {
                 format!(
                     "a timer has event `{}`, which cannot be read as what it is now: {error}",
@@ -114,6 +114,9 @@ impl Replay<'_> {
         self.emit(&events[next..], &mut fan_outs, &mut emissions)?;
         // Those that are left have no items.
         for fan_out in fan_outs {
+            if fan_out.items > 0 {
+                return Err("a fan-out lacks items".into());
+            }
             emissions.push(self.fan_out(fan_out)?);
         }
         Ok(emissions)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{AnyEvent, Reader, Unreadable};
+use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable};
 
 /// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
 ///
@@ -95,6 +95,14 @@ impl RecordedEvent {
         }
     }
 
+    /// The value itself, or the JSON that was read back as an event of no type of anybody's.
+    pub(crate) fn undecoded(&self) -> AnyEvent {
+        match &self.0 {
+            Payload::Value(event) => event.clone(),
+            Payload::Read(read) => AnyEvent::from_erased(Arc::new(Undecoded(Arc::clone(read)))),
+        }
+    }
+
     /// The value as JSON.
     ///
     /// # Errors
@@ -104,6 +112,33 @@ impl RecordedEvent {
             Payload::Value(event) => event.to_json(),
             Payload::Read(read) => serde_json::from_str(read.data.get()),
         }
+    }
+}
+
+/// What stands in the log of a run that is looked at without its workflow: JSON that nobody reads.
+struct Undecoded(Arc<Read>);
+
+impl Undecoded {
+    const TYPE: EventType = EventType {
+        name: "undecoded",
+        roles: Roles::NONE,
+        version: 1,
+        upgrade: None,
+        type_id: std::any::TypeId::of::<Undecoded>(),
+        type_name: std::any::type_name::<Undecoded>,
+        decode: |_, _| Err(serde_json::Error::custom("it stays as it is")),
+    };
+}
+
+impl Erased for Undecoded {
+    fn event_type(&self) -> &'static EventType {
+        &Self::TYPE
+    }
+}
+
+impl Serialize for Undecoded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.data.serialize(serializer)
     }
 }
 
