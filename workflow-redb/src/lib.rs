@@ -52,11 +52,13 @@
 //! # Maintenance
 //! [`retain`](workflow_core::EventStore::retain) removes runs that ended, [`RedbStore::compact`] makes the file smaller,
 //! [`RedbStore::snapshot`] copies the store while it is used, [`StoreFile::check`] verifies a file. The command
-//! `workflow-redb` shows what is in a file, and never changes it:
+//! `workflow-redb` shows what is in a file, without the program that wrote it, and never changes it:
 //!
 //! ```text
 //! workflow-redb runs.redb list
 //! workflow-redb runs.redb show order-17
+//! workflow-redb runs.redb explain order-17
+//! workflow-redb runs.redb graph order-17 > order-17.mmd
 //! workflow-redb runs.redb export order-17 > order-17.jsonl
 //! workflow-redb runs.redb check
 //! ```

@@ -9,13 +9,13 @@ use workflow_core::{Batch, EventStore as _, Position, Record, RunStatus};
 
 use crate::fixtures::{Place, put, put_ended, summary};
 
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-fn run(arguments: &[&str]) -> Ran {
+pub(crate) fn run(arguments: &[&str]) -> Ran {
     let ran = Command::new(env!("CARGO_BIN_EXE_workflow-redb")).args(arguments).output().unwrap();
     let Output { status, stdout, stderr } = ran;
     let [out, err] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
@@ -34,7 +34,7 @@ fn place() -> Place {
     place
 }
 
-fn with(place: &Place, arguments: &[&str]) -> Ran {
+pub(crate) fn with(place: &Place, arguments: &[&str]) -> Ran {
     let path = [place.file.to_str().unwrap()];
     run(&[&path, arguments].concat())
 }
@@ -185,7 +185,7 @@ fn a_command_that_is_wrong_exits_with_2() {
 #[test]
 fn a_run_that_is_not_there_exits_with_1() {
     let place = place();
-    for command in ["show", "export"] {
+    for command in ["show", "explain", "graph", "export"] {
         let ran = with(&place, &[command, "order-18"]);
         assert_eq!((ran.code, ran.err.as_str()), (1, "error: there is no run `order-18`\n"));
     }

@@ -9,6 +9,7 @@ mod conformance;
 mod crashes;
 mod disk;
 mod engine;
+mod explained;
 mod file_format;
 mod fixtures;
 #[cfg(target_os = "linux")]

@@ -9,7 +9,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use workflow_redb::StoreFile;
 
 mod check;
+mod explain;
 mod export;
+mod graph;
 mod list;
 mod show;
 mod table;
@@ -40,6 +42,10 @@ enum Command {
     List(list::List),
     /// One run, record by record.
     Show(show::Show),
+    /// Why each step of a run ran, and why it did not, by its journal alone.
+    Explain(explain::Explain),
+    /// The workflow of a run with the run laid over it, by its journal alone: as Mermaid, DOT or JSON.
+    Graph(graph::Graph),
     /// The records of a run, a line of JSON each.
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
@@ -91,6 +97,8 @@ fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bo
     match command {
         Command::List(list) => list.run(&file, output).map(|()| true),
         Command::Show(show) => show.run(&file, output).map(|()| true),
+        Command::Explain(explain) => explain.run(&file, output).map(|()| true),
+        Command::Graph(graph) => graph.run(&file, output).map(|()| true),
         Command::Export(export) => export.run(&file, output).map(|()| true),
         Command::Check => check::run(file, output),
     }
