@@ -30,31 +30,42 @@ impl<'a> Contender<'a> {
 /// # Panics
 /// If the contenders do not agree on the result: they would not have done the same work.
 pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
-    let mut times = vec![Vec::with_capacity(TURNS); contenders.len()];
-    for _ in 0..TURNS {
-        let results = contenders.iter_mut().zip(&mut times).map(|(contender, times)| {
+    let mut results = vec![None; contenders.len()];
+    let timed = contenders.iter_mut().zip(&mut results).map(|(contender, result)| {
+        let turn = || {
             let began = Instant::now();
-            let result = (contender.work)();
-            times.push(began.elapsed());
-            result
-        });
-        let results: Vec<u64> = results.collect();
-        assert!(results.iter().all(|result| *result == results[0]), "{title}: results differ: {results:?}");
+            *result = Some((contender.work)());
+            began.elapsed()
+        };
+        Box::new(turn) as Box<dyn FnMut() -> Duration>
+    });
+    let medians = in_turns(TURNS, timed.collect());
+    assert!(results.iter().all(|result| *result == results[0]), "{title}: results differ: {results:?}");
+    print(title, units, &contenders, &medians);
+}
+
+/// Gives each contender so many turns, one after the other, and returns the medians of the times that they tell.
+/// What a contender prepares does not count.
+pub fn in_turns(turns: usize, mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>>) -> Vec<Duration> {
+    let mut times = vec![Vec::with_capacity(turns); contenders.len()];
+    for _ in 0..turns.max(1) {
+        for (contender, times) in contenders.iter_mut().zip(&mut times) {
+            times.push(contender());
+        }
     }
-    print(title, units, &contenders, &mut times);
+    times.into_iter().map(median).collect()
 }
 
 #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
-fn print(title: &str, units: u32, contenders: &[Contender<'_>], times: &mut [Vec<Duration>]) {
+fn print(title: &str, units: u32, contenders: &[Contender<'_>], medians: &[Duration]) {
     println!("{title}");
-    let medians: Vec<Duration> = times.iter_mut().map(|times| median(times)).collect();
-    for (contender, time) in contenders.iter().zip(&medians) {
+    for (contender, time) in contenders.iter().zip(medians) {
         let (per_unit, ratio) = (*time / units, time.as_secs_f64() / medians[0].as_secs_f64());
         println!("  {:<44} {:>10} ns  {ratio:>6.2}x", contender.name, per_unit.as_nanos());
     }
 }
 
-fn median(times: &mut [Duration]) -> Duration {
+fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }

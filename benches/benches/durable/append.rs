@@ -1,0 +1,151 @@
+//! Appending: one run beside redb itself, many runs beside one.
+
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use workflow_benches::in_turns;
+use workflow_core::{EventStore, Position, RunId};
+use workflow_redb::RedbStore;
+
+use crate::bare::{Bare, Prepared};
+use crate::figure::{Figure, Target, as_float, per_second};
+use crate::records::{RECORDS, batch};
+use crate::scale::Scale;
+use crate::{folder, runtime};
+
+/// How many runs append at the same time.
+const RUNS: u64 = 256;
+
+/// A store that so many runs append to at the same time.
+struct Ours {
+    runtime: Runtime,
+    store: RedbStore,
+    runs: u64,
+    /// How many batches each has so far.
+    done: u64,
+    folder: TempDir,
+}
+
+impl Ours {
+    fn new(runs: u64) -> Self {
+        let folder = folder();
+        let store = RedbStore::open(folder.path().join("runs.redb")).expect("a store can be made");
+        Self { runtime: runtime(), store, runs, done: 0, folder }
+    }
+
+    /// Each run appends so many batches, one after the other.
+    fn turn(&mut self, appends: u64) -> Duration {
+        let numbers = self.done..self.done + appends;
+        self.done = numbers.end;
+        let began = Instant::now();
+        let runs: Vec<_> = (0..self.runs)
+            .map(|run| {
+                let (store, run, numbers) = (self.store.clone(), RunId::from(name(run)), numbers.clone());
+                self.runtime.spawn(async move {
+                    for number in numbers {
+                        let position = Position(number * RECORDS);
+                        store.append(&run, position, batch(number)).await.expect("it is appended");
+                    }
+                })
+            })
+            .collect();
+        for run in runs {
+            self.runtime.block_on(run).expect("no run panics");
+        }
+        began.elapsed()
+    }
+
+    /// Closes the file once it is as small as it gets; how many bytes it has.
+    fn compacted(self) -> u64 {
+        let path = self.store.path().to_owned();
+        while self.runtime.block_on(self.store.compact()).expect("it can be compacted") {}
+        drop(self.store);
+        let length = std::fs::metadata(path).expect("the file is there").len();
+        self.folder.close().expect("the folder can be removed");
+        length
+    }
+}
+
+/// redb with what the same runs would write, committed by whoever calls.
+struct Beside {
+    bare: Bare,
+    runs: u64,
+    done: u64,
+    _folder: TempDir,
+}
+
+impl Beside {
+    fn new(runs: u64) -> Self {
+        let folder = folder();
+        Self { bare: Bare::create(&folder.path().join("bare.redb")), runs, done: 0, _folder: folder }
+    }
+
+    /// So many commits, with a batch of each run.
+    fn turn(&mut self, commits: u64) -> Duration {
+        let numbers = self.done..self.done + commits;
+        self.done = numbers.end;
+        let batches = |number| {
+            let batches =
+                (0..self.runs).map(|run| Prepared::new(&name(run), number * RECORDS, &batch(number)));
+            batches.collect::<Vec<_>>()
+        };
+        let groups: Vec<Vec<Prepared>> = numbers.map(batches).collect();
+        let began = Instant::now();
+        for group in groups {
+            self.bare.commit(&group).expect("it is committed");
+        }
+        began.elapsed()
+    }
+}
+
+fn name(run: u64) -> String {
+    format!("order-{run:08}")
+}
+
+pub(crate) fn measure(scale: &Scale) -> Vec<Figure> {
+    let (mut one, mut bare_one) = (Ours::new(1), Beside::new(1));
+    let (mut many, mut bare_many) = (Ours::new(RUNS), Beside::new(RUNS));
+    let times = in_turns(
+        scale.append_turns,
+        vec![
+            Box::new(|| one.turn(scale.appends)),
+            Box::new(|| bare_one.turn(scale.appends)),
+            Box::new(|| many.turn(scale.appends_each)),
+            Box::new(|| bare_many.turn(scale.appends_each)),
+        ],
+    );
+    let counts = [scale.appends, scale.appends, RUNS * scale.appends_each, RUNS * scale.appends_each];
+    let rates: Vec<f64> = counts.iter().zip(&times).map(|(count, time)| per_second(*count, *time)).collect();
+    let (events, payload) = (many.done * RUNS, payload_of(many.done) * RUNS);
+    let bytes = many.compacted();
+    vec![
+        Figure::new("append/1", "events/s", rates[0], rates[1])
+            .beside("redb itself, a commit per batch")
+            .target(Target::AtLeast(0.8)),
+        Figure::new("append/256", "events/s", rates[2], rates[0])
+            .beside("append/1")
+            .target(Target::AtLeast(20.0)),
+        Figure::new("append/256", "events/s", rates[2], rates[3])
+            .beside("redb itself, a commit per 256 batches"),
+        Figure::new(
+            "append/256 size",
+            "bytes/event",
+            as_float(bytes) / as_float(events),
+            as_float(payload) / as_float(events),
+        )
+        .beside("the JSON of the same records"),
+    ]
+}
+
+/// How many bytes the JSON of so many batches has.
+fn payload_of(batches: u64) -> u64 {
+    let length = |number| {
+        let records = batch(number).records;
+        records
+            .iter()
+            .map(|record| serde_json::to_vec(record).expect("records are JSON").len() as u64)
+            .sum::<u64>()
+    };
+    (0..batches).map(length).sum()
+}
