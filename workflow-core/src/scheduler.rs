@@ -2,7 +2,7 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ mod decision;
 mod evaluate;
 mod execution;
 mod group;
+mod recalled;
 mod scope;
 mod timers;
 
@@ -32,6 +33,7 @@ pub(crate) use execution::{Full, Unbegun};
 
 use execution::{Execution, StepTotals};
 use group::{Group, GroupId};
+use recalled::Recalled;
 use scope::Scopes;
 
 /// Something that happened, told to the scheduler.
@@ -326,7 +328,7 @@ pub struct Scheduler {
     candidates: HashMap<CandidateId, Candidate>,
     executions: Vec<Execution>,
     /// The numbers that a journal tells of, by what was evaluated.
-    recalled: HashMap<Evaluated, ExecutionId>,
+    recalled: Recalled,
     /// The numbers below the last of those that the journal does not tell of: of executions that had not ended when it
     /// ended, in their order.
     untold: VecDeque<ExecutionId>,
@@ -373,7 +375,7 @@ impl Scheduler {
             appending: VecDeque::new(),
             candidates: HashMap::new(),
             executions: Vec::new(),
-            recalled: HashMap::new(),
+            recalled: Recalled::default(),
             untold: VecDeque::new(),
             running: 0,
             running_in_branches: BTreeSet::new(),
@@ -513,14 +515,16 @@ impl Scheduler {
 
     /// Gives executions the numbers that a journal tells of, when it comes to them; others are given those between them
     /// and behind them.
-    pub(crate) fn recall(&mut self, mut numbers: HashMap<Evaluated, ExecutionId>) {
+    pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
         // No run has more, whatever a journal says.
-        numbers.retain(|_, id| id.0 <= self.limits.executions);
-        let last = numbers.values().map(|id| id.0).max().unwrap_or(0);
-        self.executions.resize_with(usize::try_from(last).unwrap_or(0), Execution::unknown);
-        let told: HashSet<ExecutionId> = numbers.values().copied().collect();
-        self.untold = (1..=last).map(ExecutionId).filter(|id| !told.contains(id)).collect();
-        self.recalled = numbers;
+        self.recalled = Recalled::new(numbers, self.limits.executions);
+        self.executions.resize_with(self.recalled.last(), Execution::unknown);
+        self.untold = self.recalled.untold();
+    }
+
+    /// How many executions it knows of, those included that a journal tells of.
+    pub(crate) fn known_executions(&self) -> usize {
+        self.executions.len()
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.

@@ -16,7 +16,7 @@ use crate::store::{
 };
 
 /// How many records are asked for at a time.
-const PAGE: usize = 1_024;
+const PAGE: usize = 8_192;
 
 impl Engine {
     /// The runs that the engine's store has, a page at a time, whether they go on or have ended.
@@ -103,19 +103,31 @@ impl Inner {
 
 /// The whole journal of a run, if it has a format that is known here.
 pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<Record>, StoreError> {
-    let mut records = Vec::new();
+    // Put together at the end: a sequence that grows would be copied again and again.
+    let (mut pages, mut end) = (Vec::new(), Position::default());
     loop {
-        let from = Position::default().after(records.len());
-        let page = match store.read(run, from, PAGE).await {
+        let page = match store.read(run, end, PAGE).await {
             Ok(page) => page,
-            Err(error) => return Err(explained(store, run, from, error).await),
+            Err(error) => return Err(explained(store, run, end, error).await),
         };
-        check_format(run, from, &page)?;
+        check_format(run, end, &page)?;
         if page.is_empty() {
-            return Ok(records);
+            return Ok(joined(pages));
         }
+        end = end.after(page.len());
+        pages.push(page);
+    }
+}
+
+fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
+    if pages.len() < 2 {
+        return pages.pop().unwrap_or_default();
+    }
+    let mut records = Vec::with_capacity(pages.iter().map(Vec::len).sum());
+    for page in pages {
         records.extend(page);
     }
+    records
 }
 
 /// Whether what the records say of their format is known here.

@@ -43,6 +43,11 @@ pub(super) struct BranchRecord {
 }
 
 impl Log {
+    /// Makes room for so many events.
+    pub(super) fn reserve(&mut self, events: usize) {
+        self.records.reserve(events);
+    }
+
     pub(super) fn append(
         &mut self,
         table: &DependencyTable,

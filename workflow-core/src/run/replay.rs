@@ -31,7 +31,7 @@ struct Replay<'a> {
     /// What the scheduler wants in the log and the journal has not told of yet.
     due: VecDeque<Action>,
     /// What was begun and has not ended, as it was begun.
-    started: BTreeMap<ExecutionId, Action>,
+    started: BTreeMap<ExecutionId, Box<Action>>,
     /// What was asked and not answered, in the order of asking.
     asked: BTreeMap<CandidateId, Action>,
     /// When the next attempts of what failed are due.
@@ -51,6 +51,8 @@ impl Run {
     /// would not have written is in the way.
     pub(crate) fn replay(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         self.scheduler.recall(numbers(&self.host.table, records));
+        self.trace.reserve(self.scheduler.known_executions());
+        self.log.reserve(logged(records));
         self.goes_on();
         let mut replay = Replay {
             run: self,
@@ -78,8 +80,8 @@ impl Run {
 }
 
 /// The numbers of the executions that the records tell of.
-fn numbers(table: &DependencyTable, records: &[Record]) -> HashMap<Evaluated, ExecutionId> {
-    let numbered = records.iter().filter_map(|record| match record {
+fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = (Evaluated, ExecutionId)> {
+    records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
         | Record::ExecutionFailed { execution, step, scope, trigger, .. }
         | Record::RetryScheduled { execution, step, scope, trigger, .. } => {
@@ -89,8 +91,16 @@ fn numbers(table: &DependencyTable, records: &[Record]) -> HashMap<Evaluated, Ex
             Some(((table.step_named(&child.step)?, *scope, *trigger), child.execution))
         }
         _ => None,
+    })
+}
+
+/// How many events the records have brought into the log, at most.
+fn logged(records: &[Record]) -> usize {
+    let last = records.iter().rev().find_map(|record| match record {
+        Record::EventLogged { seq, .. } | Record::FanOutGathered { seq, .. } => usize::try_from(seq.0).ok(),
+        _ => None,
     });
-    numbered.collect()
+    last.unwrap_or(0).min(records.len())
 }
 
 impl Replay<'_> {
@@ -207,7 +217,7 @@ impl Replay<'_> {
                 Action::StartExecution { execution, step, scope, trigger, ref binding } => {
                     let binding = binding.clone();
                     self.run.trace.start(execution, step, scope, trigger, binding, self.now);
-                    self.started.insert(execution, action);
+                    self.started.insert(execution, Box::new(action));
                 }
                 Action::AskPrecondition { candidate, .. } => {
                     self.asked.insert(candidate, action);
@@ -348,7 +358,7 @@ impl Replay<'_> {
         for (execution, action) in started {
             match retries.get(&execution).map(|due| due.duration_since(run.clock.wall())) {
                 Some(Ok(left)) if !left.is_zero() => run.wait_for_retry(execution, left),
-                _ => run.held.push_back(action),
+                _ => run.held.push_back(*action),
             }
         }
         run.count_time();

@@ -55,6 +55,12 @@ impl Entered {
 }
 
 impl Trace {
+    /// Makes room for so many executions.
+    pub(super) fn reserve(&mut self, executions: usize) {
+        self.entries.reserve(executions);
+        self.places.reserve(executions + 1);
+    }
+
     /// How long the execution took; nothing while it runs.
     pub(super) fn took(&self, execution: ExecutionId) -> Duration {
         self.entry(execution).map_or(Duration::ZERO, Entered::took)

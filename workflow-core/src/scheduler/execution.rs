@@ -92,12 +92,12 @@ impl Scheduler {
     /// How many executions there were so far.
     pub(super) fn executed(&self) -> u64 {
         // A journal may tell of one number twice.
-        self.executions.len().saturating_sub(self.recalled.len() + self.untold.len()) as u64
+        self.executions.len().saturating_sub(self.recalled.left() + self.untold.len()) as u64
     }
 
     /// Numbers a new execution: as the journal does, if one tells of it, else as the next that it does not tell of.
     pub(super) fn number_execution(&mut self, execution: Execution, evaluated: Evaluated) -> ExecutionId {
-        let recalled = self.recalled.remove(&evaluated);
+        let recalled = self.recalled.take(evaluated);
         if let Some(id) = recalled.or_else(|| self.untold.pop_front()) {
             if let Some(place) = self.execution(id) {
                 *place = execution;
