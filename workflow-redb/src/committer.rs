@@ -87,7 +87,7 @@ impl Committer {
             let mut transaction = database.begin_write()?;
             let durability = if to_disk { redb::Durability::Immediate } else { redb::Durability::None };
             transaction.set_durability(durability)?;
-            let mut tables = Tables::open(&transaction)?;
+            let mut tables = Tables::new(&transaction)?;
             work(&mut tables)?;
             drop(tables);
             Ok(transaction.commit()?)

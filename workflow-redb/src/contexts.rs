@@ -41,7 +41,7 @@ impl RedbStore {
     ) -> Result<Result<(), Stored>, WorkError> {
         let bytes = key.len() + value.as_ref().map_or(0, Vec::len);
         let work = move |tables: &mut Tables<'_>| {
-            let there = bytes_at(&tables.contexts, &key)?;
+            let there = bytes_at(&*tables.contexts()?, &key)?;
             if there != seen {
                 return Ok(Err(there));
             }
@@ -75,7 +75,7 @@ impl RedbStore {
         let keys = beginning_with(context_prefix(scope));
         let bytes = keys.start.len();
         let work = move |tables: &mut Tables<'_>| {
-            Ok(tables.contexts.retain_in(&*keys.start..&*keys.end, |_, _| false)?)
+            Ok(tables.contexts()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?)
         };
         Ok(self.shared().queue.commit(bytes, work).await?)
     }
@@ -84,8 +84,8 @@ impl RedbStore {
 /// Puts a value in place, or removes the one that is there; returns the one that was.
 fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stored, redb::Error> {
     let was = match value {
-        Some(value) => tables.contexts.insert(key, value)?,
-        None => tables.contexts.remove(key)?,
+        Some(value) => tables.contexts()?.insert(key, value)?,
+        None => tables.contexts()?.remove(key)?,
     };
     Ok(was.map(|was| was.value().to_vec()))
 }

@@ -46,9 +46,10 @@ impl Written {
     /// Appends it, or says why not: what is wrong with one run is no error of the transaction, which others share.
     pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
         let (run, expected) = (self.run.as_str(), self.expected);
-        let found = match end_of(tables, run)? {
-            End::At(found) => found,
-            End::Unknown => {
+        let (found, is_listed) = match found(tables, run, &self.summary)? {
+            Found::Nothing => (Position(0), false),
+            Found::Run { end, is_same } => (end, is_same),
+            Found::Malformed => {
                 let malformed = Malformed("entry of 16 bytes and more");
                 return Ok(Err(StoreError::corrupt(&self.run, expected, malformed)));
             }
@@ -62,32 +63,41 @@ impl Written {
         let end = found.after(self.records.len());
         let entry = RunEntry { end, written: SystemTime::now(), summary: &self.summary };
         tables.runs.insert(run.as_bytes(), &*entry.to_bytes())?;
-        if self.ended {
-            tables.open.remove(run.as_bytes())?;
-        } else {
-            tables.open.insert(run.as_bytes(), &[][..])?;
+        // With the same summary it is listed as it is to be, and the index need not be touched.
+        if !is_listed && self.ended {
+            tables.open()?.remove(run.as_bytes())?;
+        } else if !is_listed {
+            tables.open()?.insert(run.as_bytes(), &[][..])?;
         }
         Ok(Ok(()))
     }
 }
 
-enum End {
-    At(Position),
-    /// The run's entry cannot be read.
-    Unknown,
+/// What there is of a run before a batch.
+enum Found {
+    Nothing,
+    Run {
+        /// Where its journal ends.
+        end: Position,
+        /// Whether its summary is the batch's.
+        is_same: bool,
+    },
+    /// Its entry cannot be read.
+    Malformed,
 }
 
-/// Where the journal of a run ends; at 0 if there is no such run.
-fn end_of(tables: &Tables<'_>, run: &str) -> Result<End, redb::Error> {
-    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(End::At(Position(0))) };
-    Ok(RunEntry::from_bytes(entry.value()).map_or(End::Unknown, |entry| End::At(entry.end)))
+fn found(tables: &Tables<'_>, run: &str, summary: &[u8]) -> Result<Found, redb::Error> {
+    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(Found::Nothing) };
+    let found = RunEntry::from_bytes(entry.value());
+    let found = found.map(|entry| Found::Run { end: entry.end, is_same: entry.summary == summary });
+    Ok(found.unwrap_or(Found::Malformed))
 }
 
 /// Removes a run, if there is one.
 pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb::Error> {
     let keys = record_keys(run.as_str(), Position(0));
     tables.records.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
-    tables.open.remove(run.as_str().as_bytes())?;
+    tables.open()?.remove(run.as_str().as_bytes())?;
     Ok(tables.runs.remove(run.as_str().as_bytes())?.is_some())
 }
 
@@ -104,7 +114,7 @@ pub(crate) fn remove_seen(
     if is_as_seen {
         remove(tables, &seen.id)?;
         let keys = beginning_with(context_prefix(&workflow_core::ContextScope::Run(seen.id.clone())));
-        tables.contexts.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
+        tables.contexts()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     }
     Ok(is_as_seen)
 }

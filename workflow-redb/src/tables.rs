@@ -5,7 +5,7 @@ use redb::{
 };
 
 use crate::error::WorkError;
-use crate::format::{CONTEXTS, OPEN, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
 
 type Bytes = &'static [u8];
 
@@ -15,22 +15,44 @@ pub(crate) type Writing<'t> = Table<'t, Bytes, Bytes>;
 /// A table that is read.
 pub(crate) type Reading = ReadOnlyTable<Bytes, Bytes>;
 
-/// The tables as a transaction writes them.
+/// The tables as a transaction writes them. Most go on with journals, which two tables tell of; the others are opened
+/// when they are wanted.
 pub(crate) struct Tables<'t> {
+    transaction: &'t WriteTransaction,
     pub(crate) records: Writing<'t>,
     pub(crate) runs: Writing<'t>,
-    pub(crate) open: Writing<'t>,
-    pub(crate) contexts: Writing<'t>,
+    open: Option<Writing<'t>>,
+    contexts: Option<Writing<'t>>,
 }
 
 impl<'t> Tables<'t> {
-    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+    pub(crate) fn new(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
             records: transaction.open_table(RECORDS)?,
             runs: transaction.open_table(RUNS)?,
-            open: transaction.open_table(OPEN)?,
-            contexts: transaction.open_table(CONTEXTS)?,
+            open: None,
+            contexts: None,
+            transaction,
         })
+    }
+
+    pub(crate) fn open(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
+        opened(&mut self.open, self.transaction, OPEN)
+    }
+
+    pub(crate) fn contexts(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
+        opened(&mut self.contexts, self.transaction, CONTEXTS)
+    }
+}
+
+fn opened<'a, 't>(
+    table: &'a mut Option<Writing<'t>>,
+    transaction: &'t WriteTransaction,
+    definition: Definition,
+) -> Result<&'a mut Writing<'t>, redb::Error> {
+    match table {
+        Some(table) => Ok(table),
+        None => Ok(table.insert(transaction.open_table(definition)?)),
     }
 }
 
