@@ -80,6 +80,13 @@ pub(crate) fn record_key(run: &str, position: Position) -> Vec<u8> {
     key
 }
 
+/// Makes the key of a record that of the one at this position of the same run.
+pub(crate) fn move_record_key(key: &mut [u8], position: Position) {
+    if let Some(end) = key.last_chunk_mut() {
+        *end = position.0.to_be_bytes();
+    }
+}
+
 /// The keys of the records of a run from a position on. The last one is left out: no journal is that long.
 pub(crate) fn record_keys(run: &str, from: Position) -> Range<Vec<u8>> {
     record_key(run, from)..record_key(run, Position(u64::MAX))
@@ -193,6 +200,15 @@ mod tests {
         assert_eq!(record_key("ab", Position(258)), b"\0\0\0\x02ab\0\0\0\0\0\0\x01\x02");
         assert_eq!(context_key(&ContextScope::Run("ab".into()), "k"), b"\0\0\0\0\x02abk");
         assert_eq!(context_key(&ContextScope::Thread("ab".into()), ""), b"\x01\0\0\0\x02ab");
+    }
+
+    #[test]
+    fn a_key_that_was_moved_is_that_of_its_position() {
+        let mut key = record_key("ab", Position(0));
+        for position in [1, 258, u64::MAX] {
+            move_record_key(&mut key, Position(position));
+            assert_eq!(key, record_key("ab", Position(position)));
+        }
     }
 
     #[test]

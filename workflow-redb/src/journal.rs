@@ -8,7 +8,7 @@ use serde_json::from_slice;
 use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
 
 use crate::error::{Malformed, TooLarge};
-use crate::format::{RunEntry, beginning_with, context_prefix, parse_record_key, record_key, record_keys};
+use crate::format::{RunEntry, beginning_with, context_prefix, move_record_key, record_key, record_keys};
 use crate::tables::{Tables, Unread, View, bytes_at};
 
 /// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
@@ -128,11 +128,13 @@ pub(crate) fn read(
 ) -> Result<Vec<Record>, Unread<StoreError>> {
     let (mut records, mut bytes) = (Vec::new(), 0);
     let keys = record_keys(run.as_str(), from);
+    let mut expected = keys.start.clone();
     for entry in view.records.range(&*keys.start..&*keys.end)? {
         let (key, value) = entry?;
         let position = from.after(records.len());
+        move_record_key(&mut expected, position);
         // A gap would shift every record behind it.
-        if parse_record_key(key.value()).is_none_or(|(_, found)| found != position) {
+        if key.value() != expected {
             return Err(Unread::Own(StoreError::corrupt(run, position, Malformed("record here"))));
         }
         let record = from_slice(value.value())
