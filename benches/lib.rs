@@ -1,6 +1,8 @@
 //! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is
 //! the median of each and its ratio to the first one's.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// How many turns each contender gets; the median counts.
@@ -30,17 +32,20 @@ impl<'a> Contender<'a> {
 /// # Panics
 /// If the contenders do not agree on the result: they would not have done the same work.
 pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
-    let mut results = vec![None; contenders.len()];
-    let timed = contenders.iter_mut().zip(&mut results).map(|(contender, result)| {
+    let results = RefCell::new(BTreeSet::new());
+    let timed = contenders.iter_mut().map(|contender| {
         let turn = || {
             let began = Instant::now();
-            *result = Some((contender.work)());
-            began.elapsed()
+            let result = (contender.work)();
+            let took = began.elapsed();
+            results.borrow_mut().insert(result);
+            took
         };
         Box::new(turn) as Box<dyn FnMut() -> Duration>
     });
     let medians = in_turns(TURNS, timed.collect());
-    assert!(results.iter().all(|result| *result == results[0]), "{title}: results differ: {results:?}");
+    let results = results.into_inner();
+    assert!(results.len() == 1, "{title}: results differ: {results:?}");
     print(title, units, &contenders, &medians);
 }
 
