@@ -240,3 +240,16 @@ fn a_value_that_could_not_be_read_again_is_not_written() {
         assert_eq!(there == deep, is_kept);
     }
 }
+
+#[tokio::test]
+async fn the_index_of_open_runs_follows_their_summaries() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "goes-on", 0..2).await.unwrap();
+    put(&store, "goes-on", 2..3).await.unwrap();
+    put_ended(&store, "ended", RunStatus::Completed).await;
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    let open = store.runs(&RunQuery::new().open()).await.unwrap();
+    assert_eq!(open.into_iter().map(|run| run.id).collect::<Vec<_>>(), ["goes-on".into()]);
+}
