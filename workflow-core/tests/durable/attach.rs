@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::RwLock;
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EngineId, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId,
@@ -20,6 +21,8 @@ struct Batches {
     given: Arc<Mutex<Vec<(RunId, Position, Batch)>>>,
     /// The run whose next batch it refuses.
     refuses: Arc<Mutex<Option<RunId>>>,
+    /// Whoever has it for themselves keeps batches from being taken.
+    taking: Arc<RwLock<()>>,
 }
 
 impl Batches {
@@ -54,6 +57,13 @@ impl EventStore for Batches {
             return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other(
                 "the disk is full",
             ))));
+        }
+        if self.taking.try_read().is_err() {
+            let (store, run) = (self.clone(), run.clone());
+            return StoreFuture::new(async move {
+                drop(store.taking.read().await);
+                store.append(&run, expected, batch).await
+            });
         }
         self.given.lock().unwrap().push((run.clone(), expected, batch.clone()));
         self.kept.append(run, expected, batch)
@@ -155,23 +165,39 @@ async fn whoever_goes_on_with_a_run_fences_off_whoever_drove_it() {
     assert_eq!(after.outcome().await.unwrap(), Done(0));
 }
 
-// S40
-#[tokio::test]
-async fn of_two_who_go_on_with_a_run_one_does() {
+/// Two find a run before either has written that it goes on with it.
+async fn two_go_on_with_a_run() {
     let store = Batches::default();
     let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
     engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap().settled().await;
     let engines = [engine(), engine()];
+    let held = store.taking.write().await;
     let handles =
         [engines[0].attach::<Asks>("r").await.unwrap(), engines[1].attach::<Asks>("r").await.unwrap()];
+    drop(held);
     let statuses = [handles[0].settled().await, handles[1].settled().await];
     assert!(
         statuses == [RunStatus::Waiting, RunStatus::Failed]
-            || statuses == [RunStatus::Failed, RunStatus::Waiting]
+            || statuses == [RunStatus::Failed, RunStatus::Waiting],
+        "{statuses:?}"
     );
     let claims = store.journal(&"r".into()).await;
     let claims = claims.iter().filter(|record| matches!(record, Record::RunResumed { .. }));
     assert_eq!(claims.count(), 1);
+}
+
+// S40
+#[tokio::test]
+async fn of_two_who_go_on_with_a_run_one_does() {
+    two_go_on_with_a_run().await;
+}
+
+// S40
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_who_go_on_with_a_run_on_two_threads_one_does() {
+    for _ in 0..50 {
+        two_go_on_with_a_run().await;
+    }
 }
 
 /// Asks by way of a child, beside something that comes from outside.

@@ -121,9 +121,11 @@ impl Deaf {
         let (number, begins) = (begin.0, self.begun.clone());
         let work = blocking(move |_| {
             begins.send(()).unwrap();
+            let patience = Patience::new();
             // Also when the test is gone.
             while release.try_recv() == Err(TryRecvError::Empty) {
-                std::hint::spin_loop();
+                patience.check();
+                std::thread::yield_now();
             }
             (number, guard)
         });
