@@ -46,6 +46,45 @@ async fn attempts() {
     Golden { before, ..golden }.check(3).await;
 }
 
+/// Is too large until it is made smaller.
+struct Compacts;
+
+#[workflow]
+impl Compacts {
+    #[step(compact = shorten)]
+    async fn talk(&self, begin: &Begin, info: &RunInfo) -> Result<Item, StepError> {
+        if info.attempt() == 1 { Err(StepError::context_limit("too long")) } else { Ok(Item(begin.0)) }
+    }
+
+    async fn shorten(&self) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, note: &Note) -> Done {
+        Done(item.0 + note.0)
+    }
+}
+
+// S35, S36, S39
+#[tokio::test(start_paused = true)]
+async fn a_compaction_in_a_run_with_a_thread_of_its_own() {
+    let golden = Golden::<Compacts>::new("compacts", |engine| engine.workflow(Compacts));
+    let options = RunOptions::new().id("compacts");
+    let before = |run: RunHandle<Compacts>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            run.settled().await;
+        })
+    };
+    let after = |run: RunHandle<Compacts>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            run.send(Note(9)).await.unwrap();
+            ends(&run).await;
+        })
+    };
+    Golden { options, before, after, ..golden }.check(3).await;
+}
+
 // S29, S39
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_is_taken() {
