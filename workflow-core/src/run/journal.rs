@@ -313,7 +313,10 @@ impl Run {
         opened.collect()
     }
 
-    /// An attempt failed and is to be followed by another. Nothing waits for it to be written either.
+    /// An attempt failed and is to be followed by another. Nothing waits for it to be written either, not even a next
+    /// attempt or a compaction: neither depends on it, for nothing of a failed attempt is in the log (S23, S38). If it is
+    /// lost with its process, so is whatever came behind it: the attempt is made again, at least once as everything is
+    /// (S39), and a delay that is drawn after it comes of the same seed (S36).
     pub(super) fn record_retry(&mut self, execution: ExecutionId, attempt: u32, failed: &FailedAttempt) {
         self.record_children();
         let Some(journal) = &mut self.journal else { return };
