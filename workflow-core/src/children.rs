@@ -25,7 +25,7 @@ mod reunion;
 pub(crate) use birth::{Birth, HostsRuns, Spawned};
 pub(crate) use brood::Brood;
 pub(crate) use family::Family;
-pub(crate) use reunion::reunite;
+pub(crate) use reunion::Reunion;
 
 /// Runs other workflows from within a step: `children: &Children`.
 ///
@@ -47,6 +47,13 @@ pub(crate) use reunion::reunite;
 /// `price`, in the run `order-17`. They are numbered by the calls, not by who is polled first. An id that is given in
 /// [`RunOptions`] stands for the number: `order-17/price-x3.eu`. A later attempt of the execution has children of its
 /// own, since the first one's have ended: `order-17/price-x3.a2.1`.
+///
+/// # After a restart
+/// An execution that had not ended runs again (S39), and finds the children that it began before under their ids: those
+/// that go on do so, and of those that have ended it is told how. What their journals say counts: thread, time, configuration,
+/// metadata and start event are those of the first time, whatever the call says now, so that what a step makes of the time
+/// or of chance does no harm. Another workflow is refused with [`StartError::WrongWorkflow`], and the id of a run that is
+/// no child of the execution, or is one of the other of `run` and `start`, with [`StartError::DuplicateRun`].
 ///
 /// # Limits
 /// Children nest three deep, or [`max_child_depth`](crate::EngineBuilder::max_child_depth). Eight children of an
@@ -186,6 +193,11 @@ impl Children {
 
     /// Starts a child that goes on by itself, and returns a handle on it; with a store, when the store has its
     /// beginning.
+    ///
+    /// Other than with [`run`](Self::run), the step is told if the store lets the child down: here with
+    /// [`StartError::Store`], later by the handle, with [`RunError::Store`]. The child is left as it is then, and goes on with
+    /// [`resume_open_runs`](crate::Engine::resume_open_runs) or [`attach`](crate::Engine::attach); the execution may have ended
+    /// by then, and what it made of the error stands.
     ///
     /// A step of a *child* that waits for the outcome of what it has started keeps its place meanwhile, which
     /// [`run`](Self::run) would have lent: enough of them wait for each other.

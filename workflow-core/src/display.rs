@@ -196,6 +196,12 @@ impl Display {
         self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
     }
 
+    /// What was shown by the other, another handle of the same attempt, is taken back with what is shown by this one.
+    fn answers_for(&self, other: &Self) {
+        let _written = self.hub.lock();
+        self.enter(other.stage.load(Ordering::Relaxed));
+    }
+
     fn shown(&self, event: AnyEvent) -> DisplayItem {
         let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
         DisplayItem::Shown { step, execution, attempt, event }
@@ -269,16 +275,38 @@ impl DisplayHub {
         self.publish_if(DisplayItem::Received { event }, |_| true);
     }
 
-    /// Decides under the lock; wakes viewers, and drops what made room, after it.
-    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
-        let heard = self.listener.as_ref().map(|listener| (listener, item.clone()));
+    /// Shows everything to the viewers of the parent as well: what is retained, and what comes. What another forward of
+    /// the same child has shown there is not shown again.
+    pub(crate) fn forward(&self, to: Forward) {
+        let to = Arc::new(to);
         let mut ring = self.lock();
-        let published = (ring.is_open() && wanted(&ring)).then(|| ring.push(item));
+        let before = ring.forward.replace(Arc::clone(&to));
+        let retained = if before.is_none() { ring.retained() } else { Vec::new() };
         drop(ring);
-        let Some((dropped, wakers)) = published else { return };
+        if let Some(before) = before {
+            to.answers_for(&before);
+        }
+        retained.iter().for_each(|item| to.forward(item));
+    }
+
+    /// Decides under the lock; wakes viewers, tells others, and drops what made room, after it.
+    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
+        let mut ring = self.lock();
+        if !ring.is_open() || !wanted(&ring) {
+            // The item, which is foreign code, is dropped after the lock.
+            return;
+        }
+        let forward = ring.forward.clone();
+        let heard = (forward.is_some() || self.listener.is_some()).then(|| item.clone());
+        let (dropped, wakers) = ring.push(item);
+        drop(ring);
         wakers.into_iter().for_each(std::task::Waker::wake);
         drop(dropped);
-        if let Some((listener, item)) = heard {
+        let Some(item) = heard else { return };
+        if let Some(forward) = forward {
+            forward.forward(&item);
+        }
+        if let Some(listener) = &self.listener {
             listener(item);
         }
     }

@@ -35,6 +35,7 @@ mod builder;
 mod children;
 mod claim;
 mod forsaken;
+mod found;
 mod idle;
 mod known;
 mod lease;
@@ -372,19 +373,18 @@ impl Engine {
     /// The display of a run; what is shown is told to the observers too, if there are any, and to the parent.
     fn display(&self, run: &RunId, workflow: &Arc<str>, birth: Option<&Birth>) -> DisplayHub {
         let hub = DisplayHub::new(self.inner.display_capacity);
-        if self.inner.observers.is_empty() && birth.is_none() {
+        if let Some(birth) = birth {
+            let child = birth.child(run.clone(), Arc::clone(workflow));
+            hub.forward(Forward::new(birth.display.clone(), child));
+        }
+        if self.inner.observers.is_empty() {
             return hub;
         }
-        let child = |birth: &Birth| birth.child(run.clone(), Arc::clone(workflow));
-        let parent = birth.map(|birth| Forward::new(birth.display.clone(), child(birth)));
         let (observers, clock) = (self.inner.observers.clone(), self.inner.clock.clone());
         let (run, workflow) = (run.clone(), Arc::clone(workflow));
         hub.heard_by(move |item| {
-            if let Some(parent) = &parent {
-                parent.forward(&item);
-            }
             // Observers have heard it of the child.
-            if observers.is_empty() || matches!(item, DisplayItem::Child { .. }) {
+            if matches!(item, DisplayItem::Child { .. }) {
                 return;
             }
             let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));

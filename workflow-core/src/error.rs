@@ -177,11 +177,26 @@ pub enum StartError {
         /// The workflow.
         workflow: &'static str,
     },
-    /// A run of this id is running, or the engine's store has its journal.
+    /// A run of this id is running, or the engine's store has its journal: for a child run, one that is another parent's
+    /// or nobody's, or that was begun by the other of [`Children::run`](crate::Children::run) and
+    /// [`Children::start`](crate::Children::start).
     #[error("run `{run}` exists already: choose another id, or leave it out")]
     DuplicateRun {
         /// The id.
         run: RunId,
+    },
+    /// The child run that an earlier process has begun for the execution is of another workflow than the one that the
+    /// execution asks for now, as it runs again: the step does something else than before.
+    #[error(
+        "child run `{run}` was begun as one of workflow `{workflow}`, and is asked for as one of `{asked}` now: give another id to the child, or let the step begin what it began before"
+    )]
+    WrongWorkflow {
+        /// The child.
+        run: RunId,
+        /// Its workflow.
+        workflow: Arc<str>,
+        /// The workflow that was asked for.
+        asked: &'static str,
     },
     /// A child run would be nested deeper than the engine allows.
     #[error(
@@ -220,8 +235,8 @@ pub enum StartError {
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,
-    /// The store did not take the beginning of the run.
-    #[error("the run cannot be written: {0}")]
+    /// The store did not take the beginning of the run, or did not say what it has of a child run.
+    #[error("the store kept the run from starting: {0}")]
     Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
@@ -308,8 +323,9 @@ pub enum RunError {
         /// How often that was.
         executions: u64,
     },
-    /// The store did not take what the run wrote, or did not say so: the journal is as it is.
-    #[error("the run's journal cannot be written: {source}")]
+    /// The store did not take what the run wrote, or did not say so, or what it has of the run cannot be read: the journal
+    /// is as it is.
+    #[error("the store kept the run from going on: {source}")]
     Store {
         /// What the store reported.
         source: StoreError,

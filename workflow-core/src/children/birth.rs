@@ -24,6 +24,14 @@ pub(crate) trait HostsRuns: Send + Sync {
         birth: Birth,
     ) -> Result<Spawned, StartError>;
 
+    /// The same for a parent that goes on after an earlier process: what that has begun for the same goes on.
+    fn find_child(
+        self: Arc<Self>,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> BoxFuture<'static, Result<Spawned, StartError>>;
+
     /// Ends what the run waited for in an earlier process and has not asked for again.
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
 

@@ -51,8 +51,10 @@ impl Brood {
             let birth = brood.birth(true);
             let _until_here = EndOnDrop(Arc::clone(&birth.unwanted));
             brood.wait_for(&birth.unwanted)?;
-            let spawned = brood.spawn(start, options, birth)?;
-            let outcome = outcome(spawned).await;
+            let outcome = match brood.spawn(start, options, birth).await {
+                Ok(spawned) => outcome(spawned).await,
+                Err(error) => Err(error.into()),
+            };
             if outcome.as_ref().is_err_and(|error| brood.run.let_down.leave(error)) {
                 // The run stops.
                 pending::<()>().await;
@@ -72,7 +74,7 @@ impl Brood {
             if brood.has_ended() {
                 return Err(brood.ended());
             }
-            let mut child = brood.spawn(start, options, brood.birth(false))?;
+            let mut child = brood.spawn(start, options, brood.birth(false)).await?;
             if let Some(written) = child.written.take() {
                 begun(&child.shared, written).await?;
             }
@@ -93,13 +95,22 @@ impl Brood {
         Birth::of(&self.run, self.names.clone(), awaited, self.display.clone())
     }
 
-    fn spawn(&self, start: Start, mut options: RunOptions, birth: Birth) -> Result<Spawned, StartError> {
+    async fn spawn(
+        &self,
+        start: Start,
+        mut options: RunOptions,
+        birth: Birth,
+    ) -> Result<Spawned, StartError> {
         let engine = self.run.engine.upgrade().ok_or_else(|| self.ended())?;
         // A thread that was made for the parent alone goes with it.
         if birth.awaited || !self.run.private_thread {
             options.thread.get_or_insert_with(|| self.run.thread.clone());
         }
-        engine.start_child(start, options, birth)
+        if birth.is_of_resumed() {
+            engine.find_child(start, options, birth).await
+        } else {
+            engine.start_child(start, options, birth)
+        }
     }
 
     fn wait_for(&self, unwanted: &Arc<Dropped>) -> Result<(), StartError> {

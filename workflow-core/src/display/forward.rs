@@ -17,7 +17,12 @@ impl Forward {
         Self { display, path: Arc::new([child]) }
     }
 
-    pub(crate) fn forward(&self, item: &DisplayItem) {
+    /// It goes on for the other, which is of the same child.
+    pub(super) fn answers_for(&self, other: &Self) {
+        self.display.answers_for(&other.display);
+    }
+
+    pub(super) fn forward(&self, item: &DisplayItem) {
         let (path, item) = match item {
             // The parent has a parent itself.
             DisplayItem::Child { path, item } => {

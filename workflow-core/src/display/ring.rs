@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::DisplayItem;
+use super::{DisplayItem, Forward};
 use crate::run::RunStatus;
 
 /// The latest items of a run.
@@ -22,6 +23,8 @@ pub(super) struct Ring {
     /// The viewers that have read everything and wait for more, each at most once.
     waiting: Vec<(u64, Waker)>,
     viewers: u64,
+    /// Where the parent of the run shows what it shows. It changes with the items, so that each goes there once.
+    pub(super) forward: Option<Arc<Forward>>,
 }
 
 /// Where a viewer stands in a ring.
@@ -42,11 +45,17 @@ impl Ring {
             ended: None,
             waiting: Vec::new(),
             viewers: 0,
+            forward: None,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.ended.is_none()
+    }
+
+    /// What is retained, oldest first.
+    pub(super) fn retained(&self) -> Vec<DisplayItem> {
+        self.items.iter().cloned().collect()
     }
 
     /// Appends an item; returns the one that made room for it and who is to be woken.

@@ -335,7 +335,8 @@ impl EngineBuilder {
     /// is to know of it, so that it needs neither a task nor memory until one of its timers is due, or somebody sends,
     /// replies, asks something of it, or [attaches](Engine::attach). Then it is loaded again, which takes time in
     /// proportion to its journal. Handles stay valid meanwhile. What it has shown is gone unless there is a handle or a
-    /// viewer. Child runs, and runs with children that have not ended, are kept.
+    /// viewer. Child runs, and runs with children that have not ended, are kept: a step that awaits a child which waits for a
+    /// person keeps both in memory for as long as that takes.
     ///
     /// 0 lets go of them at once, and [`Duration::MAX`] never. Without a store it means nothing. Default: 10 s.
     pub fn release_waiting_after(mut self, waiting: Duration) -> Self {

@@ -5,15 +5,14 @@ use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use super::stored::read_all;
 use super::{Engine, Inner, Registered, Start};
-use crate::children::{Birth, HostsRuns, Spawned, reunite};
-use crate::error::{RunError, StartError};
+use crate::children::{Birth, HostsRuns, Spawned};
+use crate::error::StartError;
 use crate::id::RunId;
-use crate::run::{Bounded, Gate, Places, Received, Run, RunOptions, RunShared};
-use crate::store::{EventStore, StoreError};
+use crate::run::{Bounded, Command, Gate, Host, Journal, Places, Received, Run, RunOptions, RunShared};
+use crate::store::StoreError;
 use crate::table::EventIndex;
 
 /// The limits of child runs.
@@ -37,6 +36,15 @@ impl HostsRuns for Inner {
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         Engine { inner: self }.spawn_child(start, options, birth)
+    }
+
+    fn find_child(
+        self: Arc<Self>,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> BoxFuture<'static, Result<Spawned, StartError>> {
+        Box::pin(Engine { inner: self }.find_child(start, options, birth))
     }
 
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
@@ -65,20 +73,47 @@ impl HostsRuns for Inner {
 impl Engine {
     /// Starts a child as a task of its own. It does not wait for a place: its steps do, so that whoever has started
     /// it can go on.
-    fn spawn_child(&self, start: Start, options: RunOptions, birth: Birth) -> Result<Spawned, StartError> {
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let ChildLimits { depth: limit, gate } = &self.inner.children;
-        if birth.depth > *limit {
-            return Err(StartError::TooDeep { depth: birth.depth, limit: *limit });
-        }
-        let (host, index) = self.host_of(&start)?;
+    pub(super) fn spawn_child(
+        &self,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> Result<Spawned, StartError> {
+        let (runtime, host, index) = self.child_host(&start, &birth)?;
         let layers = self.inner.layers(&host, &options);
-        if let Some(spawned) = options.id.as_ref().and_then(|id| self.goes_on_already(id, &birth)) {
-            return Ok(spawned);
+        let made = self.shared(&host, options, Some(birth))?;
+        let (run, shared, registered) = self.bear(host, made, |shared| self.inner.journal(shared, layers))?;
+        let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
+        let start = Received { event: start.event, done };
+        runtime.spawn(run.drive(start, index, registered));
+        Ok(Spawned { shared, written })
+    }
+
+    /// Where a child runs and what it is of, if it may be.
+    pub(super) fn child_host(
+        &self,
+        start: &Start,
+        birth: &Birth,
+    ) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let limit = self.inner.children.depth;
+        if birth.depth > limit {
+            return Err(StartError::TooDeep { depth: birth.depth, limit });
         }
-        let lent = birth.lent.clone();
-        let (shared, commands) = self.shared(&host, options, Some(birth))?;
+        let (host, index) = self.host_of(start)?;
+        Ok((runtime, host, index))
+    }
+
+    /// A child among its parent's and the engine's runs, which is to be driven.
+    pub(super) fn bear(
+        &self,
+        host: Arc<Host>,
+        (shared, commands): (RunShared, mpsc::Receiver<Command>),
+        journal: impl FnOnce(&RunShared) -> Option<Journal>,
+    ) -> Result<(Run, Arc<RunShared>, Registered), StartError> {
         let shared = Arc::new(shared);
+        let (gate, lent) =
+            (&self.inner.children.gate, shared.birth.as_ref().and_then(|birth| birth.lent.clone()));
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         if self.inner.shut_down.load(Ordering::SeqCst) {
@@ -88,44 +123,9 @@ impl Engine {
             let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));
             birth.join(child, &shared)?;
         }
-        let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
-        let (journal, limits) = (self.inner.journal(&shared, layers), self.inner.limits);
-        let run = Run::new(Arc::clone(&shared), host, limits, commands, Some((places, None)), journal);
-        let start = Received { event: start.event, done };
-        // What an earlier process has begun goes on.
-        match self.inner.store.clone().filter(|_| shared.birth.as_ref().is_some_and(Birth::is_of_resumed)) {
-            Some(store) => runtime.spawn(find(store, run, start, index, registered)),
-            None => runtime.spawn(run.drive(start, index, registered)),
-        };
-        Ok(Spawned { shared, written })
-    }
-}
-
-impl Engine {
-    /// The child that an earlier process has begun for the same, if it goes on here without having been asked for.
-    fn goes_on_already(&self, id: &RunId, birth: &Birth) -> Option<Spawned> {
-        let shared = self.here(id).filter(|_| birth.is_of_resumed())?;
-        let is_the_same = shared.resumed && shared.parent() == Some(&birth.parent);
-        let parent = self.here(&birth.parent.run).filter(|_| is_the_same)?;
-        reunite(&parent, &birth.parent, &shared, Arc::clone(&birth.unwanted), birth.awaited);
-        Some(Spawned { shared, written: None })
-    }
-}
-
-/// Drives a child on from where its journal ends, or from its start event if it has none.
-async fn find(
-    store: Arc<dyn EventStore>,
-    run: Run,
-    start: Received,
-    index: EventIndex,
-    registered: Registered,
-) {
-    match read_all(&*store, run.id()).await {
-        Ok(records) if records.is_empty() => run.drive(start, index, registered).await,
-        Ok(records) => run.drive_from(store, &records, start, registered).await,
-        Err(source) => {
-            drop(registered);
-            run.fail(RunError::Store { source });
-        }
+        let journal = journal(&shared);
+        let run =
+            Run::new(Arc::clone(&shared), host, self.inner.limits, commands, Some((places, None)), journal);
+        Ok((run, shared, registered))
     }
 }

@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 use super::Engine;
 use super::claim::Whose;
 use super::known::{Absent, Found, Registered};
-use crate::children::{ParentRun, reunite};
+use crate::children::{ParentRun, Reunion};
 use crate::error::{ResumeError, RunError, StartError};
 use crate::id::{RunId, ThreadId};
 use crate::run::{Command, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
-use crate::store::{Position, Record, RunQuery, StoreError};
+use crate::store::{EventStore, Position, Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
 
 /// What became of the open runs of a store.
@@ -29,6 +29,16 @@ pub struct Resumed {
     pub elsewhere: Vec<RunId>,
     /// Those that do not, and why. They are left as they are.
     pub refused: Vec<(RunId, ResumeError)>,
+    /// Why the store's list of runs breaks off, if it does: what comes behind was not looked at, and the lists above say
+    /// what became of the runs before.
+    pub error: Option<StoreError>,
+}
+
+/// Some of a store's open runs.
+struct Page {
+    runs: Vec<StoredRun>,
+    /// Whose each is; none without leases.
+    whose: Option<Vec<Whose>>,
 }
 
 /// How a run began, as its journal tells of it.
@@ -73,7 +83,7 @@ impl Beginning {
     }
 
     /// What the run was started with.
-    fn options(&self, run: &RunId, host: &Host) -> RunOptions {
+    pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
         options.metadata.clone_from(&self.metadata);
         options.timeout = self.timeout;
@@ -83,6 +93,13 @@ impl Beginning {
             }
         }
         options
+    }
+
+    /// What is not among the options: the run as it was, and as one of an earlier process.
+    pub(super) fn restores(&self, shared: RunShared) -> RunShared {
+        let Self { private_thread, timeout, .. } = *self;
+        // What it has in contexts may be an earlier process's.
+        RunShared { private_thread, timeout, context_used: AtomicBool::new(true), ..shared }
     }
 }
 
@@ -101,41 +118,59 @@ impl Engine {
     /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`], and what the store reports of the list of its runs. Why single runs do not go on is in
-    /// [`Resumed::refused`].
+    /// [`StoreError::NoStore`], and what the store reports of the list of its runs, or of leases, if no run goes on yet; later
+    /// than that it is in [`Resumed::error`]. Why single runs do not go on is in [`Resumed::refused`].
     pub async fn resume_open_runs(&self) -> Result<Resumed, StoreError> {
         let store = self.inner.store()?;
         self.take_lease().await?;
         let mut resumed = Resumed::default();
         let mut awaited = Vec::new();
         let mut query = RunQuery::new().open();
+        let mut page = self.page(store, &query).await?;
         loop {
-            let page = store.runs(&query).await?;
-            let whose = self.whose(&page).await?;
-            for (place, run) in page.iter().enumerate() {
-                // What was let go of here waits.
-                if self.inner.known.has(&run.id) {
-                    continue;
-                }
-                if matches!(whose.as_ref().map(|whose| &whose[place]), Some(Whose::Elsewhere(_))) {
-                    resumed.elsewhere.push(run.id.clone());
-                    continue;
-                }
-                match self.load(&run.id, None, whose.is_some().then_some(run.end)).await {
-                    Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
-                    Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
-                    Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
-                    Ok(Loaded::Moved) => resumed.elsewhere.push(run.id.clone()),
-                    Err(error) => resumed.refused.push((run.id.clone(), error)),
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
+            self.resume_page(&page, &mut resumed, &mut awaited).await;
+            match page.runs.last() {
+                Some(last) if page.runs.len() == query.page() => query = query.after(last.id.clone()),
                 _ => break,
             }
+            page = match self.page(store, &query).await {
+                Ok(page) => page,
+                Err(error) => {
+                    resumed.error = Some(error);
+                    break;
+                }
+            };
         }
         self.end_forsaken_among(awaited).await;
         Ok(resumed)
+    }
+
+    async fn page(&self, store: &Arc<dyn EventStore>, query: &RunQuery) -> Result<Page, StoreError> {
+        let runs = store.runs(query).await?;
+        let whose = self.whose(&runs).await?;
+        Ok(Page { runs, whose })
+    }
+
+    /// Goes on with the runs of a page; notes those that wait to be asked for.
+    async fn resume_page(&self, page: &Page, resumed: &mut Resumed, awaited: &mut Vec<RunId>) {
+        let Page { runs, whose } = page;
+        for (place, run) in runs.iter().enumerate() {
+            // What was let go of here waits.
+            if self.inner.known.has(&run.id) {
+                continue;
+            }
+            if matches!(whose.as_ref().map(|whose| &whose[place]), Some(Whose::Elsewhere(_))) {
+                resumed.elsewhere.push(run.id.clone());
+                continue;
+            }
+            match self.load(&run.id, None, whose.is_some().then_some(run.end)).await {
+                Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
+                Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
+                Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
+                Ok(Loaded::Moved) => resumed.elsewhere.push(run.id.clone()),
+                Err(error) => resumed.refused.push((run.id.clone(), error)),
+            }
+        }
     }
 
     /// A handle on a run: on one that goes on here, or else on one that the engine's store has. One that has not ended
@@ -276,7 +311,7 @@ impl Engine {
             && let Some(names) = &shared.parent
             && let Some(parent) = self.here(&names.run)
         {
-            reunite(&parent, names, &shared, Arc::default(), awaited);
+            Reunion::unasked(&parent, names, awaited).reunite(&parent, &shared);
         }
         runtime.spawn(run.drive_resumed(registered));
         Ok(Loaded::Resumed(shared))
@@ -295,10 +330,8 @@ impl Engine {
             // Nothing else can be wrong with what a run is made of.
             other => ResumeError::Store(StoreError::unavailable(other)),
         })?;
-        let Beginning { private_thread, parent, timeout, .. } = beginning;
-        // What it has in contexts may be an earlier process's.
-        let context_used = AtomicBool::new(true);
-        let shared = RunShared { private_thread, parent, timeout, context_used, resumed: true, ..shared };
+        let shared = beginning.restores(shared);
+        let shared = RunShared { parent: beginning.parent, resumed: true, ..shared };
         Ok((Arc::new(shared), commands))
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -32,7 +31,7 @@ use super::{Finished, RunStatus, finish};
 use crate::error::{Incompatibility, RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Explanation;
-use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::observe::Observed;
 use crate::output::Emitted;
 use crate::scheduler::{Action, CandidateId, Fact, Scheduler, SchedulerLimits};
@@ -212,13 +211,8 @@ impl Run {
         polled.await
     }
 
-    /// Which run it is.
-    pub(crate) fn id(&self) -> &RunId {
-        &self.shared.id
-    }
-
     /// Ends before it has begun, or gone on.
-    pub(crate) fn fail(self, error: RunError) {
+    fn fail(self, error: RunError) {
         let _ =
             self.shared.finished.set(Finished { status: RunStatus::Failed, outcome: Err(error), kept: None });
     }
@@ -226,14 +220,10 @@ impl Run {
     /// Drives a run on from where its journal ends; one that has ended is looked back at.
     pub(crate) async fn drive_from<R: Registration>(
         mut self,
-        store: Arc<dyn EventStore>,
+        store: Option<Arc<dyn EventStore>>,
         records: &[Record],
-        start: Received,
         registered: R,
     ) {
-        if let Some(done) = start.done {
-            let _ = done.send(Ok(()));
-        }
         let id = self.shared.id.clone();
         let incompatible = |difference| RunError::Incompatible { run: id.clone(), difference };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
@@ -244,10 +234,8 @@ impl Run {
             }
             return;
         }
-        let journal = Journal::resume(store, records, &self.host.table);
+        let journal = store.and_then(|store| Journal::resume(store, records, &self.host.table));
         self.journal = journal.map(|journal| journal.owned_by(self.shared.owner()));
-        // What it has in contexts may be an earlier process's.
-        self.shared.context_used.store(true, Ordering::Relaxed);
         match self.resume(records) {
             Ok(()) => self.drive_resumed(registered).await,
             Err(difference) => {

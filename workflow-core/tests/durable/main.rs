@@ -10,6 +10,7 @@ mod families;
 mod fan_outs;
 mod faults;
 mod fixtures;
+mod found;
 mod golden;
 mod idle;
 mod leases;

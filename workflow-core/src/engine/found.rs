@@ -1,0 +1,105 @@
+//! Children that an earlier process has begun, and that an execution asks for again which runs again: what their journals
+//! say of them counts, not what they are asked for with (S39).
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+
+use super::resume::Beginning;
+use super::stored::read_all;
+use super::{Engine, Start};
+use crate::children::{Birth, Reunion, Spawned};
+use crate::error::{ResumeError, StartError};
+use crate::id::RunId;
+use crate::run::{RunOptions, RunShared};
+use crate::store::{EventStore, Record, StoreError};
+
+impl Engine {
+    /// Goes on with the child that an earlier process has begun for the same, or begins it. In a task of its own: whoever
+    /// asks may do other things before they poll this again, and others wait for what it holds.
+    pub(super) fn find_child(
+        self,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> BoxFuture<'static, Result<Spawned, StartError>> {
+        Box::pin(async move {
+            let (Some(id), Some(store)) = (options.id.clone(), self.inner.store.clone()) else {
+                return self.spawn_child(start, options, birth);
+            };
+            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+            let found = runtime.spawn(async move { self.found(&*store, &id, start, options, birth).await });
+            // What is not told any more is gone with its runtime.
+            found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
+        })
+    }
+
+    /// Whoever else loads the child, or looks for it, does so before this or after it.
+    async fn found(
+        &self,
+        store: &dyn EventStore,
+        id: &RunId,
+        start: Start,
+        options: RunOptions,
+        birth: Birth,
+    ) -> Result<Spawned, StartError> {
+        let _held = self.inner.known.hold(id).await;
+        let records = read_all(store, id).await.map_err(StartError::Store)?;
+        if records.is_empty() {
+            return self.spawn_child(start, options, birth);
+        }
+        let beginning = Beginning::of(id, &records).map_err(|error| match error {
+            ResumeError::Store(error) => StartError::Store(error),
+            other => StartError::Store(StoreError::unavailable(other)),
+        })?;
+        is_the_same(id, &beginning, &start, &birth)?;
+        match self.here(id) {
+            Some(shared) => self.reunited(shared, birth),
+            None => self.go_on_with(id, &start, beginning, records, birth),
+        }
+    }
+
+    /// The child goes on here without having been asked for.
+    fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
+        if shared.birth.is_some() {
+            return Err(StartError::DuplicateRun { run: shared.id.clone() });
+        }
+        let Birth { parent: names, awaited, unwanted, display, .. } = birth;
+        let ended = || StartError::ParentEnded { run: names.run.clone() };
+        let parent = self.here(&names.run).ok_or_else(ended)?;
+        Reunion { names: &names, awaited, unwanted, display }.reunite(&parent, &shared);
+        Ok(Spawned { shared, written: None })
+    }
+
+    /// The child goes on as its journal says that it began, or is looked back at if it has ended.
+    fn go_on_with(
+        &self,
+        id: &RunId,
+        start: &Start,
+        beginning: Beginning,
+        records: Vec<Record>,
+        birth: Birth,
+    ) -> Result<Spawned, StartError> {
+        let (runtime, host, _) = self.child_host(start, &birth)?;
+        let (shared, commands) = self.shared(&host, beginning.options(id, &host), Some(birth))?;
+        let shared: RunShared = beginning.restores(shared);
+        let (run, shared, registered) = self.bear(host, (shared, commands), |_| None)?;
+        let store = self.inner.store.clone();
+        runtime.spawn(async move { run.drive_from(store, &records, registered).await });
+        Ok(Spawned { shared, written: None })
+    }
+}
+
+/// Whether the run was begun as the child that is asked for. With which event it was opened does not matter: what a step
+/// makes of the time or of chance is another each time that it runs.
+fn is_the_same(id: &RunId, beginning: &Beginning, start: &Start, birth: &Birth) -> Result<(), StartError> {
+    if beginning.parent.as_ref() != Some(&birth.parent) || beginning.awaited != birth.awaited {
+        return Err(StartError::DuplicateRun { run: id.clone() });
+    }
+    if *beginning.workflow != *start.workflow {
+        let workflow = Arc::clone(&beginning.workflow);
+        return Err(StartError::WrongWorkflow { run: id.clone(), workflow, asked: start.workflow });
+    }
+    Ok(())
+}
