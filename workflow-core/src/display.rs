@@ -286,7 +286,9 @@ impl DisplayHub {
         if let Some(before) = before {
             to.answers_for(&before);
         }
-        retained.iter().for_each(|item| to.forward(item));
+        for item in &retained {
+            to.forward(item);
+        }
     }
 
     /// Decides under the lock; wakes viewers, tells others, and drops what made room, after it.

@@ -56,7 +56,7 @@ impl Engine {
         is_the_same(id, &beginning, &start, &birth)?;
         match self.here(id) {
             Some(shared) => self.reunited(shared, birth),
-            None => self.go_on_with(id, &start, beginning, records, birth),
+            None => self.go_on_with(id, &start, &beginning, records, birth),
         }
     }
 
@@ -77,7 +77,7 @@ impl Engine {
         &self,
         id: &RunId,
         start: &Start,
-        beginning: Beginning,
+        beginning: &Beginning,
         records: Vec<Record>,
         birth: Birth,
     ) -> Result<Spawned, StartError> {

@@ -8,8 +8,8 @@ use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, DisplayItem, DisplayStream, EventStore, MemoryStore, Position, Record, RunHandle, RunId,
-    RunOptions, RunQuery, RunStatus, StartError, StoreError,
+    Batch, DisplayItem, DisplayStream, EventStore, MemoryStore, Position, Record, RunHandle, RunOptions,
+    RunQuery, RunStatus, StartError, StoreError,
 };
 use workflow_testkit::{Fault, FaultyStore, StoreCall};
 
