@@ -8,7 +8,9 @@ use serde_json::from_slice;
 use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
 
 use crate::error::{Malformed, TooLarge};
-use crate::format::{RunEntry, beginning_with, context_prefix, move_record_key, record_key, record_keys};
+use crate::format::{
+    RunEntry, beginning_with, context_prefix, move_record_key, parse_record_key, record_key, record_keys,
+};
 use crate::tables::{Tables, Unread, View, bytes_at};
 
 /// How many bytes a batch may have, its run's id and its keys included: 256 MiB.

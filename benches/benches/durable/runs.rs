@@ -8,7 +8,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use workflow_benches::in_turns;
 use workflow_core::prelude::*;
-use workflow_core::{Batch, EventStore, Position, Record, RunId, RunQuery, StoreFuture, StoredRun};
+use workflow_core::{
+    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+};
 use workflow_redb::RedbStore;
 
 use crate::figure::{Figure, Target, per_second};
@@ -94,6 +96,14 @@ impl EventStore for OneByOne {
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         self.store.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.store.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.store.lease(engine, duration)
     }
 }
 
