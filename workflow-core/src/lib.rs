@@ -141,7 +141,7 @@ pub use run::{
 };
 pub use store::{
     Batch, EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
-    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun,
+    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun, WaitingFor,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,

@@ -547,6 +547,11 @@ impl Scheduler {
         self.requests.iter().map(|(seq, request)| (*seq, request.event))
     }
 
+    /// How many requests are open.
+    pub(crate) fn count_requests(&self) -> usize {
+        self.requests.len()
+    }
+
     /// The table it was made with.
     pub fn table(&self) -> &Arc<DependencyTable> {
         &self.table

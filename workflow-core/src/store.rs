@@ -19,6 +19,7 @@ mod memory;
 mod record;
 mod retention;
 mod summary;
+mod waiting;
 
 pub use error::StoreError;
 pub use leases::Leases;
@@ -26,6 +27,7 @@ pub use memory::MemoryStore;
 pub use record::{JOURNAL_FORMAT, OpenedFanOut, Record, RecordedEvent};
 pub use retention::Retention;
 pub use summary::{RunQuery, RunSummary, StoredRun};
+pub use waiting::WaitingFor;
 
 /// A place in the journal of a run: how many records stand before it. A journal begins at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]

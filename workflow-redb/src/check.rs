@@ -201,6 +201,7 @@ impl Journal {
                 self.begins = Some((workflow.to_string(), at));
             }
             Ok(Record::RunEnded { status, .. }) => self.status = status,
+            Ok(Record::RunWaiting { .. }) => self.status = RunStatus::Waiting,
             Ok(_) => {}
             Err(error) => {
                 let (run, detail) = (self.run.clone(), error.to_string());

@@ -366,6 +366,7 @@ impl Run {
         self.slot_wait = None;
         self.meter.waits();
         self.stop_counting_time();
+        self.record_wait();
         self.shared.status.send_replace(RunStatus::Waiting);
         self.shared.tell(|| Observed::RunWaiting);
     }
@@ -395,6 +396,7 @@ impl Run {
         if self.shared.status() == RunStatus::Waiting {
             self.meter.runs();
             self.shared.status.send_replace(RunStatus::Running);
+            self.note_going_on();
             self.count_time();
         }
     }

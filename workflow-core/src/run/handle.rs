@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use tokio::sync::{mpsc, oneshot};
 
 use super::past::Kept;
@@ -275,7 +276,7 @@ impl<W: Workflow> RunHandle<W> {
         index.copied().ok_or(SendError::NotTaken { event: event.name() })
     }
 
-    async fn ask<T>(&self, mut command: Command, answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
+    async fn ask<T>(&self, mut command: Command, mut answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
         let shared = &self.shared;
         while let Err(mpsc::error::SendError(back)) = shared.mailbox.sender().send(command).await {
             command = back;
@@ -284,9 +285,14 @@ impl<W: Workflow> RunHandle<W> {
                 return Err(Unasked::Ended(self.ended().await));
             }
         }
-        match answer.await {
-            Ok(answer) => Ok(answer),
-            Err(_) => Err(Unasked::Ended(self.ended().await)),
+        // What is sent while a run ends may be left unread, and unanswered.
+        let answered = match select(&mut answer, pin!(shared.ended())).await {
+            Either::Left((answered, _)) => answered.ok(),
+            Either::Right(_) => answer.try_recv().ok(),
+        };
+        match answered {
+            Some(answer) => Ok(answer),
+            None => Err(Unasked::Ended(self.ended().await)),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, Emission, End, Entry, Fact, TimerEntry};
 use crate::store::{
     Batch, EventStore, JOURNAL_FORMAT, OpenedFanOut, Position, Record, RecordedEvent, RunSummary, StoreError,
-    StoreFuture,
+    StoreFuture, WaitingFor,
 };
 use crate::table::{DependencyTable, RecordedTable, StepIndex};
 
@@ -345,6 +345,35 @@ impl Run {
         journal.record(Record::RunEnded { status, error, step, at });
         journal.run = journal.run.clone().ended(status);
         journal.ended = true;
+    }
+
+    /// The run waits, which is told to whoever looks at the store. Nothing waits for it to be written.
+    pub(super) fn record_wait(&mut self) {
+        if self.journal.is_none() {
+            return;
+        }
+        let (waits_for, at) = (self.waits_for(), self.clock.wall());
+        let Some(journal) = self.journal.as_mut().filter(|journal| !journal.ended) else { return };
+        journal.run = journal.run.clone().waiting(waits_for.clone());
+        journal.record(Record::RunWaiting { waits_for, at });
+    }
+
+    /// The run goes on: the next batch says so.
+    pub(super) fn note_going_on(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.run = journal.run.clone().going_on();
+        }
+    }
+
+    fn waits_for(&self) -> WaitingFor {
+        let name = |event| Arc::clone(&self.host.table.event(event).name);
+        let requests = self.scheduler.open_requests().take(WaitingFor::MOST_NAMED);
+        WaitingFor {
+            requests: requests.map(|(_, request)| name(request)).collect(),
+            open_requests: self.scheduler.count_requests() as u64,
+            events: self.scheduler.awaited_events().into_iter().map(name).collect(),
+            until: self.timers.pending(&self.scheduler).map(|(due, _)| due).next(),
+        }
     }
 
     /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.

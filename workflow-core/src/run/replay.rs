@@ -106,14 +106,14 @@ fn logged(records: &[Record]) -> usize {
 impl Replay<'_> {
     /// Takes a record in, with those behind it that belong to it; says how many these were.
     fn take(&mut self, record: &Record, behind: &[Record]) -> Replayed<usize> {
-        if !matches!(record, Record::RunResumed { .. } | Record::RunKept { .. }) {
+        if !matches!(record, Record::RunResumed { .. } | Record::RunWaiting { .. } | Record::RunKept { .. }) {
             self.wake(record.at());
         }
         match record {
             Record::RunStarted { .. } => return Err("the run begins once more".into()),
             Record::RunResumed { at, .. } => self.resumed(*at)?,
-            // Nothing follows from it.
-            Record::RunKept { .. } => {}
+            // Nothing follows from them.
+            Record::RunWaiting { .. } | Record::RunKept { .. } => {}
             Record::EventLogged { seq, scope, cause, event, .. } => {
                 let logged = Logged { seq: *seq, scope: *scope, event };
                 self.event(*cause, &logged)?;

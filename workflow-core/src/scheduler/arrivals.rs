@@ -40,6 +40,21 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
+    /// O(external events) for the steps that take them.
+    pub(crate) fn awaited_events(&self) -> Vec<EventIndex> {
+        let arrivals = Arrivals { scheduler: self, by_scope: OnceCell::new() };
+        let is_awaited = |event: &EventIndex| {
+            let (row, arrival) = (self.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
+            row.roles.is_stop()
+                || (!self.groups.is_empty() && !row.takers.is_empty())
+                || arrivals.trigger(arrival, ScopeId::ROOT)
+        };
+        arrivals.external().filter(is_awaited).collect()
+    }
+}
+
 impl<'a> Arrivals<'a> {
     fn external(&self) -> impl Iterator<Item = EventIndex> + use<'a> {
         let events = self.scheduler.table.events.iter().enumerate();

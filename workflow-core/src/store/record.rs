@@ -17,6 +17,8 @@ use crate::run::RunStatus;
 use crate::scheduler::Cause;
 use crate::table::RecordedTable;
 
+use super::WaitingFor;
+
 mod event;
 
 pub use event::RecordedEvent;
@@ -202,6 +204,13 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// The run waits. Nothing follows from it: it is for whoever looks at the store.
+    RunWaiting {
+        /// For what.
+        waits_for: WaitingFor,
+        /// When it began to wait.
+        at: SystemTime,
+    },
     /// The run's engine had lost its lease and has taken it again, and nobody had claimed the run meanwhile. It is
     /// written before anything more is begun.
     RunKept {
@@ -255,6 +264,7 @@ impl Record {
             | Self::ExecutionFailed { at, .. }
             | Self::ChildStarted { at, .. }
             | Self::RunResumed { at, .. }
+            | Self::RunWaiting { at, .. }
             | Self::RunKept { at }
             | Self::RunEnded { at, .. } => *at,
         }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::Position;
+use super::{Position, WaitingFor};
 use crate::id::{EngineId, RunId};
 use crate::run::RunStatus;
 
@@ -15,8 +15,11 @@ use crate::run::RunStatus;
 pub struct RunSummary {
     /// The workflow.
     pub workflow: Arc<str>,
-    /// [`RunStatus::Running`] until the run has ended: whether it waits is nothing that a journal says.
+    /// Where the run stands.
     pub status: RunStatus,
+    /// What a waiting run waits for; of others nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitingFor>,
     /// When it was started, by the clock of its engine.
     pub started: SystemTime,
     /// The engine that wrote the batch, if it takes [leases](crate::EngineBuilder::lease).
@@ -27,7 +30,7 @@ pub struct RunSummary {
 impl RunSummary {
     /// A run of the workflow that has not ended.
     pub fn running(workflow: impl Into<Arc<str>>, started: SystemTime) -> Self {
-        Self { workflow: workflow.into(), status: RunStatus::Running, started, owner: None }
+        Self { workflow: workflow.into(), status: RunStatus::Running, waits_for: None, started, owner: None }
     }
 
     /// The same run, driven by this engine.
@@ -35,9 +38,19 @@ impl RunSummary {
         Self { owner, ..self }
     }
 
+    /// The same run, waiting for this.
+    pub fn waiting(self, waits_for: WaitingFor) -> Self {
+        Self { status: RunStatus::Waiting, waits_for: Some(waits_for), ..self }
+    }
+
+    /// The same run, going on.
+    pub fn going_on(self) -> Self {
+        Self { status: RunStatus::Running, waits_for: None, ..self }
+    }
+
     /// The same run, ended.
     pub fn ended(self, status: RunStatus) -> Self {
-        Self { status, ..self }
+        Self { status, waits_for: None, ..self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `list`: the runs that a file has.
 
 use clap::Args;
-use workflow_core::{RunQuery, StoredRun};
+use workflow_core::{RunQuery, RunSummary, StoredRun};
 use workflow_redb::StoreFile;
 
 use crate::table::Table;
@@ -31,7 +31,7 @@ impl List {
             serde_json::to_writer(&mut *output.to, &runs)?;
             return Ok(writeln!(output.to)?);
         }
-        let mut table = Table::new(["RUN", "WORKFLOW", "STATUS", "RECORDS", "STARTED (UTC)"]);
+        let mut table = Table::new(["RUN", "WORKFLOW", "STATUS", "RECORDS", "STARTED (UTC)", "WAITS FOR"]);
         for stored in &runs {
             table.row(row(stored));
         }
@@ -54,8 +54,22 @@ impl List {
     }
 }
 
-fn row(stored: &StoredRun) -> [String; 5] {
+fn row(stored: &StoredRun) -> [String; 6] {
     let run = &stored.run;
     let status = format!("{:?}", run.status);
-    [stored.id.to_string(), run.workflow.to_string(), status, stored.end.to_string(), utc(run.started)]
+    [
+        stored.id.to_string(),
+        run.workflow.to_string(),
+        status,
+        stored.end.to_string(),
+        utc(run.started),
+        waits_for(run),
+    ]
+}
+
+/// What a waiting run waits for, and until when.
+fn waits_for(run: &RunSummary) -> String {
+    let Some(waits_for) = &run.waits_for else { return String::new() };
+    let until = waits_for.until.map(|until| format!(" at {}", utc(until))).unwrap_or_default();
+    format!("{waits_for}{until}")
 }

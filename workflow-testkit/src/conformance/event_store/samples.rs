@@ -11,7 +11,7 @@ use workflow_core::scheduler::Cause;
 use workflow_core::{
     AnyEvent, DependencyTable, ErrorClass, EventDef, ExecutionId, InputDef, JOURNAL_FORMAT, NotRetried,
     OutputDef, Record, RecordedEvent, RecordedTable, Roles, RunStatus, ScopeId, Seq, StepDef, ThreadId,
-    TimerId,
+    TimerId, WaitingFor,
 };
 
 /// An event that holds any JSON.
@@ -149,7 +149,9 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
-    records.extend([Record::RunKept { at }]);
+    records.push(Record::RunKept { at });
+    records
+        .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));
     records.extend(STATUSES.map(|status| Record::RunEnded {
         status,
         error: Some(status.to_string()),
@@ -252,4 +254,13 @@ pub(super) fn forms() -> Vec<Value> {
         json!({"": null, "a.b": {"c": [1.5, "d"]}, "type": "e", "data": {"type": "f"}}),
         (0..64).fold(json!("deep"), |inner, _| json!([inner])),
     ]
+}
+
+fn waits_for(until: SystemTime) -> WaitingFor {
+    let mut waits_for = WaitingFor::default();
+    waits_for.requests = vec!["Approve".into(); 2];
+    waits_for.open_requests = 2;
+    waits_for.events = vec!["Noted".into()];
+    waits_for.until = Some(until);
+    waits_for
 }
