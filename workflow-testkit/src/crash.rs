@@ -76,7 +76,7 @@ const PAIRS: u64 = 100;
 ///         .start(Ordered { cents: 70 })
 /// });
 /// let survived = crashes.assert(|run| run.executions("charge") == 1).await;
-/// assert_eq!(survived.to_string(), "survived 8 crashes at 4 appends, and 22 pairs of crashes");
+/// assert_eq!(survived.to_string(), "survived 10 crashes at 5 appends, and 35 pairs of crashes");
 /// # }
 /// ```
 pub fn crash_everywhere<W, F>(scenario: F) -> CrashEverywhere<W, F>

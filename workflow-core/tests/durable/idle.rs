@@ -417,3 +417,34 @@ survive! {
     timers_of_runs_that_are_let_go_of:
         Scenario::new(Waits).engine(at_once).send_after(Duration::from_mins(1), Note(4)), 3;
 }
+
+// S30
+#[tokio::test(start_paused = true)]
+async fn what_a_run_waits_for_is_listed_until_it_goes_on() {
+    let store = Arc::new(MemoryStore::default());
+    let clock = VirtualClock::new();
+    let engine = Engine::builder().workflow(Asks).workflow(Waits).workflow(Shows);
+    let engine = engine.store(Arc::clone(&store)).clock(clock.clone()).build().unwrap();
+    let asks = engine.start_with::<Asks>(Begin(20), RunOptions::new().id("asks")).await.unwrap();
+    engine.start_with::<Waits>(Begin(1), RunOptions::new().id("waits")).await.unwrap();
+    let shows = engine.start_with::<Shows>(Begin(1), RunOptions::new().id("shows")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let listed = || async {
+        let runs = engine.runs(&RunQuery::new()).await.unwrap();
+        runs.into_iter().map(|stored| (stored.id.to_string(), stored.run)).collect::<BTreeMap<_, _>>()
+    };
+    let runs = listed().await;
+    assert!(runs.values().all(|run| run.status == RunStatus::Waiting));
+    let text = |run: &str| runs[run].waits_for.as_ref().unwrap().to_string();
+    assert_eq!(text("asks"), format!("a reply to {} and 4 more", ["Ask"; 16].join(", ")));
+    assert_eq!(text("waits"), "a reply to Ask, or a timer");
+    assert_eq!(text("shows"), "Note");
+    let until = runs["waits"].waits_for.as_ref().unwrap().until;
+    assert_eq!(until, Some(VirtualClock::beginning() + Duration::from_secs(10)));
+    asks.cancel("enough").await.unwrap();
+    shows.send(Note(0)).await.unwrap();
+    shows.outcome().await.unwrap();
+    let runs = listed().await;
+    assert_eq!((runs["asks"].status, runs["shows"].status), (RunStatus::Cancelled, RunStatus::Completed));
+    assert!(runs["asks"].waits_for.is_none() && runs["shows"].waits_for.is_none());
+}

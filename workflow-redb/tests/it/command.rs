@@ -53,10 +53,10 @@ fn list_shows_the_runs() {
     prints(
         &["list"],
         &expect![[r"
-        RUN                WORKFLOW  STATUS     RECORDS  STARTED (UTC)
-        order-17           Orders    Running    3        2023-11-14 22:13:20
-        order-9\u{1b}[31m  Orders    Completed  3        2023-11-14 22:13:20
-    "]],
+            RUN                WORKFLOW  STATUS     RECORDS  STARTED (UTC)        WAITS FOR
+            order-17           Orders    Running    3        2023-11-14 22:13:20
+            order-9\u{1b}[31m  Orders    Completed  3        2023-11-14 22:13:20
+        "]],
     );
 }
 
@@ -65,23 +65,23 @@ fn list_shows_some_of_the_runs() {
     prints(
         &["list", "--open"],
         &expect![[r"
-        RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)
-        order-17  Orders    Running  3        2023-11-14 22:13:20
-    "]],
+            RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)        WAITS FOR
+            order-17  Orders    Running  3        2023-11-14 22:13:20
+        "]],
     );
     prints(
         &["list", "--workflow", "Others"],
         &expect![[r"
-        RUN  WORKFLOW  STATUS  RECORDS  STARTED (UTC)
-    "]],
+            RUN  WORKFLOW  STATUS  RECORDS  STARTED (UTC)  WAITS FOR
+        "]],
     );
     prints(
         &["list", "--limit", "1"],
         &expect![[r"
-        RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)
-        order-17  Orders    Running  3        2023-11-14 22:13:20
-        There may be more: see --limit and --after.
-    "]],
+            RUN       WORKFLOW  STATUS   RECORDS  STARTED (UTC)        WAITS FOR
+            order-17  Orders    Running  3        2023-11-14 22:13:20
+            There may be more: see --limit and --after.
+        "]],
     );
 }
 

@@ -73,3 +73,24 @@ fn waits_for(run: &RunSummary) -> String {
     let until = waits_for.until.map(|until| format!(" at {}", utc(until))).unwrap_or_default();
     format!("{waits_for}{until}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use workflow_core::WaitingFor;
+
+    use super::*;
+
+    #[test]
+    fn what_a_run_waits_for_is_said_with_its_date() {
+        let run = RunSummary::running("Orders", SystemTime::UNIX_EPOCH);
+        assert_eq!(waits_for(&run), "");
+        let mut waiting = WaitingFor::default();
+        waiting.requests = vec!["Approve".into()];
+        waiting.open_requests = 3;
+        waiting.until = Some(SystemTime::UNIX_EPOCH + Duration::from_hours(24));
+        let run = run.waiting(waiting);
+        assert_eq!(waits_for(&run), "a reply to Approve and 2 more, or a timer at 1970-01-02 00:00:00");
+    }
+}
