@@ -55,7 +55,7 @@ impl Idle {
             engine.idle.changed.notify_one();
         } else if let Some(runtime) = reminders.runtime.clone() {
             reminders.attended = true;
-            let attended = Attended(Arc::clone(engine));
+            let attended = Attended { engine: Arc::clone(engine), is_done: false };
             drop(reminders);
             runtime.spawn(attended.attend());
         }
@@ -108,11 +108,15 @@ impl Idle {
 }
 
 /// The task that waits for reminders. If it is dropped with its runtime, the next reminder begins another.
-struct Attended(Arc<Inner>);
+struct Attended {
+    engine: Arc<Inner>,
+    /// Whether nobody waits any more, or somebody else does.
+    is_done: bool,
+}
 
 impl Attended {
-    async fn attend(self) {
-        let inner = &self.0;
+    async fn attend(mut self) {
+        let inner = &self.engine;
         while let Some(first) = inner.idle.first() {
             let changed = std::pin::pin!(inner.idle.changed.notified());
             if let Either::Left(_) = select(inner.clock.sleep_until(first), changed).await {
@@ -120,12 +124,11 @@ impl Attended {
                 stream::iter(due).for_each_concurrent(LOADED_AT_ONCE, |run| self.load(run)).await;
             }
         }
-        // Nobody waits any more, or somebody else does.
-        let _ = std::mem::ManuallyDrop::new(self);
+        self.is_done = true;
     }
 
     async fn load(&self, run: RunId) {
-        let inner = &self.0;
+        let inner = &self.engine;
         let loaded = Engine { inner: Arc::clone(inner) }.wake(&run, None).await;
         if let (Err(error), Some(again)) = (loaded, inner.clock.now().checked_add(AGAIN_AFTER)) {
             tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
@@ -136,7 +139,9 @@ impl Attended {
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        self.0.idle.lock().attended = false;
+        if !self.is_done {
+            self.engine.idle.lock().attended = false;
+        }
     }
 }
 
@@ -159,7 +164,8 @@ impl Engine {
 
     /// Loads a run for the note that was left for it.
     pub(super) async fn deliver(self, run: Arc<RunShared>) {
-        while let Err(error) = self.wake(&run.id, None).await {
+        let reason = run.cancel_note.left();
+        while let Err(error) = self.wake(&run.id, reason.as_ref()).await {
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
             self.inner.clock.sleep(AGAIN_AFTER).await;
         }

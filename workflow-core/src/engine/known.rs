@@ -168,17 +168,16 @@ impl Registration for Registered {
         self.engine.known.hold(&self.id).boxed()
     }
 
-    fn release(self, released: Released) {
-        let (due, run) = (released.due, released.run.upgrade());
-        if let Some(run) = &run {
-            run.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
-        }
+    fn release(self, released: Released, run: Arc<RunShared>) {
+        let due = released.due;
+        run.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         self.engine.known.runs.insert(self.id.clone(), Place::Released(released));
         self.engine.idle.note_runtime();
         if let Some(due) = due {
             Idle::remind(&self.engine, due, &self.id);
         }
-        if let Some(run) = run.filter(|run| run.cancel_note.is_left()) {
+        // Whoever leaves one later finds that the run was let go of.
+        if run.cancel_note.left().is_some() {
             Arc::clone(&self.engine).note_left(run);
         }
     }

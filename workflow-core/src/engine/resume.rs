@@ -292,7 +292,12 @@ impl Engine {
             run.look_back(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
-        run.resume(records).map_err(incompatible)?;
+        if let Err(difference) = run.resume(records) {
+            if absent.is_some() {
+                run.stays_released();
+            }
+            return Err(incompatible(difference));
+        }
         if let Some(reason) = unwanted {
             shared.cancel_note.leave(reason);
         }

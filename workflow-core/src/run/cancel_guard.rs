@@ -34,9 +34,9 @@ impl CancelNote {
         self.waker.register(cx.waker());
     }
 
-    /// Whether there is one that the run has not read.
-    pub(crate) fn is_left(&self) -> bool {
-        self.unread.load(Ordering::Acquire)
+    /// The reason, if the run has not read it.
+    pub(crate) fn left(&self) -> Option<Arc<str>> {
+        if self.unread.load(Ordering::Acquire) { self.reason.get().cloned() } else { None }
     }
 
     /// The reason, once. As long as there is none it costs one load.

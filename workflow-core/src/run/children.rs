@@ -41,7 +41,7 @@ impl Run {
             }
         }
         let engine = self.shared.engine.upgrade().filter(|_| self.shared.is_of_resumed());
-        if let Some(engine) = engine.filter(|_| self.journal_error().is_none()) {
+        if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_left()) {
             engine.end_forsaken(self.shared.id.clone()).await;
         }
     }

@@ -183,7 +183,8 @@ impl Run {
         while self.paused().await == Paused::Idle {
             let held = registered.hold().await;
             if self.closes().await {
-                registered.release(self.released());
+                let shared = Arc::clone(&self.shared);
+                registered.release(self.released(), shared);
                 drop(held);
                 return;
             }

@@ -22,8 +22,8 @@ pub(crate) trait Registration: Send + 'static {
     /// Whoever has it, and nobody else, loads the run or lets go of it.
     fn hold(&self) -> BoxFuture<'static, OwnedMutexGuard<()>>;
 
-    /// The run is not driven any more, and has not ended.
-    fn release(self, released: Released);
+    /// The run is not driven any more, and has not ended. A note that was left for it meanwhile is not lost.
+    fn release(self, released: Released, run: Arc<RunShared>);
 }
 
 /// All that is known of a run that was let go of.
@@ -85,23 +85,28 @@ impl Run {
             told = true;
             self.obey(command);
         }
-        if told || !self.is_at_rest() {
+        if told || !self.is_at_rest() || self.shared.cancel_note.left().is_some() {
             self.mailbox = self.shared.mailbox.reopen();
             return false;
         }
         true
     }
 
-    /// Lets go of everything but what it takes to load it again.
+    /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
     pub(super) fn released(mut self) -> Released {
         let end = self.journal.as_ref().map_or(Position(0), super::Journal::end);
         let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
         let run =
-            if Arc::strong_count(&self.shared) > 1 { Arc::downgrade(&self.shared) } else { Weak::new() };
+            if Arc::strong_count(&self.shared) > 2 { Arc::downgrade(&self.shared) } else { Weak::new() };
         self.shared.tell(|| Observed::RunReleased);
         self.is_released = true;
         let term = self.fence.as_ref().and_then(Fence::term);
         Released { end, term, due, run, _level: self.meter.level() }
+    }
+
+    /// It was to be loaded and cannot be: it is where it was.
+    pub(crate) fn stays_released(mut self) {
+        self.is_released = true;
     }
 
     /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.

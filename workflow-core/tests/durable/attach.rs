@@ -170,6 +170,8 @@ async fn two_go_on_with_a_run() {
     let store = Batches::default();
     let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
     engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap().settled().await;
+    // Whoever began it has written all that it had to.
+    until(async || store.runs(&RunQuery::new()).await.unwrap()[0].run.status == RunStatus::Waiting).await;
     let engines = [engine(), engine()];
     let held = store.taking.write().await;
     let handles =

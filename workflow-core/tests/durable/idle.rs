@@ -256,6 +256,20 @@ async fn a_handle_is_enough_to_keep_the_engine() {
     assert_eq!(run.outcome().await.unwrap(), Done(0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_engine_whose_timers_have_fired_goes_with_its_last_handle() {
+    let store = Arc::new(MemoryStore::default());
+    let (engine, told) = forgetful(Arc::clone(&store));
+    let engine = engine.clock(VirtualClock::new()).build().unwrap();
+    let run = engine.start::<Waits>(Begin(3)).await.unwrap();
+    told.are_away(1).await;
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    run.send(Note(5)).await.unwrap();
+    run.outcome().await.unwrap();
+    drop((run, engine));
+    crate::fixtures::until(async || Arc::strong_count(&store) == 1).await;
+}
+
 /// A store that cannot be read now and then.
 #[derive(Debug, Clone, Default)]
 struct Unread(Arc<MemoryStore>, Arc<Mutex<bool>>);
