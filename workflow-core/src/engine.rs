@@ -227,7 +227,7 @@ impl Engine {
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.shut_down.store(true, Ordering::SeqCst);
         let reason = "the engine is shutting down".into();
-        futures::future::join_all(self.running().iter().map(|run| self.cancel(run, &reason))).await;
+        self.cancel_all(&reason).await;
         self.inner.known.all_ended().await;
         self.give_up_lease().await;
         let observers = self.inner.observers.clone();

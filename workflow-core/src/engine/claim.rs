@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Engine;
 use super::lease::Leased;
-use super::resume::{Beginning, Loaded};
+use super::resume::Loaded;
 use crate::error::ResumeError;
 use crate::id::{EngineId, RunId};
-use crate::store::{Position, RunQuery, StoreError, StoredRun};
+use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
 /// How often a run is looked at again that somebody wrote to meanwhile.
 const LOOKS: usize = 3;
@@ -149,8 +149,8 @@ impl Engine {
         }
         let Ok(store) = self.inner.store() else { return false };
         let Ok(first) = store.read(&run.id, Position(0), 1).await else { return false };
-        let parent = Beginning::of(&run.id, &first).map(|beginning| beginning.parent);
-        parent.is_ok_and(|parent| parent.is_none_or(|parent| !search.not_here.contains(&parent.run)))
+        let Some(Record::RunStarted { parent, .. }) = first.first() else { return false };
+        parent.as_ref().is_none_or(|parent| !search.not_here.contains(&parent.run))
     }
 
     async fn claim(&self, run: &StoredRun, search: &mut Search) {

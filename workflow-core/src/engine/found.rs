@@ -45,7 +45,12 @@ impl Engine {
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         let _held = self.inner.known.hold(id).await;
-        let records = read_all(store, id).await.map_err(StartError::Store)?;
+        let was_here = self.here(id).is_some();
+        let mut records = read_all(store, id).await.map_err(StartError::Store)?;
+        if was_here && self.here(id).is_none() {
+            // It has ended meanwhile: now its journal is whole.
+            records = read_all(store, id).await.map_err(StartError::Store)?;
+        }
         if records.is_empty() {
             return self.spawn_child(start, options, birth);
         }

@@ -18,7 +18,7 @@ use crate::id::RunId;
 use crate::run::{RunShared, give_up};
 use crate::store::{Position, StoreError};
 
-/// How many runs whose timers are due are loaded at a time.
+/// How many runs are loaded at a time: those whose timers are due, and those that are to be cancelled.
 const LOADED_AT_ONCE: usize = 32;
 
 /// How long after a store could not be read it is tried again.
@@ -149,6 +149,11 @@ impl Engine {
     /// Loads a run that was let go of, to be cancelled if there is a reason; whether it goes on here.
     pub(super) async fn wake(&self, id: &RunId, unwanted: Option<&Arc<str>>) -> Result<bool, StoreError> {
         let _held = self.inner.known.hold(id).await;
+        self.wake_held(id, unwanted).await
+    }
+
+    /// The same for whoever holds it.
+    async fn wake_held(&self, id: &RunId, unwanted: Option<&Arc<str>>) -> Result<bool, StoreError> {
         match self.inner.known.find(id) {
             None => Ok(false),
             Some(Found::Driven(run)) => {
@@ -211,9 +216,16 @@ impl Engine {
         self.inner.known.forget_released(id);
     }
 
+    /// Cancels every run.
+    pub(super) async fn cancel_all(&self, reason: &Arc<str>) {
+        let runs = stream::iter(self.inner.known.ids());
+        runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.cancel(&run, reason).await }).await;
+    }
+
     /// Cancels a run. One that cannot be loaded for that is left to whoever goes on with it later.
-    pub(super) async fn cancel(&self, id: &RunId, reason: &Arc<str>) {
-        if let Err(source) = self.wake(id, Some(reason)).await
+    async fn cancel(&self, id: &RunId, reason: &Arc<str>) {
+        let _held = self.inner.known.hold(id).await;
+        if let Err(source) = self.wake_held(id, Some(reason)).await
             && let Some(Found::Released(absent)) = self.inner.known.find(id)
         {
             self.lose(id, &absent.run, RunError::Store { source });

@@ -14,6 +14,7 @@ use super::{Idle, Inner};
 use crate::children::HostsRuns;
 use crate::id::RunId;
 use crate::run::{Registration, Released, RunShared};
+use crate::store::Position;
 
 /// How many locks there are for all runs together.
 const LOCKS: usize = 64;
@@ -46,7 +47,7 @@ pub(super) enum Found {
 /// A run that was let go of.
 pub(super) struct Absent {
     /// How many records its journal had.
-    pub(super) end: crate::store::Position,
+    pub(super) end: Position,
     /// The term of the engine's lease for which it was the engine's.
     pub(super) term: Option<u64>,
     /// The run as its handles know it.

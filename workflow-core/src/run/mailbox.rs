@@ -24,7 +24,7 @@ impl Mailbox {
         (Self(Mutex::new(State { sender, home: None })), commands)
     }
 
-    /// Another in place of one that was closed; what it is called with, was taken out of that.
+    /// Another in place of one that was closed, and of the same capacity. What was in that is not in this.
     pub(crate) fn reopen(&self) -> mpsc::Receiver<Command> {
         let (capacity, _home);
         let mut state = self.lock();

@@ -12,7 +12,7 @@ use super::drive::Run;
 use super::fence::Fence;
 use super::finish::{Finished, announce};
 use super::meter::Level;
-use super::{RunShared, RunStatus};
+use super::{Journal, RunShared, RunStatus};
 use crate::error::RunError;
 use crate::observe::Observed;
 use crate::store::Position;
@@ -74,7 +74,7 @@ impl Run {
             && self.held.is_empty()
             && self.arrived.is_empty()
             && self.receiving.is_empty()
-            && self.journal.as_ref().is_some_and(super::Journal::is_quiet)
+            && self.journal.as_ref().is_some_and(Journal::is_quiet)
     }
 
     /// Whether it can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
@@ -94,7 +94,7 @@ impl Run {
 
     /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
     pub(super) fn released(mut self) -> Released {
-        let end = self.journal.as_ref().map_or(Position(0), super::Journal::end);
+        let end = self.journal.as_ref().map_or(Position(0), Journal::end);
         let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
         let run =
             if Arc::strong_count(&self.shared) > 2 { Arc::downgrade(&self.shared) } else { Weak::new() };

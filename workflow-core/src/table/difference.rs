@@ -85,7 +85,7 @@ pub enum TableDifference {
         output: OutputShape,
     },
     /// A step emits something more or less often, or in another way. Compatible if all that it could emit before can
-    /// still come of it; else in the way of a run in which the step succeeded.
+    /// still come of it; else in the way of a run in which the step emitted that, or succeeded without and now could not.
     OutputChanged {
         /// The step.
         step: Arc<str>,

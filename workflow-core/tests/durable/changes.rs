@@ -1,86 +1,49 @@
 //! Runs whose workflow has changed since their journal was written: what stands in their way, and what does not (S41).
 //! Each pair of workflows has one name; what differs between them is what the test is about.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, Incompatibility, MemoryStore, Position, Record, ResumeError, Retention,
-    RunId, RunOptions, RunQuery, StoreFuture, StoredRun, TableDifference,
+    Batch, EventStore, Incompatibility, Position, Record, ResumeError, RunOptions, RunQuery, TableDifference,
 };
+use workflow_testkit::CrashStore;
 
 use crate::fixtures::{Begin, Done, Item, Note};
 
 mod pairs;
 
-/// Keeps records as bytes.
-#[derive(Debug, Clone, Default)]
-struct Bytes(Arc<MemoryStore>);
-
-impl EventStore for Bytes {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        let Batch { records, run: summary, .. } = batch;
-        let records = serde_json::from_slice(&serde_json::to_vec(&records).unwrap()).unwrap();
-        self.0.append(run, expected, Batch { records, run: summary })
+/// What is there now, so that nothing that is written later is.
+async fn copied(store: &CrashStore) -> CrashStore {
+    let copy = CrashStore::default();
+    for stored in store.runs(&RunQuery::new()).await.unwrap() {
+        let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();
+        let batch = Batch { records, run: stored.run };
+        copy.append(&stored.id, Position(0), batch).await.unwrap();
     }
-
-    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
-        self.0.read(run, from, at_most)
-    }
-
-    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
-        self.0.runs(query)
-    }
-
-    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
-        self.0.remove(run)
-    }
-
-    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
-        self.0.retain(kept)
-    }
-
-    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
-        self.0.lease(engine, duration)
-    }
+    copy
 }
 
-impl Bytes {
-    /// What is there now, so that nothing that is written later is.
-    async fn copy(&self) -> Self {
-        let copy = Self::default();
-        for stored in self.0.runs(&RunQuery::new()).await.unwrap() {
-            let records = self.0.read(&stored.id, Position(0), usize::MAX).await.unwrap();
-            let batch = Batch { records, run: stored.run };
-            copy.append(&stored.id, Position(0), batch).await.unwrap();
-        }
-        copy
-    }
-
-    async fn journal(&self) -> Vec<String> {
-        let records = self.0.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
-        records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
-    }
+async fn journal(store: &CrashStore) -> Vec<String> {
+    let records = store.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
+    records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
 }
 
 /// A run of the workflow that waits for its note, and whose process is gone.
-async fn left<W: Workflow<Output = Done>>(workflow: W) -> Bytes {
-    let store = Bytes::default();
+async fn left<W: Workflow<Output = Done>>(workflow: W) -> CrashStore {
+    let store = CrashStore::default();
     let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
     let run = engine.start_with::<W>(Begin(3), RunOptions::new().id("r")).await.unwrap();
     run.settled().await;
-    store.copy().await
+    copied(&store).await
 }
 
 /// What stands in the run's way; if nothing does, it goes on until it is done.
-async fn resumed<W: Workflow<Output = Done>>(workflow: W, store: &Bytes) -> Result<(), Incompatibility> {
-    let before = store.journal().await;
+async fn resumed<W: Workflow<Output = Done>>(workflow: W, store: &CrashStore) -> Result<(), Incompatibility> {
+    let before = journal(store).await;
     let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
     let run = match engine.attach::<W>("r").await {
         Ok(run) => run,
         Err(ResumeError::Incompatible { run, difference }) => {
-            assert_eq!((run, store.journal().await), ("r".into(), before), "it is left as it was");
+            assert_eq!((run, journal(store).await), ("r".into(), before), "it is left as it was");
             assert!(engine.running().is_empty());
             return Err(difference);
         }
@@ -141,7 +104,7 @@ mod grows {
     }
 }
 
-async fn goes_on_until_it_waits<W: Workflow<Output = Done>>(workflow: W, store: &Bytes) {
+async fn goes_on_until_it_waits<W: Workflow<Output = Done>>(workflow: W, store: &CrashStore) {
     let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
     let run = engine.attach::<W>("r").await.unwrap();
     run.settled().await;
@@ -156,7 +119,7 @@ async fn a_journal_says_by_which_table_each_part_of_it_was_written() {
     goes_on_until_it_waits(grows::first::Shop, &store).await;
     goes_on_until_it_waits(grows::second::Shop, &store).await;
     goes_on_until_it_waits(grows::second::Shop, &store).await;
-    let records = store.0.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
+    let records = store.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
     let tables: Vec<Option<String>> = records
         .iter()
         .filter_map(|record| match record {
@@ -221,7 +184,7 @@ fn calls<W>() -> Calls<W> {
 async fn a_child_that_cannot_go_on_says_so_to_its_parent() {
     use grows::{first, second};
 
-    let store = Bytes::default();
+    let store = CrashStore::default();
     let engine = Engine::builder().workflow(calls::<second::Shop>()).workflow(second::Shop);
     let engine = engine.store(store.clone()).build().unwrap();
     let options = RunOptions::new().id("r");
@@ -229,8 +192,8 @@ async fn a_child_that_cannot_go_on_says_so_to_its_parent() {
     // Until the child has counted, and waits.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     drop(run);
-    let store = store.copy().await;
-    assert_eq!(store.0.runs(&RunQuery::new()).await.unwrap().len(), 2);
+    let store = copied(&store).await;
+    assert_eq!(store.runs(&RunQuery::new()).await.unwrap().len(), 2);
 
     let engine = Engine::builder().workflow(calls::<first::Shop>()).workflow(first::Shop);
     let engine = engine.store(store).build().unwrap();

@@ -10,11 +10,9 @@ use crate::fixtures::{Begin, Done, Item, Note, Part};
 macro_rules! changes {
     ($($name:ident { $($was:tt)* } { $($is:tt)* } $($told:literal)*;)*) => {
         $(mod $name {
-            #[allow(unused_imports, reason = "some need more than others")]
             use super::*;
 
             mod was {
-                #[allow(unused_imports, reason = "some need more than others")]
                 use super::*;
 
                 pub(super) struct Shop;
@@ -31,7 +29,6 @@ macro_rules! changes {
             }
 
             mod is {
-                #[allow(unused_imports, reason = "some need more than others")]
                 use super::*;
 
                 pub(super) struct Shop;

@@ -169,3 +169,24 @@ fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
     });
     drop(dead);
 }
+
+// S40
+#[test]
+fn a_run_that_is_named_like_a_child_and_is_none_is_claimed_wherever_the_run_above_goes_on() {
+    let engines = Engines::new();
+    let _dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Works>(&engine, "r/17").await.settled().await;
+    });
+    runtime().block_on(async {
+        let without_lease =
+            engines.builder(engines.works("elsewhere")).clock(VirtualClock::new()).build().unwrap();
+        start::<Works>(&without_lease, "r").await.settled().await;
+        let engine = engines.engine("alive");
+        start::<Works>(&engine, "another").await.settled().await;
+        engines.store.pass(LEASE);
+        a_while().await;
+        let mut running = engine.running();
+        running.sort_unstable();
+        assert_eq!(running, ["another".into(), "r/17".into()]);
+    });
+}
