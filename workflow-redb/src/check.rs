@@ -1,12 +1,16 @@
 //! Verifying what a file says: positions without gaps, summaries that agree with journals, everything decodable. What
 //! redb says of its own pages is in `store_file`.
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
 use serde::Serialize;
 use serde_json::{Value, from_slice};
 use workflow_core::{Position, Record, RunId, RunStatus, RunSummary};
 
-use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
-use crate::tables::View;
+use crate::format::{RunEntry, parse_context_key, parse_record_key};
+use crate::recent;
+use crate::tables::{Unread, View};
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -152,14 +156,35 @@ pub enum Problem {
 /// Verifies the tables.
 pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
     let mut report = Report::default();
-    journals(view, &mut report)?;
+    keys(view, &mut report)?;
     runs(view, &mut report)?;
     index(view, &mut report)?;
     contexts(view, &mut report)?;
     Ok(report)
 }
 
-/// A journal as far as it was read.
+/// Keys that are none, and runs that have records and nothing else.
+fn keys(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    let mut before = None;
+    for entry in view.records.range::<&[u8]>(..)? {
+        let (key, _) = entry?;
+        let Some((run, _)) = parse_record_key(key.value()) else {
+            report.add(bad_key("workflow.records", key.value()));
+            continue;
+        };
+        if before.as_deref() == Some(run) {
+            continue;
+        }
+        if view.runs.get(run.as_bytes())?.is_none() {
+            report.add(Problem::NoSummary { run: run.into() });
+            Journal::read(view, run, report)?;
+        }
+        before = Some(run.to_owned());
+    }
+    Ok(())
+}
+
+/// What a journal comes to.
 struct Journal {
     run: RunId,
     end: Position,
@@ -167,26 +192,17 @@ struct Journal {
     status: RunStatus,
 }
 
-fn journals(view: &View, report: &mut Report) -> Result<(), redb::Error> {
-    let mut journal: Option<Journal> = None;
-    for entry in view.records.range::<&[u8]>(..)? {
-        let (key, value) = entry?;
-        let Some((run, position)) = parse_record_key(key.value()) else {
-            report.add(bad_key("workflow.records", key.value()));
-            continue;
-        };
-        if let Some(ended) = journal.take_if(|journal| journal.run.as_str() != run) {
-            compare(view, &ended, report)?;
-        }
-        let journal = journal.get_or_insert_with(|| Journal::new(run));
-        journal.add(position, value.value(), report);
-    }
-    journal.map_or(Ok(()), |last| compare(view, &last, report))
-}
-
 impl Journal {
-    fn new(run: &str) -> Self {
-        Self { run: run.into(), end: Position(0), begins: None, status: RunStatus::Running }
+    /// Reads all of it, and reports what is wrong with its records.
+    fn read(view: &View, run: &str, report: &mut Report) -> Result<Self, redb::Error> {
+        let mut journal =
+            Self { run: run.into(), end: Position(0), begins: None, status: RunStatus::Running };
+        let visited = recent::visit(view, run, Position(0), |position, record| {
+            journal.add(position, record, report);
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+        visited.map_err(Unread::of_redb)?;
+        Ok(journal)
     }
 
     fn add(&mut self, position: Position, bytes: &[u8], report: &mut Report) {
@@ -209,28 +225,21 @@ impl Journal {
             }
         }
     }
-}
 
-/// Compares a journal with its summary. One that cannot be decoded is reported with the runs.
-fn compare(view: &View, journal: &Journal, report: &mut Report) -> Result<(), redb::Error> {
-    let run = || journal.run.clone();
-    let Some(entry) = view.runs.get(journal.run.as_str().as_bytes())? else {
-        report.add(Problem::NoSummary { run: run() });
-        return Ok(());
-    };
-    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return Ok(()) };
-    if entry.end != journal.end {
-        report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: journal.end });
+    /// Compares it with the summary of its run.
+    fn compare(self, summary: &RunSummary, report: &mut Report) {
+        let run = self.run;
+        let begins = self.begins.as_ref();
+        // Where there is no record, the end tells.
+        if self.end != Position(0)
+            && begins.is_none_or(|(workflow, at)| **workflow != *summary.workflow || *at != summary.started)
+        {
+            report.add(Problem::StartDiffers { run: run.clone() });
+        }
+        if self.end != Position(0) && self.status != summary.status {
+            report.add(Problem::StatusDiffers { run, summary: summary.status, found: self.status });
+        }
     }
-    let Ok(summary) = from_slice::<RunSummary>(entry.summary) else { return Ok(()) };
-    let begins = journal.begins.as_ref();
-    if begins.is_none_or(|(workflow, at)| **workflow != *summary.workflow || *at != summary.started) {
-        report.add(Problem::StartDiffers { run: run() });
-    }
-    if journal.status != summary.status {
-        report.add(Problem::StatusDiffers { run: run(), summary: summary.status, found: journal.status });
-    }
-    Ok(())
 }
 
 fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
@@ -242,17 +251,17 @@ fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
             continue;
         };
         let run = || RunId::from(id);
+        let journal = Journal::read(view, id, report)?;
         let Some(entry) = RunEntry::from_bytes(value.value()) else {
             report.add(Problem::BadSummary { run: run(), detail: "it is too short".to_owned() });
             continue;
         };
-        let keys = record_keys(id, Position(0));
-        let has_records = view.records.range(&*keys.start..&*keys.end)?.next().is_some();
-        if !has_records && entry.end != Position(0) {
-            report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: Position(0) });
+        if entry.end != journal.end {
+            report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: journal.end });
         }
         match from_slice::<RunSummary>(entry.summary) {
             Ok(summary) => {
+                journal.compare(&summary, report);
                 let listed = view.open.get(key.value())?.is_some();
                 if listed == summary.status.is_ended() {
                     report.add(Problem::OpenDiffers { run: run(), listed });

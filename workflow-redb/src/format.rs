@@ -1,6 +1,6 @@
 //! The format of a store's file, byte by byte. This is version 1.
 //!
-//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the five tables below. Keys and values of all
+//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the six tables below. Keys and values of all
 //! of them are byte strings (`&[u8]` to redb), and keys are ordered byte by byte. Numbers are big-endian, so that their
 //! order is that of their bytes. Texts are UTF-8. JSON is what `serde_json` writes of the type that is named.
 //!
@@ -8,7 +8,8 @@
 //! |---|---|---|
 //! | `workflow.meta` | a name | see below |
 //! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`](workflow_core::Record) |
-//! | `workflow.runs` | *run* | *end*, *written*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
+//! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a batch *size*, *record* |
+//! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
 //!
@@ -20,6 +21,10 @@
 //! | *run* | *length*, or the whole key | the run's id |
 //! | *position* | 8 | how many records of the run stand before it: 0, 1, 2 … without a gap |
 //! | *end* | 8 | how many records the run has |
+//! | *number* | 8 | how many batches were committed to `workflow.recent` before it |
+//! | *size* | 4 | how many bytes the record has |
+//! | *record* | *size* | JSON of the [`Record`](workflow_core::Record) |
+//! | *count* | 2 | how many batches of the run are only in `workflow.recent`: 0 to 32 |
 //! | *written* | 8 | when its latest batch was written: milliseconds since 1970 in UTC, by the clock of the machine |
 //! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
 //! | *scope* | *length* | the run's or the thread's id |
@@ -33,12 +38,22 @@
 //! | `recovery` | `one-phase`: every commit is one of redb in one phase, and what a crash leaves is found by checksums |
 //!
 //! # What holds between the tables
-//! - Each run in `workflow.records` has an entry in `workflow.runs`, and as many records as its *end* says.
+//! - Each run in `workflow.records` has an entry in `workflow.runs`. Its journal is what `workflow.records` has of it,
+//!   followed by the batches in `workflow.recent` that its entry names, in that order: as many records as its *end* says.
+//! - A batch in `workflow.recent` that the entry of its run does not name is in `workflow.records` too, or its run was
+//!   removed: it says nothing any more.
 //! - `workflow.open` has the runs whose summary says that they have not ended, and no others.
 //! - A batch, its summary and the change of `workflow.open` are one transaction of redb.
 //!
-//! The records of a run are one range of keys, in their order; runs are ordered by the bytes of their ids; a context is
-//! one range. Reading a page of any of them touches nothing else.
+//! # Why batches are written twice
+//! A commit writes every page of the file that it changed. Batches that many runs append at the same time would change a
+//! page for each of these runs if each went to the place where the records of its run are; in `workflow.recent`, in the
+//! order in which they come, they share pages. They are moved once there are 32 of a run, so that a run's page is written
+//! once for all of them, or when 16,384 later ones have come. A batch of more than 16 KiB has pages of its own anyway, and
+//! goes to `workflow.records` at once, with what its run has in `workflow.recent`.
+//!
+//! But for these, the records of a run are one range of keys, in their order; runs are ordered by the bytes of their ids;
+//! a context is one range. Reading a page of any of them touches nothing else.
 //!
 //! # Versions
 //! Whoever reads a file looks at `format` first, and leaves alone what has a greater version. Kinds of records that
@@ -48,7 +63,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use redb::TableDefinition;
-use workflow_core::{ContextScope, Position};
+use workflow_core::{ContextScope, Position, Record};
 
 /// The version of the format that this crate writes, and the greatest that it reads.
 pub const VERSION: u32 = 1;
@@ -58,12 +73,13 @@ pub(crate) type Definition = TableDefinition<'static, &'static [u8], &'static [u
 
 pub(crate) const META: Definition = TableDefinition::new("workflow.meta");
 pub(crate) const RECORDS: Definition = TableDefinition::new("workflow.records");
+pub(crate) const RECENT: Definition = TableDefinition::new("workflow.recent");
 pub(crate) const RUNS: Definition = TableDefinition::new("workflow.runs");
 pub(crate) const OPEN: Definition = TableDefinition::new("workflow.open");
 pub(crate) const CONTEXTS: Definition = TableDefinition::new("workflow.contexts");
 
 /// Every table of a store.
-pub(crate) const TABLES: [Definition; 5] = [META, RECORDS, RUNS, OPEN, CONTEXTS];
+pub(crate) const TABLES: [Definition; 6] = [META, RECORDS, RECENT, RUNS, OPEN, CONTEXTS];
 
 pub(crate) const FORMAT_KEY: &[u8] = b"format";
 pub(crate) const RECOVERY_KEY: &[u8] = b"recovery";
@@ -156,6 +172,8 @@ fn split_id(key: &[u8]) -> Option<(&str, &[u8])> {
 pub(crate) struct RunEntry<'a> {
     pub(crate) end: Position,
     pub(crate) written: SystemTime,
+    /// The numbers of its batches that are only in `workflow.recent`, big-endian, in their order.
+    pub(crate) recent: &'a [[u8; 8]],
     /// JSON of the summary.
     pub(crate) summary: &'a [u8],
 }
@@ -164,9 +182,13 @@ impl<'a> RunEntry<'a> {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let since = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let mut bytes = Vec::with_capacity(16 + self.summary.len());
+        let mut bytes = Vec::with_capacity(18 + 8 * self.recent.len() + self.summary.len());
         bytes.extend_from_slice(&self.end.0.to_be_bytes());
         bytes.extend_from_slice(&millis.to_be_bytes());
+        // There are 32 at most.
+        let count = u16::try_from(self.recent.len()).unwrap_or(u16::MAX);
+        bytes.extend_from_slice(&count.to_be_bytes());
+        bytes.extend_from_slice(self.recent.as_flattened());
         bytes.extend_from_slice(self.summary);
         bytes
     }
@@ -174,10 +196,56 @@ impl<'a> RunEntry<'a> {
     /// None if there are too few bytes.
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (end, rest) = bytes.split_first_chunk::<8>()?;
-        let (millis, summary) = rest.split_first_chunk::<8>()?;
+        let (millis, rest) = rest.split_first_chunk::<8>()?;
+        let (count, rest) = rest.split_first_chunk::<2>()?;
+        let (numbers, summary) = rest.split_at_checked(8 * usize::from(u16::from_be_bytes(*count)))?;
         let since = Duration::from_millis(u64::from_be_bytes(*millis));
         let written = SystemTime::UNIX_EPOCH.checked_add(since)?;
-        Some(Self { end: Position(u64::from_be_bytes(*end)), written, summary })
+        let recent = numbers.as_chunks().0;
+        Some(Self { end: Position(u64::from_be_bytes(*end)), written, recent, summary })
+    }
+}
+
+/// Adds a record to what `workflow.recent` has of a batch, which begins with the key of its first record.
+pub(crate) fn push_recent(batch: &mut Vec<u8>, record: &Record) -> serde_json::Result<()> {
+    let at = batch.len();
+    batch.extend_from_slice(&[0; 4]);
+    serde_json::to_writer(&mut *batch, record)?;
+    // A batch that is too long for its lengths is too long to be written.
+    let size = u32::try_from(batch.len() - at - 4).unwrap_or(u32::MAX);
+    batch[at..at + 4].copy_from_slice(&size.to_be_bytes());
+    Ok(())
+}
+
+/// What `workflow.recent` has of a batch.
+pub(crate) struct RecentBatch<'a> {
+    /// The key of its first record.
+    pub(crate) key: &'a [u8],
+    pub(crate) run: &'a str,
+    pub(crate) position: Position,
+    records: &'a [u8],
+}
+
+impl<'a> RecentBatch<'a> {
+    /// None if its run cannot be told.
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        let (length, _) = bytes.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+        let (key, records) = bytes.split_at_checked(length.checked_add(4 + 8)?)?;
+        let (run, position) = parse_record_key(key)?;
+        Some(Self { key, run, position, records })
+    }
+
+    /// Its records in JSON, in their order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest = self.records;
+        std::iter::from_fn(move || {
+            let (size, behind) = rest.split_first_chunk::<4>()?;
+            let (record, behind) =
+                behind.split_at_checked(usize::try_from(u32::from_be_bytes(*size)).ok()?)?;
+            rest = behind;
+            Some(record)
+        })
     }
 }
 
@@ -217,7 +285,9 @@ mod tests {
         assert_eq!(parse_record_key(b"\0\0\0\x09ab\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_record_key(b"\0\0\0\x01\xff\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_context_key(b"\x02\0\0\0\0"), None);
-        assert!(RunEntry::from_bytes(&[0; 15]).is_none());
+        assert!(RunEntry::from_bytes(&[0; 17]).is_none());
+        assert!(RunEntry::from_bytes(&[1; 18]).is_none());
+        assert!(RecentBatch::from_bytes(b"\xff\xff\xff\xff").is_none());
     }
 
     #[test]

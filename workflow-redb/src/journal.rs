@@ -1,6 +1,7 @@
 //! What calls of an event store do to the tables. Who calls, and when it is committed, is elsewhere.
 
-use std::ops::Bound;
+use std::convert::Infallible;
+use std::ops::{Bound, ControlFlow};
 use std::time::SystemTime;
 
 use redb::ReadableTable;
@@ -8,9 +9,8 @@ use serde_json::from_slice;
 use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
 
 use crate::error::{Malformed, TooLarge};
-use crate::format::{
-    RunEntry, beginning_with, context_prefix, move_record_key, parse_record_key, record_key, record_keys,
-};
+use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
+use crate::recent;
 use crate::tables::{Tables, Unread, View, bytes_at};
 
 /// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
@@ -23,7 +23,9 @@ const PAGE_BYTES: usize = 16 << 20;
 pub(crate) struct Written {
     run: RunId,
     expected: Position,
-    records: Vec<Vec<u8>>,
+    /// As it is among the recent ones.
+    batch: Vec<u8>,
+    records: usize,
     summary: Vec<u8>,
     ended: bool,
     /// What it takes of a commit.
@@ -33,43 +35,43 @@ pub(crate) struct Written {
 impl Written {
     /// Serialises a batch.
     pub(crate) fn new(run: &RunId, expected: Position, batch: &Batch) -> Result<Self, StoreError> {
-        let serialised = batch.records.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>();
-        let records = serialised.map_err(StoreError::unserialisable)?;
+        let mut serialised = record_key(run.as_str(), expected);
+        for record in &batch.records {
+            push_recent(&mut serialised, record).map_err(StoreError::unserialisable)?;
+        }
         let summary = serde_json::to_vec(&batch.run).map_err(StoreError::unserialisable)?;
-        let keys = record_key(run.as_str(), expected).len() * (records.len() + 1);
-        let bytes = records.iter().map(Vec::len).sum::<usize>() + keys + summary.len();
+        let (records, keys) = (batch.records.len(), record_key(run.as_str(), expected).len());
+        let bytes = serialised.len() + keys * records + summary.len();
         if bytes > MAX_BATCH_BYTES {
             return Err(StoreError::unserialisable(TooLarge { bytes, limit: MAX_BATCH_BYTES }));
         }
         let ended = batch.run.status.is_ended();
-        Ok(Self { run: run.clone(), expected, records, summary, ended, bytes })
+        Ok(Self { run: run.clone(), expected, batch: serialised, records, summary, ended, bytes })
     }
 
     /// Appends it, or says why not: what is wrong with one run is no error of the transaction, which others share.
     pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
-        let (run, expected) = (self.run.as_str(), self.expected);
-        let (found, is_listed) = match found(tables, run, &self.summary)? {
-            Found::Nothing => (Position(0), false),
-            Found::Run { end, is_same } => (end, is_same),
+        let (run, expected) = (self.run.as_str().as_bytes(), self.expected);
+        let (found, mut recent, is_listed) = match found(tables, run, &self.summary)? {
+            Found::Nothing => (Position(0), Vec::new(), false),
+            Found::Run { end, recent, is_same } => (end, recent, is_same),
             Found::Malformed => {
-                let malformed = Malformed("entry of 16 bytes and more");
+                let malformed = Malformed("entry of 18 bytes and more");
                 return Ok(Err(StoreError::corrupt(&self.run, expected, malformed)));
             }
         };
         if found != expected {
             return Ok(Err(StoreError::Conflict { expected, found }));
         }
-        for (number, record) in self.records.iter().enumerate() {
-            tables.records.insert(&*record_key(run, found.after(number)), &**record)?;
-        }
-        let end = found.after(self.records.len());
-        let entry = RunEntry { end, written: SystemTime::now(), summary: &self.summary };
-        tables.runs.insert(run.as_bytes(), &*entry.to_bytes())?;
+        recent::add(tables, &mut recent, &self.batch)?;
+        let (end, written) = (found.after(self.records), SystemTime::now());
+        let entry = RunEntry { end, written, recent: &recent, summary: &self.summary };
+        tables.runs.insert(run, &*entry.to_bytes())?;
         // With the same summary it is listed as it is to be, and the index need not be touched.
         if !is_listed && self.ended {
-            tables.open()?.remove(run.as_bytes())?;
+            tables.open()?.remove(run)?;
         } else if !is_listed {
-            tables.open()?.insert(run.as_bytes(), &[][..])?;
+            tables.open()?.insert(run, &[][..])?;
         }
         Ok(Ok(()))
     }
@@ -81,6 +83,8 @@ enum Found {
     Run {
         /// Where its journal ends.
         end: Position,
+        /// The numbers of its recent batches.
+        recent: Vec<[u8; 8]>,
         /// Whether its summary is the batch's.
         is_same: bool,
     },
@@ -88,19 +92,26 @@ enum Found {
     Malformed,
 }
 
-fn found(tables: &Tables<'_>, run: &str, summary: &[u8]) -> Result<Found, redb::Error> {
-    let Some(entry) = tables.runs.get(run.as_bytes())? else { return Ok(Found::Nothing) };
-    let found = RunEntry::from_bytes(entry.value());
-    let found = found.map(|entry| Found::Run { end: entry.end, is_same: entry.summary == summary });
+fn found(tables: &Tables<'_>, run: &[u8], summary: &[u8]) -> Result<Found, redb::Error> {
+    let Some(entry) = tables.runs.get(run)? else { return Ok(Found::Nothing) };
+    let found = RunEntry::from_bytes(entry.value()).map(|entry| Found::Run {
+        end: entry.end,
+        recent: entry.recent.to_vec(),
+        is_same: entry.summary == summary,
+    });
     Ok(found.unwrap_or(Found::Malformed))
 }
 
 /// Removes a run, if there is one.
 pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb::Error> {
-    let keys = record_keys(run.as_str(), Position(0));
-    tables.records.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
-    tables.open()?.remove(run.as_str().as_bytes())?;
-    Ok(tables.runs.remove(run.as_str().as_bytes())?.is_some())
+    let (key, keys) = (run.as_str().as_bytes(), record_keys(run.as_str(), Position(0)));
+    tables.records()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
+    tables.open()?.remove(key)?;
+    let Some(entry) = tables.runs.remove(key)?.map(|entry| entry.value().to_vec()) else { return Ok(false) };
+    if let Some(entry) = RunEntry::from_bytes(&entry) {
+        recent::forget(tables, entry.recent)?;
+    }
+    Ok(true)
 }
 
 /// Removes a run with its context, if it is still as it was seen.
@@ -129,24 +140,17 @@ pub(crate) fn read(
     at_most: usize,
 ) -> Result<Vec<Record>, Unread<StoreError>> {
     let (mut records, mut bytes) = (Vec::new(), 0);
-    let keys = record_keys(run.as_str(), from);
-    let mut expected = keys.start.clone();
-    for entry in view.records.range(&*keys.start..&*keys.end)? {
-        let (key, value) = entry?;
-        let position = from.after(records.len());
-        move_record_key(&mut expected, position);
+    recent::visit(view, run.as_str(), from, |position, record| {
+        let expected = from.after(records.len());
         // A gap would shift every record behind it.
-        if key.value() != expected {
-            return Err(Unread::Own(StoreError::corrupt(run, position, Malformed("record here"))));
+        if position != expected {
+            return Err(StoreError::corrupt(run, expected, Malformed("record here")));
         }
-        let record = from_slice(value.value())
-            .map_err(|error| Unread::Own(StoreError::corrupt(run, position, error)))?;
-        records.push(record);
-        bytes += value.value().len();
-        if records.len() >= at_most.max(1) || bytes >= PAGE_BYTES {
-            break;
-        }
-    }
+        records.push(from_slice(record).map_err(|error| StoreError::corrupt(run, position, error))?);
+        bytes += record.len();
+        let is_full = records.len() >= at_most.max(1) || bytes >= PAGE_BYTES;
+        Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
     Ok(records)
 }
 
@@ -208,20 +212,22 @@ fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>
 }
 
 /// What the first and the last record of a run tell of it. One that tells nothing goes on, so that it is not forgotten.
+/// O(its records): only a run whose entry is damaged is read so.
 fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
-    let keys = record_keys(id, Position(0));
-    let mut records = view.records.range(&*keys.start..&*keys.end)?;
-    let first = records.next().transpose()?;
-    let last = records.next_back().transpose()?;
-    let run = match first.as_ref().map(|(_, record)| from_slice(record.value())) {
-        Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),
-        _ => RunSummary::running("", SystemTime::UNIX_EPOCH),
-    };
-    let last = last.or(first);
-    let run = match last.as_ref().map(|(_, record)| from_slice(record.value())) {
-        Some(Ok(Record::RunEnded { status, .. })) => run.ended(status),
-        _ => run,
-    };
-    let end = last.and_then(|(key, _)| Some(parse_record_key(key.value())?.1.after(1)));
-    Ok(StoredRun { id: id.into(), end: end.unwrap_or_default(), run })
+    let (mut run, mut last) = (RunSummary::running("", SystemTime::UNIX_EPOCH), None);
+    let visited = recent::visit(view, id, Position(0), |position, record| {
+        if last.is_none()
+            && let Ok(Record::RunStarted { workflow, at, .. }) = from_slice(record)
+        {
+            run = RunSummary::running(workflow, at);
+        }
+        last = Some((position, record.to_vec()));
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    });
+    visited.map_err(Unread::of_redb)?;
+    let Some((position, last)) = last else { return Ok(StoredRun { id: id.into(), end: Position(0), run }) };
+    if let Ok(Record::RunEnded { status, .. }) = from_slice(&last) {
+        run = run.ended(status);
+    }
+    Ok(StoredRun { id: id.into(), end: position.after(1), run })
 }

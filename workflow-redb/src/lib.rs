@@ -79,6 +79,7 @@ pub mod format;
 mod journal;
 mod overlay;
 mod queue;
+mod recent;
 mod retention;
 mod shared;
 mod snapshot;

@@ -7,9 +7,10 @@ use redb::Database;
 
 use crate::error::{OpenError, WorkError};
 use crate::file::{self, Created};
-use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
+use crate::recent;
 use crate::store::RedbStore;
-use crate::tables::{Reading, Unread, View};
+use crate::tables::{Reading, Tables, Unread, View};
 
 /// How much of the copy is kept in memory while it is written.
 const CACHE: usize = 16 << 20;
@@ -58,8 +59,13 @@ fn write(view: &View, to: &Path, path: &Arc<Path>) -> Result<(), WorkError> {
 
 fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
     let transaction = copy.begin_write()?;
-    let tables: [(Definition, &Reading); 4] =
-        [(RECORDS, &view.records), (RUNS, &view.runs), (OPEN, &view.open), (CONTEXTS, &view.contexts)];
+    let tables: [(Definition, &Reading); 5] = [
+        (RECORDS, &view.records),
+        (RECENT, &view.recent),
+        (RUNS, &view.runs),
+        (OPEN, &view.open),
+        (CONTEXTS, &view.contexts),
+    ];
     for (definition, from) in tables {
         let mut into = transaction.open_table(definition)?;
         for entry in from.range::<&[u8]>(..)? {
@@ -67,5 +73,6 @@ fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
             into.insert(key.value(), value.value())?;
         }
     }
+    recent::settle_all(&mut Tables::new(&transaction)?)?;
     Ok(transaction.commit()?)
 }

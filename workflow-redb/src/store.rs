@@ -17,9 +17,10 @@ use crate::check::{self, Report};
 use crate::error::{OpenError, WorkError};
 use crate::journal::{self, Written};
 use crate::queue::Task;
+use crate::recent;
 use crate::retention;
 use crate::shared::Shared;
-use crate::tables::Unread;
+use crate::tables::{Tables, Unread};
 
 /// Journals and contexts in one file.
 ///
@@ -133,7 +134,7 @@ impl RedbStore {
         let path = Arc::clone(&self.inner.shared.path);
         let work = move |database: Result<&mut Database, WorkError>| {
             let compacted = database
-                .and_then(|database| database.compact().map_err(|error| WorkError::redb(&path, error)));
+                .and_then(|database| compact(database).map_err(|error| WorkError::redb(&path, error)));
             // An error says that nobody waits any more.
             drop(reply.send(compacted));
         };
@@ -165,6 +166,14 @@ impl RedbStore {
     }
 }
 
+/// Everything is moved to where it stays before room is given back.
+fn compact(database: &mut Database) -> Result<bool, redb::Error> {
+    let transaction = database.begin_write()?;
+    recent::settle_all(&mut Tables::new(&transaction)?)?;
+    transaction.commit()?;
+    Ok(database.compact()?)
+}
+
 impl EventStore for RedbStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         let written = match Written::new(run, expected, &batch) {
@@ -193,7 +202,7 @@ impl EventStore for RedbStore {
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            let work = move |tables: &mut crate::tables::Tables<'_>| journal::remove(tables, &run);
+            let work = move |tables: &mut Tables<'_>| journal::remove(tables, &run);
             Ok(store.inner.shared.queue.commit(0, work).await?)
         })
     }

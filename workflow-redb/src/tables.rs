@@ -1,11 +1,13 @@
 //! The tables of a file, opened: what a transaction reads and writes. What is in them is the format's.
 
+use std::convert::Infallible;
+
 use redb::{
     Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table, WriteTransaction,
 };
 
 use crate::error::WorkError;
-use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
 
 type Bytes = &'static [u8];
 
@@ -19,8 +21,9 @@ pub(crate) type Reading = ReadOnlyTable<Bytes, Bytes>;
 /// when they are wanted.
 pub(crate) struct Tables<'t> {
     transaction: &'t WriteTransaction,
-    pub(crate) records: Writing<'t>,
+    pub(crate) recent: Writing<'t>,
     pub(crate) runs: Writing<'t>,
+    records: Option<Writing<'t>>,
     open: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
 }
@@ -28,12 +31,17 @@ pub(crate) struct Tables<'t> {
 impl<'t> Tables<'t> {
     pub(crate) fn new(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
-            records: transaction.open_table(RECORDS)?,
+            recent: transaction.open_table(RECENT)?,
             runs: transaction.open_table(RUNS)?,
+            records: None,
             open: None,
             contexts: None,
             transaction,
         })
+    }
+
+    pub(crate) fn records(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
+        opened(&mut self.records, self.transaction, RECORDS)
     }
 
     pub(crate) fn open(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
@@ -59,6 +67,7 @@ fn opened<'a, 't>(
 /// The tables as they were at one moment.
 pub(crate) struct View {
     pub(crate) records: Reading,
+    pub(crate) recent: Reading,
     pub(crate) runs: Reading,
     pub(crate) open: Reading,
     pub(crate) contexts: Reading,
@@ -72,6 +81,7 @@ impl View {
     pub(crate) fn of(transaction: &ReadTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
             records: transaction.open_table(RECORDS)?,
+            recent: transaction.open_table(RECENT)?,
             runs: transaction.open_table(RUNS)?,
             open: transaction.open_table(OPEN)?,
             contexts: transaction.open_table(CONTEXTS)?,
@@ -104,6 +114,16 @@ impl<E: From<WorkError>> Unread<E> {
         match self {
             Self::Redb(error) => WorkError::redb(path, error).into(),
             Self::Own(error) => error,
+        }
+    }
+}
+
+impl Unread<Infallible> {
+    /// Where there is no error but one of redb.
+    pub(crate) fn of_redb(self) -> redb::Error {
+        match self {
+            Self::Redb(error) => error,
+            Self::Own(never) => match never {},
         }
     }
 }

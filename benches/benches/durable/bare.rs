@@ -7,61 +7,69 @@ use workflow_core::Batch;
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-const RECORDS: Bytes = TableDefinition::new("workflow.records");
+const RECENT: Bytes = TableDefinition::new("workflow.recent");
 const RUNS: Bytes = TableDefinition::new("workflow.runs");
 const OPEN: Bytes = TableDefinition::new("workflow.open");
 
+/// How many numbers of batches an entry has: half of what it may have.
+const NUMBERS: u16 = 16;
+
 /// A database that whoever calls commits to.
 #[derive(Debug)]
-pub(crate) struct Bare(Database);
+pub(crate) struct Bare {
+    database: Database,
+    /// How many batches it has.
+    batches: u64,
+}
 
 /// A batch in bytes, made before the time counts.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     run: String,
-    position: u64,
-    records: Vec<Vec<u8>>,
+    is_first: bool,
+    batch: Vec<u8>,
     entry: Vec<u8>,
 }
 
 impl Prepared {
     pub(crate) fn new(run: &str, position: u64, batch: &Batch) -> Self {
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("it is short").to_be_bytes();
         let json = |record| serde_json::to_vec(record).expect("records are JSON");
-        let records: Vec<Vec<u8>> = batch.records.iter().map(json).collect();
-        let mut entry = (position + records.len() as u64).to_be_bytes().to_vec();
+        let mut bytes = [&length(run.as_bytes()), run.as_bytes(), &position.to_be_bytes()].concat();
+        for record in batch.records.iter().map(json) {
+            bytes.extend_from_slice(&length(&record));
+            bytes.extend(record);
+        }
+        let mut entry = (position + batch.records.len() as u64).to_be_bytes().to_vec();
         // When it was written: any time is as long.
         entry.extend_from_slice(&position.to_be_bytes());
+        entry.extend_from_slice(&NUMBERS.to_be_bytes());
+        entry.resize(entry.len() + 8 * usize::from(NUMBERS), 0);
         entry.extend(serde_json::to_vec(&batch.run).expect("summaries are JSON"));
-        Self { run: run.to_owned(), position, records, entry }
-    }
-
-    fn key(&self, position: u64) -> Vec<u8> {
-        let length = u32::try_from(self.run.len()).expect("ids are short");
-        [&length.to_be_bytes(), self.run.as_bytes(), &position.to_be_bytes()].concat()
+        Self { run: run.to_owned(), is_first: position == 0, batch: bytes, entry }
     }
 }
 
 impl Bare {
     pub(crate) fn create(path: &Path) -> Self {
         let mut builder = Database::builder();
-        Self(builder.set_cache_size(64 << 20).create(path).expect("a database can be made"))
+        let database = builder.set_cache_size(64 << 20).create(path).expect("a database can be made");
+        Self { database, batches: 0 }
     }
 
     /// Commits batches together, with one `fsync`.
-    pub(crate) fn commit(&self, batches: &[Prepared]) -> Result<(), redb::Error> {
-        let transaction = self.0.begin_write()?;
+    pub(crate) fn commit(&mut self, batches: &[Prepared]) -> Result<(), redb::Error> {
+        let transaction = self.database.begin_write()?;
         {
-            let mut records = transaction.open_table(RECORDS)?;
+            let mut recent = transaction.open_table(RECENT)?;
             let mut runs = transaction.open_table(RUNS)?;
-            let mut open = transaction.open_table(OPEN)?;
             for batch in batches {
                 let run = batch.run.as_bytes();
-                for (position, record) in (batch.position..).zip(&batch.records) {
-                    records.insert(&*batch.key(position), &**record)?;
-                }
+                recent.insert(&self.batches.to_be_bytes()[..], &*batch.batch)?;
+                self.batches += 1;
                 runs.insert(run, &*batch.entry)?;
-                if batch.position == 0 {
-                    open.insert(run, &[][..])?;
+                if batch.is_first {
+                    transaction.open_table(OPEN)?.insert(run, &[][..])?;
                 }
             }
         }

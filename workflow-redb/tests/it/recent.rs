@@ -1,0 +1,244 @@
+//! Batches are where they were committed first, and move later: whoever reads does not see where they are.
+
+use std::collections::BTreeMap;
+
+use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
+use workflow_core::{Batch, EventStore, Position, Record, RunQuery, RunStatus};
+use workflow_redb::{RedbStore, StoreFile};
+
+use crate::fixtures::{Place, batch, ids, put, put_ended, record, summary, text};
+
+type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+const RECORDS: Table = TableDefinition::new("workflow.records");
+const RECENT: Table = TableDefinition::new("workflow.recent");
+const RUNS: Table = TableDefinition::new("workflow.runs");
+
+/// How many batches of a run may be among the recent ones: of the format, as the next.
+const MOST_OF_A_RUN: u64 = 32;
+
+/// How many batches may be among the recent ones in all.
+const MOST: u64 = 16_384;
+
+/// How many entries the tables of records and of recent batches have.
+fn lengths(place: &Place) -> (u64, u64) {
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let length = |table| transaction.open_table(table).unwrap().len().unwrap();
+    (length(RECORDS), length(RECENT))
+}
+
+/// All records of a run, read in pages of this many.
+async fn read(store: &RedbStore, run: &str, page: usize) -> Vec<Record> {
+    let mut records = Vec::new();
+    loop {
+        let more = store.read(&run.into(), Position(0).after(records.len()), page).await.unwrap();
+        if more.is_empty() {
+            return records;
+        }
+        records.extend(more);
+    }
+}
+
+fn written(count: u64) -> String {
+    text(&(0..count).map(record).collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_run_is_read_alike_wherever_its_batches_are() {
+    let place = Place::new();
+    // None is moved, some are, and all but one.
+    for count in [1, 5, MOST_OF_A_RUN, MOST_OF_A_RUN + 1, MOST_OF_A_RUN + 2, 3 * MOST_OF_A_RUN] {
+        let (store, run) = (place.open(), format!("of-{count}"));
+        for position in 0..count {
+            put(&store, &run, position..position + 1).await.unwrap();
+        }
+        for page in [1, 7, 1_000] {
+            assert_eq!(text(&read(&store, &run, page).await), written(count), "{count} in pages of {page}");
+        }
+        assert!(store.check().await.unwrap().is_sound());
+    }
+}
+
+#[tokio::test]
+async fn the_thirty_third_batch_of_a_run_moves_those_before_it() {
+    let place = Place::new();
+    for (batches, moved) in [(MOST_OF_A_RUN, 0), (MOST_OF_A_RUN + 1, MOST_OF_A_RUN + 1)] {
+        let store = place.open();
+        let end = store.read(&"a".into(), Position(0), 1_000).await.unwrap().len() as u64;
+        for position in end..batches {
+            put(&store, "a", position..position + 1).await.unwrap();
+        }
+        drop(store);
+        assert_eq!(lengths(&place).0, moved, "of {batches}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_batch_goes_with_those_before_it_to_where_it_stays() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await.unwrap();
+    put(&store, "a", 2..300).await.unwrap();
+    put(&store, "a", 300..301).await.unwrap();
+    assert_eq!(text(&read(&store, "a", 64).await), written(301));
+    drop(store);
+    assert_eq!(lengths(&place), (300, 2));
+}
+
+/// Many runs of few batches: none comes to 32, and they are moved because there are too many of them all.
+#[tokio::test]
+async fn there_is_a_bound_for_all_runs_together() {
+    let place = Place::new();
+    let store = place.open();
+    let runs = MOST / 2 + 500;
+    for first in (0..runs).step_by(500) {
+        let some = (first..runs.min(first + 500)).map(|run| {
+            let store = &store;
+            async move {
+                put(store, &format!("{run:05}"), 0..1).await.unwrap();
+                put(store, &format!("{run:05}"), 1..2).await.unwrap();
+            }
+        });
+        futures::future::join_all(some).await;
+    }
+    for run in ["00000", "00499", "00500", "04000", "08691"] {
+        assert_eq!(text(&read(&store, run, 10).await), written(2), "{run}");
+    }
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.runs, report.records), (runs, 2 * runs));
+    drop(store);
+    let (records, recent) = lengths(&place);
+    assert_eq!(recent, MOST);
+    assert!(records >= 2 * runs - MOST, "{records} of {}", 2 * runs);
+}
+
+#[tokio::test]
+async fn a_run_that_is_removed_and_begun_again_has_only_what_is_new() {
+    let place = Place::new();
+    let store = place.open();
+    for position in 0..MOST_OF_A_RUN + 4 {
+        put(&store, "a", position..position + 1).await.unwrap();
+    }
+    assert!(store.remove(&"a".into()).await.unwrap());
+    assert!(read(&store, "a", 100).await.is_empty());
+    put(&store, "a", 0..3).await.unwrap();
+    assert_eq!(text(&read(&store, "a", 100).await), written(3));
+    store.compact().await.unwrap();
+    assert_eq!(text(&read(&store, "a", 100).await), written(3));
+    assert!(store.check().await.unwrap().is_sound());
+    drop(store);
+    assert_eq!(lengths(&place), (3, 0));
+}
+
+#[tokio::test]
+async fn a_copy_and_a_compacted_file_have_everything_where_it_stays() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await.unwrap();
+    put_ended(&store, "b", RunStatus::Completed).await;
+    let copy = Place::new();
+    store.snapshot(&copy.file).await.unwrap();
+    assert_eq!(lengths(&copy), (5, 0));
+    store.compact().await.unwrap();
+    for store in [store, copy.open()] {
+        assert_eq!(ids(&store).await, ["a", "b"]);
+        assert_eq!(text(&read(&store, "a", 10).await), written(2));
+        assert!(store.check().await.unwrap().is_sound());
+    }
+    assert_eq!(lengths(&place), (5, 0));
+}
+
+/// Changes what is in a file behind the store's back.
+fn change(place: &Place, table: Table, key: &[u8], value: Option<&[u8]>) {
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut opened = transaction.open_table(table).unwrap();
+    match value {
+        Some(value) => drop(opened.insert(key, value).unwrap()),
+        None => assert!(opened.remove(key).unwrap().is_some(), "there is nothing to remove"),
+    }
+    drop(opened);
+    transaction.commit().unwrap();
+}
+
+#[tokio::test]
+async fn a_recent_batch_that_is_missing_is_a_gap() {
+    let place = Place::new();
+    let store = place.open();
+    for position in 0..3 {
+        put(&store, "a", position..position + 1).await.unwrap();
+    }
+    drop(store);
+    change(&place, RECENT, &1_u64.to_be_bytes(), None);
+    let report = StoreFile::open(&place.file).unwrap().check().unwrap();
+    let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["run `a`: position 1 is missing, the next is 2"]);
+    let store = place.open();
+    assert!(store.read(&"a".into(), Position(0), 10).await.is_err());
+    assert_eq!(store.read(&"a".into(), Position(2), 10).await.unwrap().len(), 1);
+}
+
+/// The entry named the batches; without it they are found by looking at all.
+#[tokio::test]
+async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
+    let place = Place::new();
+    let store = place.open();
+    for run in ["a", "b"] {
+        put(&store, run, 0..2).await.unwrap();
+        put(&store, run, 2..3).await.unwrap();
+    }
+    drop(store);
+    change(&place, RUNS, b"a", Some(b"short"));
+    for is_compacted in [false, true] {
+        let store = place.open();
+        if is_compacted {
+            store.compact().await.unwrap();
+        }
+        assert_eq!(text(&read(&store, "a", 10).await), written(3));
+        let listed = store.runs(&RunQuery::new()).await.unwrap();
+        assert_eq!((listed[0].end, &listed[0].run), (Position(3), &summary()));
+    }
+}
+
+/// Runs grow, end, are removed and begin again in an order drawn at random, with compactions between; a map says what
+/// there has to be.
+#[tokio::test]
+async fn what_is_drawn_at_random_is_read_as_a_map_has_it() {
+    let place = Place::new();
+    let mut store = place.open();
+    let mut model = BTreeMap::<String, u64>::new();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    for step in 0..3_000 {
+        let run = format!("run-{}", draw(7));
+        let end = model.get(&run).copied().unwrap_or_default();
+        match draw(40) {
+            0 => assert_eq!(store.remove(&run.as_str().into()).await.unwrap(), model.remove(&run).is_some()),
+            1 => drop(store.compact().await.unwrap()),
+            2 => {
+                drop(store);
+                store = place.open();
+            }
+            drawn => {
+                let count = if drawn == 3 { 100 } else { 1 + draw(4) };
+                let batch: Batch = batch(end..end + count);
+                store.append(&run.as_str().into(), Position(end), batch).await.unwrap();
+                model.insert(run.clone(), end + count);
+            }
+        }
+        if step % 50 == 0 {
+            for (run, count) in &model {
+                assert_eq!(text(&read(&store, run, 37).await), written(*count), "{run} after {step}");
+            }
+            assert!(store.check().await.unwrap().is_sound());
+        }
+    }
+    assert!(model.len() > 3);
+}
