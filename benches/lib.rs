@@ -49,13 +49,20 @@ pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
     print(title, units, &contenders, &medians);
 }
 
-/// Gives each contender so many turns, one after the other, and returns the medians of the times that they tell.
-/// What a contender prepares does not count.
+/// Gives each contender so many turns, and returns the medians of the times that they tell. What a contender prepares
+/// does not count. The order is another one in each round, so that nobody always comes after the same other, whose
+/// writes a disk may still be busy with.
 pub fn in_turns(turns: usize, mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>>) -> Vec<Duration> {
     let mut times = vec![Vec::with_capacity(turns); contenders.len()];
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    let mut drawn = 1_u64;
     for _ in 0..turns.max(1) {
-        for (contender, times) in contenders.iter_mut().zip(&mut times) {
-            times.push(contender());
+        order.sort_by_cached_key(|_| {
+            drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            drawn >> 33
+        });
+        for contender in &order {
+            times[*contender].push(contenders[*contender]());
         }
     }
     times.into_iter().map(median).collect()

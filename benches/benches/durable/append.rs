@@ -106,27 +106,30 @@ fn name(run: u64) -> String {
 pub(crate) fn measure(scale: &Scale) -> Vec<Figure> {
     let (mut one, mut bare_one) = (Ours::new(1), Beside::new(1));
     let (mut many, mut bare_many) = (Ours::new(RUNS), Beside::new(RUNS));
-    let times = in_turns(
+    let single = in_turns(
+        scale.append_turns,
+        vec![Box::new(|| one.turn(scale.appends)), Box::new(|| bare_one.turn(scale.appends))],
+    );
+    let grouped = in_turns(
         scale.append_turns,
         vec![
             Box::new(|| one.turn(scale.appends)),
-            Box::new(|| bare_one.turn(scale.appends)),
             Box::new(|| many.turn(scale.appends_each)),
             Box::new(|| bare_many.turn(scale.appends_each)),
         ],
     );
-    let counts = [scale.appends, scale.appends, RUNS * scale.appends_each, RUNS * scale.appends_each];
-    let rates: Vec<f64> = counts.iter().zip(&times).map(|(count, time)| per_second(*count, *time)).collect();
+    let alone = |time| per_second(scale.appends, time);
+    let together = |time| per_second(RUNS * scale.appends_each, time);
     let (events, payload) = (many.done * RUNS, payload_of(many.done) * RUNS);
     let bytes = many.compacted();
     vec![
-        Figure::new("append/1", "events/s", rates[0], rates[1])
+        Figure::new("append/1", "events/s", alone(single[0]), alone(single[1]))
             .beside("redb itself, a commit per batch")
             .target(Target::AtLeast(0.8)),
-        Figure::new("append/256", "events/s", rates[2], rates[0])
+        Figure::new("append/256", "events/s", together(grouped[1]), alone(grouped[0]))
             .beside("append/1")
             .target(Target::AtLeast(20.0)),
-        Figure::new("append/256", "events/s", rates[2], rates[3])
+        Figure::new("append/256", "events/s", together(grouped[1]), together(grouped[2]))
             .beside("redb itself, a commit per 256 batches"),
         Figure::new(
             "append/256 size",
