@@ -40,8 +40,8 @@
 //!   not at all. After a crash the file mends itself when it is opened, which takes as long as reading it.
 //! - **Commits are shared**: one thread writes, and what waits for it is committed together, across runs, with one
 //!   `fsync`. An append that is refused refuses nothing but itself. The more runs write at once, the less each costs.
-//! - **Reading is cheap**: the records of a run are one range of keys, and so are pages of runs and contexts. Reads
-//!   happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
+//! - **Reading is cheap**: but for its latest batches, the records of a run are one range of keys, and so are pages of
+//!   runs and contexts. Reads happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
 //! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
 //! - **Bounds**: 256 MiB for the JSON of a batch; a queue of 1,024 calls that write; commits of at most 1,024 calls and
 //!   16 MiB; pages of records that end behind 16 MiB.
@@ -50,8 +50,9 @@
 //! that names file and cause; the file is closed, and opened again with the next call that writes.
 //!
 //! # What it costs
-//! A commit writes about seven pages of the file and calls `fsync` once, whether it is of one batch or of many; each
-//! further run in it adds the page that the run's records end in. To read a run of `n` records takes O(`n`).
+//! A commit calls `fsync` once, whether it is of one batch or of many, and writes the pages that changed: batches lie in
+//! the order in which they come, and are moved to the other records of their runs later, 32 of a run at once, so that
+//! batches of many runs share pages. To read a run of `n` records takes O(`n`).
 //! `cargo bench -p workflow-benches --bench durable` measures it beside redb itself and beside decoding the same records;
 //! the guide of the project on durability has the ratios.
 //!
