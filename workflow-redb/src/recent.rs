@@ -84,28 +84,29 @@ fn insert_records(tables: &mut Tables<'_>, batch: &[u8]) -> Result<(), redb::Err
 /// Removes the oldest batch. If its run still needs it, all recent ones of the run are moved before. False if there is
 /// none.
 fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
-    let Some((number, batch)) = oldest(tables)? else { return Ok(false) };
-    if let Some(parsed) = RecentBatch::from_bytes(&batch) {
-        let run = parsed.run.as_bytes();
-        if let Some(entry) = bytes_at(&tables.runs, run)? {
-            match RunEntry::from_bytes(&entry) {
-                Some(entry) if entry.recent.iter().any(|recent| recent[..] == number) => {
-                    settle(tables, entry.recent)?;
-                    tables.runs.insert(run, &*RunEntry { recent: &[], ..entry }.to_bytes())?;
-                }
-                Some(_) => {}
-                // An entry that cannot be read may have named it.
-                None => insert_records(tables, &batch)?,
-            }
-        }
+    let Some(number) = tables.recent.first()?.map(|(number, _)| number.value().to_vec()) else {
+        return Ok(false);
+    };
+    if let Some(batch) = bytes_at(&tables.recent, &number)? {
+        release(tables, &number, &batch)?;
     }
     tables.recent.remove(&*number)?;
     Ok(true)
 }
 
-fn oldest(tables: &Tables<'_>) -> Result<Option<(Vec<u8>, Vec<u8>)>, redb::Error> {
-    let oldest = tables.recent.first()?;
-    Ok(oldest.map(|(number, batch)| (number.value().to_vec(), batch.value().to_vec())))
+fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
+    let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run.as_bytes()) else { return Ok(()) };
+    let Some(entry) = bytes_at(&tables.runs, run)? else { return Ok(()) };
+    match RunEntry::from_bytes(&entry) {
+        Some(entry) if entry.recent.iter().any(|recent| recent == number) => {
+            settle(tables, entry.recent)?;
+            tables.runs.insert(run, &*RunEntry { recent: &[], ..entry }.to_bytes())?;
+            Ok(())
+        }
+        Some(_) => Ok(()),
+        // An entry that cannot be read may have named it.
+        None => insert_records(tables, batch),
+    }
 }
 
 /// Shows the records of a run from a position on, in their order, until told to stop.
