@@ -59,7 +59,7 @@ pub type ContextChange<'a> =
 
 /// Where the state of runs and threads is kept.
 ///
-/// A store maps a scope and a key to a value. Scopes are independent of each other; so are keys. It has four
+/// A store maps a scope and a key to a value. Scopes are independent of each other; so are keys. It has five
 /// duties, and no other knowledge: it does not know what a value means, when a run ends, or who asks.
 ///
 /// **Order.** The calls on one key of one scope have a single order, and each sees all that came before it,
@@ -121,6 +121,10 @@ pub trait ContextStore: Send + Sync + 'static {
 
     /// Changes a value by a function of itself, atomically, and returns what is stored in the end.
     ///
+    /// This is compare-and-set in its general form: a store whose values are elsewhere reads the one that is
+    /// there, applies `change`, and sets the result if what is there is still what it read, or else begins
+    /// again.
+    ///
     /// The store may apply `change` several times, each time to a newer value: what counts is the last
     /// call, whose argument is the value that was replaced. `change` runs user code: a store holds no lock
     /// while it runs, and lets a panic of it pass with nothing changed. Not idempotent.
@@ -133,6 +137,28 @@ pub trait ContextStore: Send + Sync + 'static {
         key: &'a str,
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
+
+    /// The keys of a scope with their values, in the order of the bytes of the keys: those that come after
+    /// `after`, or all if it is `None`. At most so many, where 0 is taken as 1, and at least one unless there
+    /// are no more. Of a scope that has nothing there are none. Changes nothing.
+    ///
+    /// `after` need not be a key that is there. To read a whole scope, ask again after the last key of each
+    /// page until a page is empty: a store may end a page early where values are large.
+    ///
+    /// A page shows one moment; several pages do not. A key that is set for the first time or removed
+    /// between two pages is listed or not; every other is listed once.
+    ///
+    /// It takes the time of finding where the page begins, and that of the page; a store that keeps no order
+    /// may look at every key of the scope, but at no other scope.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store cannot tell what it has; then there is no part of the page.
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>>;
 
     /// Removes everything in a scope. A scope that has nothing is no error, so it can be repeated at will.
     ///
@@ -166,6 +192,15 @@ impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         (**self).update(scope, key, change)
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        (**self).list(scope, after, at_most)
     }
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {

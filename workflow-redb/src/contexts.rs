@@ -1,5 +1,6 @@
 //! The context store: each call is one job, and an update is a comparison that is repeated until it holds.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -9,9 +10,10 @@ use serde_json::Value;
 use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
 use crate::error::WorkError;
-use crate::format::{beginning_with, context_key, context_prefix};
+use crate::format::{beginning_with, context_key, context_prefix, parse_context_key};
+use crate::journal::PAGE_BYTES;
 use crate::store::RedbStore;
-use crate::tables::{Tables, Unread, bytes_at};
+use crate::tables::{Tables, Unread, View, bytes_at};
 
 /// How deep `serde_json` reads.
 const MAX_DEPTH: usize = 127;
@@ -21,7 +23,7 @@ type Stored = Option<Vec<u8>>;
 
 impl RedbStore {
     async fn context_bytes(&self, key: Vec<u8>) -> Result<Stored, ContextError> {
-        let read = move |view: &crate::tables::View| bytes_at(&view.contexts, &key).map_err(Unread::from);
+        let read = move |view: &View| bytes_at(&view.contexts, &key).map_err(Unread::from);
         self.shared().read::<_, ContextError>(read).await
     }
 
@@ -81,6 +83,31 @@ impl RedbStore {
     }
 }
 
+/// A page of a context.
+pub(crate) fn list(
+    view: &View,
+    scope: &ContextScope,
+    after: Option<&str>,
+    at_most: usize,
+) -> Result<Vec<(String, ContextValue)>, Unread<ContextError>> {
+    let keys = beginning_with(context_prefix(scope));
+    let after = after.map(|after| context_key(scope, after));
+    let start = after.as_deref().map_or(Bound::Included(&*keys.start), Bound::Excluded);
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for entry in view.contexts.range::<&[u8]>((start, Bound::Excluded(&*keys.end)))? {
+        let (key, value) = entry?;
+        // A key that is no text is nothing to list; a check finds it.
+        let Some((_, name)) = parse_context_key(key.value()) else { continue };
+        let value = value.value();
+        page.push((name.to_owned(), parsed(value).map_err(Unread::Own)?));
+        bytes += value.len();
+        if page.len() >= at_most.max(1) || bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
+}
+
 /// Puts a value in place, or removes the one that is there; returns the one that was.
 fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stored, redb::Error> {
     let was = match value {
@@ -111,11 +138,12 @@ fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
 }
 
 fn value_of(bytes: Option<&[u8]>) -> Result<Option<ContextValue>, ContextError> {
-    let Some(bytes) = bytes else { return Ok(None) };
-    match serde_json::from_slice(bytes) {
-        Ok(json) => Ok(Some(ContextValue::from_json(json))),
-        Err(error) => Err(ContextError::unavailable(error)),
-    }
+    bytes.map(parsed).transpose()
+}
+
+fn parsed(bytes: &[u8]) -> Result<ContextValue, ContextError> {
+    let json = serde_json::from_slice(bytes).map_err(ContextError::unavailable)?;
+    Ok(ContextValue::from_json(json))
 }
 
 impl ContextStore for RedbStore {
@@ -147,6 +175,17 @@ impl ContextStore for RedbStore {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         self.apply(scope, key, change).boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        let (scope, after) = (scope.clone(), after.map(str::to_owned));
+        let read = move |view: &View| list(view, &scope, after.as_deref(), at_most);
+        self.shared().read(read).boxed()
     }
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {

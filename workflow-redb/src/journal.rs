@@ -16,8 +16,8 @@ use crate::tables::{Tables, Unread, View, bytes_at};
 /// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
 const MAX_BATCH_BYTES: usize = 256 << 20;
 
-/// How many bytes a page of records has before it ends, be it shorter than asked for.
-const PAGE_BYTES: usize = 16 << 20;
+/// How many bytes a page of records, or of values, has before it ends, be it shorter than asked for.
+pub(crate) const PAGE_BYTES: usize = 16 << 20;
 
 /// A batch as it is written.
 pub(crate) struct Written {

@@ -142,6 +142,41 @@ macro_rules! context_handle {
             pub async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {
                 self.handle.increment(key, by).await
             }
+
+            /// The keys that come after `after`, or all if it is `None`, with their values, in the order of
+            /// the bytes of the keys: at most so many, where 0 is taken as 1, and at least one unless there
+            /// are no more. `after` need not be a key that is there.
+            ///
+            /// A page shows one moment. To read everything, ask again after the last key of each page until
+            /// a page is empty; what is set for the first time or removed meanwhile is listed or not.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
+            /// for (key, number) in [("visits/bath", 2), ("visits/ulm", 3), ("votes", 1)] {
+            ///     context.set(key, number).await?;
+            /// }
+            /// let mut visits = 0;
+            /// for (key, value) in context.list(Some("visits/"), 100).await? {
+            ///     if key.starts_with("visits/") {
+            ///         visits += value.get::<i32>()?;
+            ///     }
+            /// }
+            /// assert_eq!(visits, 5);
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// [`ContextError::KeyTooLong`] for `after`; what the store reports.
+            pub async fn list(
+                &self,
+                after: Option<&str>,
+                at_most: usize,
+            ) -> Result<Vec<(String, ContextValue)>, ContextError> {
+                self.handle.list(after, at_most).await
+            }
         }
 
         impl fmt::Debug for $name {
@@ -223,6 +258,15 @@ impl Handle {
         read(key, &kept.ok_or_else(|| ContextError::NotKept { key: key.into() })?)
     }
 
+    async fn list(
+        &self,
+        after: Option<&str>,
+        at_most: usize,
+    ) -> Result<Vec<(String, ContextValue)>, ContextError> {
+        after.map_or(Ok(()), check)?;
+        self.store.list(&self.scope, after, at_most).await
+    }
+
     async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {
         let add = |there: Option<i64>| {
             let value = there.unwrap_or(0);
@@ -279,6 +323,8 @@ mod tests {
         assert_eq!(context.get("k").await.unwrap(), Some(MemoryOnly(1)));
         let bumped = context.update("k", |there: Option<MemoryOnly>| MemoryOnly(there.unwrap().0 + 1)).await;
         assert_eq!(bumped.unwrap(), MemoryOnly(2));
+        let listed = context.list(None, 10).await.unwrap();
+        assert_eq!(listed[0].1.get::<MemoryOnly>().unwrap(), MemoryOnly(2));
         assert!(context.remove("k").await.unwrap());
     }
 
@@ -359,6 +405,7 @@ mod tests {
             context.get::<u8>(&long).await.unwrap_err(),
             context.remove(&long).await.unwrap_err(),
             context.increment(&long, 1).await.unwrap_err(),
+            context.list(Some(&long), 1).await.unwrap_err(),
         ];
         assert!(refused.iter().all(|error| matches!(error, ContextError::KeyTooLong { length: 1025, .. })));
     }
@@ -417,6 +464,15 @@ mod tests {
             .boxed()
         }
 
+        fn list<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            after: Option<&'a str>,
+            at_most: usize,
+        ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+            self.inner.list(scope, after, at_most)
+        }
+
         fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
             self.inner.clear(scope)
         }
@@ -450,6 +506,7 @@ mod tests {
         sendable(context.set("k", 1));
         sendable(context.remove("k"));
         sendable(context.increment("k", 1));
+        sendable(context.list(Some("k"), 1));
         let step = 2;
         sendable(context.update("k", |n: Option<i32>| n.unwrap_or(0) + step));
     }

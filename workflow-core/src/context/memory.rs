@@ -1,8 +1,9 @@
 //! The context store that lives and dies with its process. Values stay the Rust values they are: nothing is
 //! ever serialised. It does not forget by itself; who ends a run clears the run's scope.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 
 use dashmap::DashMap;
 use futures::FutureExt as _;
@@ -11,6 +12,9 @@ use futures::future::BoxFuture;
 use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
 /// Keeps context in memory: the default of an engine.
+///
+/// A call takes time in the logarithm of the number of keys in its scope; a list, also in the length of its
+/// page.
 ///
 /// ```
 /// use workflow_core::{ContextScope, ContextStore, MemoryContexts, RunId};
@@ -30,11 +34,18 @@ pub struct MemoryContexts {
     scopes: DashMap<ContextScope, Values>,
 }
 
-type Values = HashMap<Box<str>, ContextValue>;
+type Values = BTreeMap<Box<str>, ContextValue>;
 
 impl MemoryContexts {
     fn read(&self, scope: &ContextScope, key: &str) -> Option<ContextValue> {
         self.scopes.get(scope)?.get(key).cloned()
+    }
+
+    fn page(&self, scope: &ContextScope, after: Option<&str>, at_most: usize) -> Vec<(String, ContextValue)> {
+        let Some(values) = self.scopes.get(scope) else { return Vec::new() };
+        let keys = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let page = values.range::<str, _>(keys).take(at_most.max(1));
+        page.map(|(key, value)| (key.to_string(), value.clone())).collect()
     }
 
     fn replace(&self, scope: &ContextScope, key: &str, value: Option<ContextValue>) -> Option<ContextValue> {
@@ -129,6 +140,15 @@ impl ContextStore for MemoryContexts {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         async move { self.apply(scope, key, change) }.boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        async move { Ok(self.page(scope, after, at_most)) }.boxed()
     }
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {

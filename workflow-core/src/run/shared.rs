@@ -286,6 +286,15 @@ impl ContextStore for RunContexts {
         self.open().map_or_else(refused, |store| store.update(scope, key, change))
     }
 
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.list(scope, after, at_most))
+    }
+
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.open().map_or_else(refused, |store| store.clear(scope))
     }

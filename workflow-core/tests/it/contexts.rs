@@ -145,6 +145,15 @@ impl ContextStore for Watched {
         self.0.update(scope, key, change)
     }
 
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        self.0.list(scope, after, at_most)
+    }
+
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.0.clear(scope)
     }
@@ -189,6 +198,15 @@ impl ContextStore for Broken {
         _: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         self.get(scope, key)
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a ContextScope,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        async move { Err(ContextError::NotKept { key: "everything".into() }) }.boxed()
     }
 
     fn clear<'a>(&'a self, _: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {

@@ -5,6 +5,7 @@
 pub mod cancel;
 pub mod clear;
 pub mod keys;
+pub mod list;
 pub mod order;
 mod place;
 pub mod races;
@@ -76,6 +77,19 @@ macro_rules! context_store_conformance {
                 a_value_can_be_read_as_the_type_that_was_written
                 a_value_can_change_its_type
                 a_value_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing
+            }
+            list {
+                a_list_has_every_key_with_its_value_in_the_order_of_their_bytes
+                pages_follow_each_other_without_a_gap
+                a_page_begins_after_a_key_that_need_not_be_there
+                a_list_has_nothing_of_other_scopes
+                a_scope_that_has_nothing_lists_nothing
+                a_list_has_what_was_set_and_not_what_was_removed
+                a_value_that_is_null_is_listed
+                a_list_changes_nothing
+                writes_between_two_pages_do_not_move_what_is_listed
+                pages_that_are_read_during_writes_have_each_key_once
+                a_list_has_all_that_is_cleared_or_nothing_of_it
             }
             clear {
                 clear_removes_everything_in_a_scope

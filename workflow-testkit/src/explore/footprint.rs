@@ -35,8 +35,8 @@ pub(super) enum Footprint {
     Everything,
     /// Events enter the log.
     Log(Entry),
-    /// One key of the run's context, or of its thread's.
-    Context { of_thread: bool, key: String, writes: bool },
+    /// One key of the run's context, or of its thread's; all of them if none is named.
+    Context { of_thread: bool, key: Option<String>, writes: bool },
 }
 
 /// What the log's next batch is to the steps.
@@ -253,7 +253,10 @@ impl Interest {
             (
                 Footprint::Context { of_thread, key, writes },
                 Footprint::Context { of_thread: other_of_thread, key: other_key, writes: other_writes },
-            ) => of_thread != other_of_thread || key != other_key || !(*writes || *other_writes),
+            ) => {
+                let share_a_key = key.is_none() || other_key.is_none() || key == other_key;
+                of_thread != other_of_thread || !share_a_key || !(*writes || *other_writes)
+            }
             // Nothing triggers a step but an event, and no event writes a context.
             (Footprint::Log(_), Footprint::Context { .. })
             | (Footprint::Context { .. }, Footprint::Log(_)) => true,

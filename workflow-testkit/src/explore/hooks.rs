@@ -114,7 +114,8 @@ struct GatedContexts {
 }
 
 impl GatedContexts {
-    async fn pass(&self, verb: &str, scope: &ContextScope, key: &str, writes: bool) {
+    /// Without a key, it is about all of them.
+    async fn pass(&self, verb: &str, scope: &ContextScope, key: Option<&str>, writes: bool) {
         // The context of a child is nobody else's.
         if matches!(scope, ContextScope::Run(run) if *run != self.run) {
             return;
@@ -124,13 +125,14 @@ impl GatedContexts {
             Some(who) => {
                 // There is one run, and it has one thread.
                 let of_thread = matches!(scope, ContextScope::Thread(_));
-                (who.actor, Footprint::Context { of_thread, key: key.to_owned(), writes })
+                (who.actor, Footprint::Context { of_thread, key: key.map(str::to_owned), writes })
             }
             // A precondition, or a child: what follows from its answer is not known here.
             None => (Actor::Unknown, Footprint::Everything),
         };
         let name = who.as_ref().map_or("a precondition or a child", |who| &who.name);
-        self.gate.pass(actor, format!("{name} {verb} `{key}`"), footprint).await;
+        let words = key.map_or_else(|| format!("{name} {verb}"), |key| format!("{name} {verb} `{key}`"));
+        self.gate.pass(actor, words, footprint).await;
     }
 }
 
@@ -141,7 +143,7 @@ impl ContextStore for GatedContexts {
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         Box::pin(async move {
-            self.pass("reads", scope, key, false).await;
+            self.pass("reads", scope, Some(key), false).await;
             self.contexts.get(scope, key).await
         })
     }
@@ -153,7 +155,7 @@ impl ContextStore for GatedContexts {
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         Box::pin(async move {
-            self.pass("writes", scope, key, true).await;
+            self.pass("writes", scope, Some(key), true).await;
             self.contexts.set(scope, key, value).await
         })
     }
@@ -165,8 +167,20 @@ impl ContextStore for GatedContexts {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         Box::pin(async move {
-            self.pass("updates", scope, key, true).await;
+            self.pass("updates", scope, Some(key), true).await;
             self.contexts.update(scope, key, change).await
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        Box::pin(async move {
+            self.pass("lists the context", scope, None, false).await;
+            self.contexts.list(scope, after, at_most).await
         })
     }
 

@@ -6,7 +6,7 @@ use super::place::Place;
 use crate::conformance::stage::run;
 
 /// Keys that a store could take for each other.
-const ALIKE: [&str; 22] = [
+pub(super) const ALIKE: [&str; 22] = [
     "", " ", "a", "A", "a ", " a", "ab", "a/b", "a.b", "a:b", "a%", "a_", "a*", "a'b", "a\"b", "a\\b",
     "a\0b", "a\nb", "ä", "a\u{308}", "日本", "🦀",
 ];

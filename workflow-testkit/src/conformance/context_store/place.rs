@@ -64,6 +64,20 @@ impl Place {
         self.change(|there| Some(there.unwrap_or(0) + 1)).await
     }
 
+    pub(super) async fn list_values(
+        &self,
+        after: Option<&str>,
+        at_most: usize,
+    ) -> Vec<(String, ContextValue)> {
+        let listed = self.store.list(&self.scope, after, at_most).await;
+        listed.unwrap_or_else(|error| self.reported("list", &error))
+    }
+
+    pub(super) async fn list(&self, after: Option<&str>, at_most: usize) -> Vec<(String, Number)> {
+        let listed = self.list_values(after, at_most).await.into_iter();
+        listed.filter_map(|(key, value)| Some((key, number(Some(value))?))).collect()
+    }
+
     pub(super) async fn clear(&self) {
         let cleared = self.store.clear(&self.scope).await;
         cleared.unwrap_or_else(|error| self.reported("clear", &error));

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use workflow_testkit::conformance::context_store::{cancel, clear, keys, order, races, update, values};
+use workflow_testkit::conformance::context_store::{cancel, clear, keys, list, order, races, update, values};
 
 use super::faulty::{Fault, Faulty};
 
@@ -84,6 +84,36 @@ caught! {
         by cancel::a_clear_that_is_dropped_is_done_or_not_done, "done or not done";
     a_store_that_cannot_clear_nothing_is_caught: ClearingNothingIsAnError
         by clear::clear_can_be_repeated_at_will, "`clear` has no reason to fail here";
+    a_store_that_lists_in_another_order_is_caught: ListsInTheOrderOfUtf16
+        by list::a_list_has_every_key_with_its_value_in_the_order_of_their_bytes, "in the order of";
+    a_store_whose_pages_begin_too_early_is_caught: ListsTheKeyItBeginsAfter
+        by list::pages_follow_each_other_without_a_gap, "after the last of the page before";
+    a_store_whose_pages_begin_too_late_is_caught: PagesLeaveAGap
+        by list::pages_follow_each_other_without_a_gap, "goes on where the one before it ended";
+    a_store_whose_pages_are_too_long_is_caught: PagesAreTooLong
+        by list::pages_follow_each_other_without_a_gap, "a page of at most 1 has 2 keys";
+    a_store_that_takes_no_key_for_an_end_is_caught: PagesOfNoneAreEmpty
+        by list::pages_follow_each_other_without_a_gap, "in pages of 0";
+    a_store_that_has_to_find_where_a_page_begins_is_caught: ListsAllAfterAKeyThatIsNotThere
+        by list::a_page_begins_after_a_key_that_need_not_be_there, "be it there or not";
+    a_store_that_lists_threads_with_runs_is_caught: ListsThreadsWithRuns
+        by list::a_list_has_nothing_of_other_scopes, "nothing of other scopes";
+    a_store_that_lists_what_was_removed_is_caught: ListsWhatWasRemoved
+        by list::a_list_has_what_was_set_and_not_what_was_removed, "not what was removed";
+    a_store_that_lists_what_a_scope_had_is_caught: ListsWhatWasRemoved
+        by list::a_scope_that_has_nothing_lists_nothing, "to a `set` lists nothing";
+    a_store_that_cannot_list_nothing_is_caught: ListingNothingIsAnError
+        by list::a_scope_that_has_nothing_lists_nothing, "`list` has no reason to fail here";
+    a_store_that_does_not_list_null_is_caught: TakesNullForNothing
+        by list::a_value_that_is_null_is_listed, "not the same as no value";
+    a_store_whose_lists_remove_is_caught: ListingRemoves
+        by list::a_list_changes_nothing, "it can be repeated";
+    a_store_that_counts_its_pages_is_caught: PagesAreCounted
+        by list::writes_between_two_pages_do_not_move_what_is_listed, "a key that stays is listed once";
+    a_store_that_counts_its_pages_while_others_write_is_caught: PagesAreCounted
+        by list::pages_that_are_read_during_writes_have_each_key_once, "listed";
+    a_store_that_shows_half_of_a_clear_is_caught: ClearsKeyByKey
+        by list::a_list_has_all_that_is_cleared_or_nothing_of_it, "or nothing of it";
 }
 
 #[test]

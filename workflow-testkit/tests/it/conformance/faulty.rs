@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,6 +41,17 @@ pub(crate) enum Fault {
     ClearsEverything,
     ClearsKeyByKey,
     ClearingNothingIsAnError,
+    ListsInTheOrderOfUtf16,
+    ListsTheKeyItBeginsAfter,
+    PagesLeaveAGap,
+    PagesAreCounted,
+    PagesAreTooLong,
+    PagesOfNoneAreEmpty,
+    ListsAllAfterAKeyThatIsNotThere,
+    ListsThreadsWithRuns,
+    ListsWhatWasRemoved,
+    ListingRemoves,
+    ListingNothingIsAnError,
 }
 
 use Fault::*;
@@ -51,13 +63,22 @@ pub(crate) struct Faulty {
     lock: tokio::sync::Mutex<()>,
     /// What there is, for faults of `clear`.
     written: Mutex<BTreeSet<(String, String)>>,
+    /// How many keys the pages so far had, for a fault of `list`.
+    listed: AtomicUsize,
 }
 
 type Returned = Result<Option<ContextValue>, ContextError>;
+type Listed = Result<Vec<(String, ContextValue)>, ContextError>;
 
 impl Faulty {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault, inner: Arc::default(), lock: tokio::sync::Mutex::default(), written: Mutex::default() }
+        Self {
+            fault,
+            inner: Arc::default(),
+            lock: tokio::sync::Mutex::default(),
+            written: Mutex::default(),
+            listed: AtomicUsize::new(0),
+        }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -192,6 +213,63 @@ impl Faulty {
         }
     }
 
+    async fn list_all(&self, scope: &ContextScope) -> Listed {
+        let mut all = self.inner.list(scope, None, usize::MAX).await?;
+        match (self.fault, scope) {
+            (ListsInTheOrderOfUtf16, _) => {
+                all.sort_by_key(|(key, _)| key.encode_utf16().collect::<Vec<u16>>())
+            }
+            (ListsThreadsWithRuns, ContextScope::Run(run)) => {
+                let thread = ContextScope::Thread(run.as_str().into());
+                all.extend(self.inner.list(&thread, None, usize::MAX).await?);
+                all.sort_by(|(one, _), (other, _)| one.cmp(other));
+                all.dedup_by(|(one, _), (other, _)| one == other);
+            }
+            (ListsWhatWasRemoved, _) => {
+                let written = self.written.lock().unwrap();
+                let own = written.iter().filter(|(of, _)| *of == scope.to_string());
+                let gone = own.filter(|(_, key)| all.iter().all(|(there, _)| there != key));
+                let gone: Vec<_> = gone.map(|(_, key)| (key.clone(), ContextValue::new(0))).collect();
+                all.extend(gone);
+                all.sort_by(|(one, _), (other, _)| one.cmp(other));
+            }
+            _ => {}
+        }
+        Ok(all)
+    }
+
+    async fn page(&self, scope: &ContextScope, after: Option<&str>, at_most: usize) -> Listed {
+        let all = self.list_all(&self.scope(scope)).await?;
+        if self.is(PagesAreCounted) {
+            a_while().await;
+        }
+        let place_of = |after: &str| all.iter().position(|(key, _)| key == after);
+        let begins = match (self.fault, after) {
+            (_, None) => 0,
+            (ListsTheKeyItBeginsAfter, Some(after)) => all.partition_point(|(key, _)| **key < *after),
+            (PagesLeaveAGap, Some(after)) => all.partition_point(|(key, _)| **key <= *after) + 1,
+            (PagesAreCounted, Some(_)) => self.listed.load(Ordering::Relaxed),
+            (ListsAllAfterAKeyThatIsNotThere, Some(after)) => place_of(after).map_or(0, |place| place + 1),
+            (ListsInTheOrderOfUtf16, Some(after)) => place_of(after).map_or(all.len(), |place| place + 1),
+            (_, Some(after)) => all.partition_point(|(key, _)| **key <= *after),
+        };
+        let at_most = match self.fault {
+            PagesAreTooLong => at_most.saturating_add(1),
+            PagesOfNoneAreEmpty => at_most,
+            _ => at_most.max(1),
+        };
+        let page: Vec<_> = all.into_iter().skip(begins).take(at_most).collect();
+        self.listed.store(begins + page.len(), Ordering::Relaxed);
+        match self.fault {
+            ListingRemoves => self.inner.clear(scope).await?,
+            ListingNothingIsAnError if page.is_empty() && after.is_none() => {
+                return Err(ContextError::unavailable(std::fmt::Error));
+            }
+            _ => {}
+        }
+        Ok(page)
+    }
+
     async fn empty(&self, scope: &ContextScope) -> Result<(), ContextError> {
         let of = self.scope(scope);
         let written: Vec<(String, String)> = self.written.lock().unwrap().iter().cloned().collect();
@@ -266,6 +344,15 @@ impl ContextStore for Faulty {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Returned> {
         self.change(scope, key, change).boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Listed> {
+        self.page(scope, after, at_most).boxed()
     }
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {

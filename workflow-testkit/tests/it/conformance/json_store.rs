@@ -103,6 +103,27 @@ impl ContextStore for JsonContexts {
         .boxed()
     }
 
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        async move {
+            yield_now().await;
+            let rows = self.rows.lock().unwrap();
+            let own =
+                rows.iter().filter(|((of, key), _)| of == scope && after.is_none_or(|after| **key > *after));
+            let mut page: Vec<(String, ContextValue)> = own
+                .map(|((_, key), (_, text))| (key.clone(), ContextValue::from_json(text.parse().unwrap())))
+                .collect();
+            page.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            page.truncate(at_most.max(1));
+            Ok(page)
+        }
+        .boxed()
+    }
+
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         async move {
             yield_now().await;
