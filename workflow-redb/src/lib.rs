@@ -44,7 +44,7 @@
 //!   runs and contexts. Reads happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
 //! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
 //! - **Bounds**: 256 MiB for the JSON of a batch; a queue of 1,024 calls that write; commits of at most 1,024 calls and
-//!   16 MiB; pages of records that end behind 16 MiB.
+//!   16 MiB; pages of records, and of values of a context, that end behind 16 MiB.
 //!
 //! After an error of the disk, such as a full one, the call fails with `Unavailable`, whose source is a [`WorkError`]
 //! that names file and cause; the file is closed, and opened again with the next call that writes.

@@ -6,6 +6,7 @@ mod checks;
 mod command;
 mod committing;
 mod conformance;
+mod contexts;
 mod crashes;
 mod disk;
 mod engine;

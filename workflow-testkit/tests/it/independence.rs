@@ -312,6 +312,28 @@ fn a_key_of_the_run_is_not_the_same_key_of_its_thread() {
     assert_eq!((explored.is_exhaustive(), explored.tried()), (true, 1));
 }
 
+/// A list shows every key of a context.
+struct Listing;
+
+#[workflow]
+impl Listing {
+    #[step]
+    async fn write(&self, _: &Go, context: RunContext) -> Result<(), StepError> {
+        Ok(context.set("key", 1).await?)
+    }
+
+    #[step]
+    async fn list(&self, _: &Go, context: RunContext) -> Result<Bought, StepError> {
+        Ok(Bought(u64::from(!context.list(None, 10).await?.is_empty())))
+    }
+}
+
+#[test]
+fn a_list_is_tried_before_and_after_each_write_of_its_context() {
+    let outputs = outputs(|| Scenario::new(Listing).start(Go));
+    assert_eq!(outputs, ["Bought 0", "Bought 1"].map(str::to_owned).into());
+}
+
 /// A failure says which execution it was.
 struct Failing;
 

@@ -1,0 +1,64 @@
+//! What lists of contexts have of a file: what was written before it was closed, pages that end early, and nothing of
+//! what is damaged.
+
+use redb::{Database, TableDefinition};
+use workflow_core::{ContextError, ContextScope, ContextStore, ContextValue};
+use workflow_redb::RedbStore;
+
+use crate::fixtures::Place;
+
+const CONTEXTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("workflow.contexts");
+
+fn scope() -> ContextScope {
+    ContextScope::Thread("t".into())
+}
+
+async fn put(store: &RedbStore, key: &str, value: String) {
+    store.set(&scope(), key, Some(ContextValue::new(value))).await.unwrap();
+}
+
+async fn keys(store: &RedbStore, after: Option<&str>) -> Result<Vec<String>, ContextError> {
+    let page = store.list(&scope(), after, 100).await?;
+    Ok(page.into_iter().map(|(key, _)| key).collect())
+}
+
+#[tokio::test]
+async fn a_list_has_what_was_written_before_the_file_was_closed() {
+    let place = Place::new();
+    put(&place.open(), "k", "kept".into()).await;
+    let listed = place.open().list(&scope(), None, 100).await.unwrap();
+    let texts: Vec<_> = listed.iter().map(|(key, value)| (&**key, value.get::<String>().unwrap())).collect();
+    assert_eq!(texts, [("k", "kept".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_page_ends_behind_16_mib_and_the_next_one_goes_on() {
+    let place = Place::new();
+    let store = place.open();
+    for key in ["a", "b", "c"] {
+        put(&store, key, "x".repeat(9 << 20)).await;
+    }
+    assert_eq!(keys(&store, None).await.unwrap(), ["a", "b"]);
+    assert_eq!(keys(&store, Some("b")).await.unwrap(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_read_is_an_error_and_in_the_way_of_no_page_behind_it() {
+    let place = Place::new();
+    let store = place.open();
+    for key in ["a", "b", "c"] {
+        put(&store, key, key.to_owned()).await;
+    }
+    drop(store);
+    let damaged = Database::open(&place.file).unwrap();
+    let transaction = damaged.begin_write().unwrap();
+    transaction.open_table(CONTEXTS).unwrap().insert(&b"\x01\0\0\0\x01tb"[..], &b"[1"[..]).unwrap();
+    transaction.open_table(CONTEXTS).unwrap().insert(&b"\x01\0\0\0\x01tc\xff"[..], &b"1"[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(damaged);
+    let store = place.open();
+    let error = keys(&store, None).await.unwrap_err();
+    assert!(matches!(error, ContextError::Unavailable { .. }), "{error:?}");
+    // The key that is no text is nothing to list.
+    assert_eq!(keys(&store, Some("b")).await.unwrap(), ["c"]);
+}
