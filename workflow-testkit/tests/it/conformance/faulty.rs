@@ -217,7 +217,7 @@ impl Faulty {
         let mut all = self.inner.list(scope, None, usize::MAX).await?;
         match (self.fault, scope) {
             (ListsInTheOrderOfUtf16, _) => {
-                all.sort_by_key(|(key, _)| key.encode_utf16().collect::<Vec<u16>>())
+                all.sort_by_key(|(key, _)| key.encode_utf16().collect::<Vec<u16>>());
             }
             (ListsThreadsWithRuns, ContextScope::Run(run)) => {
                 let thread = ContextScope::Thread(run.as_str().into());
