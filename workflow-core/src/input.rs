@@ -24,7 +24,7 @@ pub use reply::Reply;
 pub use single::{input_of, lent_set};
 pub use spec::{InputKind, InputSpec};
 
-pub(crate) use call::{CallContext, SlotValue};
+pub(crate) use call::{CallContext, SlotValue, SlotValues};
 pub(crate) use expired::ExpiredRequest;
 pub(crate) use gather::{Gathered, GatheredBranch};
 pub(crate) use list::{LogEntry, Prefix};

@@ -20,12 +20,14 @@ mod decision;
 mod evaluate;
 mod execution;
 mod group;
+mod prefixes;
 mod recalled;
 mod scope;
 mod timers;
 
 pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
+pub use prefixes::Prefixes;
 pub use timers::TimerEntry;
 
 use evaluate::{Candidate, Cursor, Unevaluated};
@@ -174,7 +176,7 @@ pub enum Answer {
 }
 
 /// What a parameter is bound to, per slot.
-pub type Binding = SmallVec<[Bound; 4]>;
+pub type Binding = SmallVec<[Bound; 2]>;
 
 /// What one parameter is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -184,7 +186,7 @@ pub enum Bound {
     /// The event at this position.
     One(Seq),
     /// A prefix of each of these scopes' events of the input's types.
-    List(SmallVec<[(ScopeId, u32); 1]>),
+    List(Prefixes),
 }
 
 /// One entry of a batch that an execution wants to commit.

@@ -31,6 +31,9 @@ pub(crate) enum SlotValue {
     List(Prefix),
 }
 
+/// What stands in the slots of a call. Most steps have two parameters at most.
+pub(crate) type SlotValues = SmallVec<[SlotValue; 2]>;
+
 /// Who is calling: the run, the execution and its step.
 #[derive(Debug, Clone)]
 pub(crate) struct CallContext {
@@ -47,7 +50,7 @@ pub(crate) struct CallContext {
 #[derive(Debug)]
 pub struct StepCall {
     /// Dropped first: what its dropping shows or emits counts as done by the step.
-    kept: SmallVec<[Kept; 4]>,
+    kept: SmallVec<[Kept; 2]>,
     frame: Frame,
     batch: Emitted,
 }
@@ -55,19 +58,19 @@ pub struct StepCall {
 /// What a call was given, and what has come of it besides what the step returns.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    pub(crate) slots: SmallVec<[SlotValue; 4]>,
+    pub(crate) slots: SlotValues,
     pub(crate) context: CallContext,
     emitted: OnceLock<Arc<EmitBuffer>>,
-    display: OnceLock<Display>,
+    display: OnceLock<Box<Display>>,
     children: OnceLock<Arc<Brood>>,
-    cancellation: OnceLock<Lease>,
+    cancellation: OnceLock<Box<Lease>>,
 }
 
 /// What a parameter borrows that is not in the log.
 type Kept = Option<Box<dyn Any + Send>>;
 
 impl Frame {
-    fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
+    fn new(slots: SlotValues, context: CallContext) -> Self {
         let (emitted, display, children, cancellation) = Default::default();
         Self { slots, context, emitted, display, children, cancellation }
     }
@@ -92,7 +95,7 @@ impl Drop for Frame {
 }
 
 impl StepCall {
-    pub(crate) fn new(slots: SmallVec<[SlotValue; 4]>, context: CallContext) -> Self {
+    pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
         let kept = slots.iter().map(|_| None).collect();
         let frame = Frame::new(slots, context);
         Self { frame, kept, batch: Emitted::default() }
@@ -167,7 +170,7 @@ impl StepCall {
             buffer.close_into(&mut emitted);
         }
         emitted.append(std::mem::take(&mut self.batch));
-        emitted.showed(self.frame.display.take());
+        emitted.showed(self.frame.display.take().map(|display| *display));
         emitted
     }
 }
@@ -255,8 +258,8 @@ impl<'a> Slot<'a> {
     /// The execution's display.
     pub fn display(&self) -> Display {
         let CallContext { step, execution, attempt, .. } = self.frame.context;
-        let display = || self.run().display_for(step, execution, attempt);
-        self.frame.display.get_or_init(display).clone()
+        let display = || Box::new(self.run().display_for(step, execution, attempt));
+        Display::clone(self.frame.display.get_or_init(display))
     }
 
     /// The execution's child runs.
@@ -275,7 +278,7 @@ impl<'a> Slot<'a> {
     /// The execution's cancellation.
     pub fn cancellation(&self) -> Cancellation {
         let execution = self.frame.context.execution;
-        let lease = || self.run().cancellations.lease(execution);
+        let lease = || Box::new(self.run().cancellations.lease(execution));
         self.frame.cancellation.get_or_init(lease).cancellation()
     }
 

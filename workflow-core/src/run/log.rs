@@ -4,13 +4,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use crate::append_log::Appender;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::input::{LogEntry, Prefix, SlotValue};
-use crate::scheduler::{Binding, Bound, Cause, Entry};
+use crate::input::{LogEntry, Prefix, SlotValue, SlotValues};
+use crate::scheduler::{Binding, Bound, Cause, Entry, Prefixes};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
 /// One event of the log.
@@ -95,7 +93,7 @@ impl Log {
     }
 
     /// What the slots of a step hold, by what the scheduler bound them to.
-    pub(super) fn slots(&self, step: &StepRow, binding: &Binding) -> SmallVec<[SlotValue; 4]> {
+    pub(super) fn slots(&self, step: &StepRow, binding: &Binding) -> SlotValues {
         let inputs = step.inputs.iter().map(|input| input.topic);
         binding.iter().zip(inputs).map(|(bound, topic)| self.slot(bound, topic)).collect()
     }
@@ -110,11 +108,11 @@ impl Log {
         }
     }
 
-    fn prefix(&self, prefixes: &[(ScopeId, u32)], topic: Option<TopicIndex>) -> Prefix {
+    fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
         let list = |scope: ScopeId| topic.and_then(|topic| self.lists.get(&(scope, topic)));
         let segments = prefixes
             .iter()
-            .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(*scope)?.log()), *len as usize)));
+            .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(scope)?.log()), len as usize)));
         Prefix { segments: segments.collect() }
     }
 

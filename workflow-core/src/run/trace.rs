@@ -21,6 +21,8 @@ pub(super) struct Trace {
     places: Vec<u32>,
     /// Of those that were, or are to be, attempted again.
     attempts: HashMap<ExecutionId, Attempts>,
+    /// Of those that failed for good.
+    failures: HashMap<ExecutionId, Failure>,
     pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
 }
 
@@ -32,25 +34,63 @@ struct Attempts {
     next: Option<Duration>,
 }
 
+/// There is one for each execution until the run ends, so it is small.
 #[derive(Debug)]
 struct Entered {
     execution: ExecutionId,
-    step: StepIndex,
-    scope: ScopeId,
     trigger: Seq,
     binding: Binding,
-    emitted: Option<(Seq, u32)>,
-    /// The event that its failure is, if a step catches it.
-    caught: Option<Seq>,
+    /// The first of the events that it left in the log.
+    first_emitted: Seq,
+    /// How many there are.
+    emitted: u32,
+    step: StepIndex,
+    scope: ScopeId,
+    state: State,
     /// Both from the beginning of the run's clock.
-    started: Duration,
-    ended: Duration,
+    started: Nanos,
+    ended: Nanos,
+}
+
+/// How far an execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Succeeded,
+    /// With what is among the failures.
+    Failed,
+    Refused,
+    Dropped,
+}
+
+/// What an execution failed with.
+#[derive(Debug)]
+struct Failure {
+    /// It is an [`ExecutionOutcome::Failed`].
     outcome: ExecutionOutcome,
+    /// The event that it is, if a step catches it.
+    caught: Option<Seq>,
+}
+
+/// A time in nanoseconds: 580 years at most.
+#[derive(Debug, Clone, Copy)]
+struct Nanos(u64);
+
+impl From<Duration> for Nanos {
+    fn from(time: Duration) -> Self {
+        Self(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(Nanos(time): Nanos) -> Self {
+        Self::from_nanos(time)
+    }
 }
 
 impl Entered {
     fn took(&self) -> Duration {
-        self.ended.saturating_sub(self.started)
+        Duration::from(self.ended).saturating_sub(self.started.into())
     }
 }
 
@@ -86,11 +126,11 @@ impl Trace {
             scope,
             trigger,
             binding,
-            emitted: None,
-            caught: None,
-            started: now,
-            ended: now,
-            outcome: ExecutionOutcome::Running,
+            first_emitted: Seq(0),
+            emitted: 0,
+            started: now.into(),
+            ended: now.into(),
+            state: State::Running,
         });
     }
 
@@ -144,7 +184,7 @@ impl Trace {
 
     /// How long ago the first attempt began.
     pub(super) fn elapsed(&self, execution: ExecutionId, now: Duration) -> Duration {
-        self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started))
+        self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started.into()))
     }
 
     /// An attempt failed and is to be followed by another.
@@ -161,29 +201,29 @@ impl Trace {
         }
     }
 
-    fn end(&mut self, execution: ExecutionId, now: Duration, outcome: ExecutionOutcome) -> Option<&Entered> {
+    fn end(&mut self, execution: ExecutionId, now: Duration, state: State) -> Option<&Entered> {
         let entry = self.entry_mut(execution)?;
-        entry.ended = now;
-        entry.outcome = outcome;
+        entry.ended = now.into();
+        entry.state = state;
         Some(entry)
     }
 
     /// The execution's step, unless it has ended.
     pub(super) fn running_step(&self, execution: ExecutionId) -> Option<StepIndex> {
         let entry = self.entry(execution)?;
-        (entry.outcome == ExecutionOutcome::Running).then_some(entry.step)
+        (entry.state == State::Running).then_some(entry.step)
     }
 
     /// The step returned; whether its batch is accepted is not known yet.
     pub(super) fn returned(&mut self, execution: ExecutionId, now: Duration) {
         if let Some(entry) = self.entry_mut(execution) {
-            entry.ended = now;
+            entry.ended = now.into();
         }
     }
 
     pub(super) fn succeeded(&mut self, execution: ExecutionId) -> Option<StepIndex> {
         let entry = self.entry_mut(execution)?;
-        entry.outcome = ExecutionOutcome::Succeeded;
+        entry.state = State::Succeeded;
         Some(entry.step)
     }
 
@@ -196,12 +236,13 @@ impl Trace {
     ) {
         let (class, error) = (error.class(), error.to_string());
         let outcome = ExecutionOutcome::Failed { class, error, not_retried };
-        self.end(execution, now, outcome);
+        self.end(execution, now, State::Failed);
+        self.failures.insert(execution, Failure { outcome, caught: None });
     }
 
     pub(super) fn dropped(&mut self, execution: ExecutionId, now: Duration) -> Option<StepIndex> {
         let step = self.running_step(execution)?;
-        self.end(execution, now, ExecutionOutcome::Dropped);
+        self.end(execution, now, State::Dropped);
         Some(step)
     }
 
@@ -211,7 +252,7 @@ impl Trace {
         now: Duration,
         events: &[&'static str],
     ) -> Option<StepIndex> {
-        let step = self.end(execution, now, ExecutionOutcome::Refused)?.step;
+        let step = self.end(execution, now, State::Refused)?.step;
         let events = events.iter().map(ToString::to_string).collect();
         self.violations.push((execution, step, events));
         Some(step)
@@ -219,14 +260,15 @@ impl Trace {
 
     pub(super) fn emitted(&mut self, execution: ExecutionId, entries: &[Entry]) {
         if let (Some(entry), Some(first)) = (self.entry_mut(execution), entries.first()) {
-            entry.emitted = Some((first.seq, u32::try_from(entries.len()).unwrap_or(u32::MAX)));
+            entry.first_emitted = first.seq;
+            entry.emitted = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         }
     }
 
     /// The failure of the execution is in the log.
     pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
-        if let Some(entry) = self.entry_mut(execution) {
-            entry.caught = Some(failure);
+        if let Some(failed) = self.failures.get_mut(&execution) {
+            failed.caught = Some(failure);
         }
     }
 
@@ -239,7 +281,7 @@ impl Trace {
 
     /// The executions that still run.
     pub(super) fn running(&self) -> Vec<ExecutionId> {
-        let running = self.entries.iter().filter(|entry| entry.outcome == ExecutionOutcome::Running);
+        let running = self.entries.iter().filter(|entry| entry.state == State::Running);
         running.map(|entry| entry.execution).collect()
     }
 
@@ -250,20 +292,42 @@ impl Trace {
         children: &HashMap<ExecutionId, Vec<RunId>>,
     ) -> Vec<ExecutionTrace> {
         let takers = self.takers_of_failures();
-        let caught_by =
-            |entry: &Entered| entry.caught.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
-        let traced = self.entries.iter().map(|entry| ExecutionTrace {
-            children: children.get(&entry.execution).cloned().unwrap_or_default(),
-            attempts: self.attempts(entry.execution).to_vec(),
-            next_attempt: self.next_attempt(entry.execution).map(|due| due.saturating_sub(began)),
-            ..traced(entry, caught_by(entry), table, began)
+        let traced = self.entries.iter().map(|entry| {
+            let failure = self.caught_failure(entry.execution);
+            let caught_by = failure.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
+            ExecutionTrace {
+                outcome: self.outcome(entry),
+                failure,
+                caught_by,
+                children: children.get(&entry.execution).cloned().unwrap_or_default(),
+                attempts: self.attempts(entry.execution).to_vec(),
+                next_attempt: self.next_attempt(entry.execution).map(|due| due.saturating_sub(began)),
+                ..traced(entry, table, began)
+            }
         });
         traced.collect()
     }
 
+    fn outcome(&self, entry: &Entered) -> ExecutionOutcome {
+        match entry.state {
+            State::Succeeded => ExecutionOutcome::Succeeded,
+            State::Refused => ExecutionOutcome::Refused,
+            State::Dropped => ExecutionOutcome::Dropped,
+            State::Running | State::Failed => {
+                let failure = self.failures.get(&entry.execution);
+                failure.map_or(ExecutionOutcome::Running, |failure| failure.outcome.clone())
+            }
+        }
+    }
+
+    /// The event that the failure of an execution is, if a step catches it.
+    fn caught_failure(&self, execution: ExecutionId) -> Option<Seq> {
+        self.failures.get(&execution)?.caught
+    }
+
     /// Per failure that is an event the executions that it triggered or was handed to. O(executions).
     fn takers_of_failures(&self) -> HashMap<Seq, Vec<ExecutionId>> {
-        let failures = self.entries.iter().filter_map(|entry| Some((entry.caught?, Vec::new())));
+        let failures = self.failures.values().filter_map(|failure| Some((failure.caught?, Vec::new())));
         let mut takers: HashMap<Seq, Vec<ExecutionId>> = failures.collect();
         if takers.is_empty() {
             return takers;
@@ -289,8 +353,8 @@ impl Trace {
         for entry in self.entries.iter().filter(|entry| entry.scope != ScopeId::ROOT) {
             if let Some(branch) = branches.get_mut(entry.scope.0 as usize - 1) {
                 branch.executions += 1;
-                let failed = matches!(entry.outcome, ExecutionOutcome::Failed { .. });
-                branch.failed |= failed && entry.caught.is_none();
+                let failed = entry.state == State::Failed;
+                branch.failed |= failed && self.caught_failure(entry.execution).is_none();
             }
         }
         branches
@@ -312,27 +376,23 @@ impl Trace {
     }
 }
 
-fn traced(
-    entry: &Entered,
-    caught_by: Vec<ExecutionId>,
-    table: &DependencyTable,
-    began: Duration,
-) -> ExecutionTrace {
-    let emitted = entry.emitted.into_iter();
+/// What an entry says by itself.
+fn traced(entry: &Entered, table: &DependencyTable, began: Duration) -> ExecutionTrace {
+    let emitted = (entry.first_emitted.0..).map(Seq).take(entry.emitted as usize);
     ExecutionTrace {
         execution: entry.execution,
         step: Arc::clone(&table.step(entry.step).name),
         scope: entry.scope,
         trigger: entry.trigger,
         inputs: entry.binding.iter().map(bound_input).collect(),
-        emitted: emitted.flat_map(|(first, count)| (first.0..).map(Seq).take(count as usize)).collect(),
-        started: entry.started.saturating_sub(began),
+        emitted: emitted.collect(),
+        started: Duration::from(entry.started).saturating_sub(began),
         took: entry.took(),
         attempts: Vec::new(),
         next_attempt: None,
-        outcome: entry.outcome.clone(),
-        failure: entry.caught,
-        caught_by,
+        outcome: ExecutionOutcome::Running,
+        failure: None,
+        caught_by: Vec::new(),
         children: Vec::new(),
     }
 }

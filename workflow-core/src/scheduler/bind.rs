@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::scope::{BindingKey, Scopes};
-use super::{Binding, Bound, Entry};
+use super::{Binding, Bound, Entry, Prefixes};
 use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
 use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
@@ -76,7 +76,7 @@ impl Binder<'_> {
                 None => counts.push((*id, 1)),
             }
         }
-        some_list(counts)
+        some_list(counts.into_iter().collect())
     }
 
     /// S46: whether one of the bound events is the scope's own.
@@ -86,7 +86,7 @@ impl Binder<'_> {
             || inputs.iter().zip(binding).any(|(input, bound)| match bound {
                 Bound::Nothing => false,
                 Bound::One(seq) => self.is_own(input, *seq),
-                Bound::List(prefixes) => prefixes.iter().any(|(id, _)| *id == self.scope),
+                Bound::List(prefixes) => prefixes.iter().any(|(id, _)| id == self.scope),
             })
     }
 
@@ -99,7 +99,7 @@ impl Binder<'_> {
     }
 }
 
-fn some_list(prefixes: SmallVec<[(ScopeId, u32); 1]>) -> Bound {
+fn some_list(prefixes: Prefixes) -> Bound {
     if prefixes.is_empty() { Bound::Nothing } else { Bound::List(prefixes) }
 }
 
@@ -112,8 +112,8 @@ pub(super) fn key_of(binding: &Binding) -> BindingKey {
             Bound::Nothing => key.push(u64::MAX),
             Bound::One(seq) => key.push(seq.0),
             Bound::List(prefixes) => {
-                for (scope, count) in prefixes {
-                    key.extend([u64::from(scope.0), u64::from(*count)]);
+                for (scope, count) in prefixes.iter() {
+                    key.extend([u64::from(scope.0), u64::from(count)]);
                 }
                 key.push(u64::MAX);
             }

@@ -74,7 +74,7 @@ impl Reader {
             Bound::One(seq) => vec![seq.0],
             Bound::List(prefixes) => {
                 let types: Vec<usize> = inputs[slot].events().iter().map(|event| event.get()).collect();
-                let prefixes = prefixes.iter().flat_map(|(of, count)| self.prefix(&types, of.0, *count));
+                let prefixes = prefixes.iter().flat_map(|(of, count)| self.prefix(&types, of.0, count));
                 let mut seqs: Vec<u64> = prefixes.collect();
                 seqs.sort_unstable();
                 seqs
