@@ -110,7 +110,7 @@ impl Engine {
         host: Arc<Host>,
         (shared, commands): (RunShared, mpsc::Receiver<Command>),
         journal: impl FnOnce(&RunShared) -> Option<Journal>,
-    ) -> Result<(Run, Arc<RunShared>, Registered), StartError> {
+    ) -> Result<(Box<Run>, Arc<RunShared>, Registered), StartError> {
         let shared = Arc::new(shared);
         let (gate, lent) =
             (&self.inner.children.gate, shared.birth.as_ref().and_then(|birth| birth.lent.clone()));

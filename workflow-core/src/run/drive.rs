@@ -110,6 +110,7 @@ pub(crate) struct Received {
 }
 
 impl Run {
+    /// Boxed: it is handed on from one future to the next, each of which would have room for it.
     pub(crate) fn new(
         shared: Arc<RunShared>,
         host: Arc<Host>,
@@ -117,10 +118,10 @@ impl Run {
         mailbox: mpsc::Receiver<Command>,
         slots: Option<(Places, Option<Place>)>,
         journal: Option<Journal>,
-    ) -> Self {
+    ) -> Box<Self> {
         let (slots, slot) = slots.unzip();
         let journal = journal.map(|journal| journal.owned_by(shared.owner()));
-        Self {
+        Box::new(Self {
             fence: shared.lease.as_ref().map(Fence::new),
             scheduler: Scheduler::with_limits(Arc::clone(&host.table), limits),
             spans: Spans::of(&shared),
@@ -152,12 +153,17 @@ impl Run {
             slot_wait: None,
             slots,
             slot: slot.flatten(),
-        }
+        })
     }
 
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
     /// the run as abandoned. What is registered is dropped before anybody is told of the end.
-    pub(crate) async fn drive<R: Registration>(mut self, start: Received, index: EventIndex, registered: R) {
+    pub(crate) async fn drive<R: Registration>(
+        mut self: Box<Self>,
+        start: Received,
+        index: EventIndex,
+        registered: R,
+    ) {
         if self.journal.is_none() {
             self.shared.begin();
         }
@@ -169,7 +175,7 @@ impl Run {
     }
 
     /// Drives a run to its end that stands where its journal ends.
-    pub(crate) async fn drive_resumed<R: Registration>(mut self, registered: R) {
+    pub(crate) async fn drive_resumed<R: Registration>(mut self: Box<Self>, registered: R) {
         self.meter.runs();
         self.claim().await;
         if self.scheduler.waits() {
@@ -179,7 +185,7 @@ impl Run {
     }
 
     /// Drives a run to its end that has begun.
-    pub(super) async fn drive_on<R: Registration>(mut self, registered: R) {
+    pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R) {
         while self.paused().await == Paused::Idle {
             let held = registered.hold().await;
             if self.closes().await {
@@ -213,14 +219,14 @@ impl Run {
     }
 
     /// Ends before it has begun, or gone on.
-    fn fail(self, error: RunError) {
+    fn fail(self: Box<Self>, error: RunError) {
         let _ =
             self.shared.finished.set(Finished { status: RunStatus::Failed, outcome: Err(error), kept: None });
     }
 
     /// Drives a run on from where its journal ends; one that has ended is looked back at.
     pub(crate) async fn drive_from<R: Registration>(
-        mut self,
+        mut self: Box<Self>,
         store: Option<Arc<dyn EventStore>>,
         records: &[Record],
         registered: R,

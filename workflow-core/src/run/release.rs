@@ -93,7 +93,7 @@ impl Run {
     }
 
     /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
-    pub(super) fn released(mut self) -> Released {
+    pub(super) fn released(mut self: Box<Self>) -> Released {
         let end = self.journal.as_ref().map_or(Position(0), Journal::end);
         let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
         let run =
@@ -105,12 +105,12 @@ impl Run {
     }
 
     /// It was to be loaded and cannot be: it is where it was.
-    pub(crate) fn stays_released(mut self) {
+    pub(crate) fn stays_released(mut self: Box<Self>) {
         self.is_released = true;
     }
 
     /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.
-    pub(crate) async fn drive_loaded<R: Registration>(mut self, term: Option<u64>, registered: R) {
+    pub(crate) async fn drive_loaded<R: Registration>(mut self: Box<Self>, term: Option<u64>, registered: R) {
         self.fence.iter_mut().for_each(|fence| fence.is_of(term));
         self.shared.loaded();
         self.meter.waits();
