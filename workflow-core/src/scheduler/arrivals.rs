@@ -169,8 +169,8 @@ impl<'a> Arrivals<'a> {
         let binder = Binder { table, scopes, trigger, scope };
         let binding = binder.bind(step);
         let seen = |binding| {
-            let own = scopes.get(scope).map(|own| &own.steps[step.get()].seen);
-            own.is_some_and(|seen| seen.contains(&key_of(binding)))
+            let own = scopes.get(scope).map(|own| &own.steps[step.get()]);
+            own.is_some_and(|own| own.has_seen(&key_of(binding)))
         };
         binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
     }

@@ -117,7 +117,7 @@ impl Scheduler {
         let row = self.table.step(step);
         let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
         let state = self.scopes.step_mut(scope, step)?;
-        if may_repeat && state.seen.contains(&key_of(binding)) {
+        if may_repeat && state.has_seen(&key_of(binding)) {
             return Some(Verdict::Duplicate);
         }
         most.is_some_and(|most| state.executions >= most).then_some(Verdict::LimitReached)
@@ -178,7 +178,7 @@ impl Scheduler {
         let Some(state) = self.scopes.step_mut(scope, step) else { return };
         state.executions += 1;
         if may_repeat {
-            state.seen.insert(key_of(&binding));
+            state.saw(key_of(&binding));
         }
         let id = self.number_execution(Execution::new(step, scope, trigger), (step, scope, trigger));
         self.decisions[decision].verdict = Verdict::Executed(id);

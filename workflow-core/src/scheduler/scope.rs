@@ -52,7 +52,19 @@ pub(super) struct TopicState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct StepState {
     pub(super) executions: u32,
-    pub(super) seen: HashSet<BindingKey>,
+    /// What it was executed with, of a step that could be executed with the same again. There is one of these for each
+    /// step in each branch, so that an empty set takes no more room than a pointer.
+    seen: Option<Box<HashSet<BindingKey>>>,
+}
+
+impl StepState {
+    pub(super) fn has_seen(&self, key: &BindingKey) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.contains(key))
+    }
+
+    pub(super) fn saw(&mut self, key: BindingKey) {
+        self.seen.get_or_insert_default().insert(key);
+    }
 }
 
 impl Scope {
