@@ -151,6 +151,13 @@ pub enum ResumeError {
         /// Who drives it.
         engine: EngineId,
     },
+    /// Whenever the run was looked at, somebody had written to it since the look before. With
+    /// [leases](crate::EngineBuilder::lease) alone: it can be tried again.
+    #[error("run `{run}` is being written to by somebody else: try it again")]
+    Contended {
+        /// The run.
+        run: RunId,
+    },
     /// The run's configuration cannot be made of what the engine has now.
     #[error(transparent)]
     Config(ConfigError),
@@ -213,6 +220,16 @@ pub enum StartError {
     ParentEnded {
         /// The run of the execution.
         run: RunId,
+    },
+    /// The child run goes on in another engine, which holds its lease (S40): it was begun before its parent's process
+    /// was gone, and somebody has [attached](crate::Engine::attach) to it. No step is told: the parent stops and is left
+    /// as its journal has it, to be gone on with when the child has ended or is nobody's.
+    #[error("child run `{run}` goes on in engine `{engine}`, which holds its lease")]
+    Elsewhere {
+        /// The child.
+        run: RunId,
+        /// Who drives it.
+        engine: EngineId,
     },
     /// The configuration of this run does not fit its type.
     #[error(transparent)]

@@ -111,6 +111,11 @@ impl Birth {
         self.run.upgrade().is_some_and(|parent| parent.is_of_resumed())
     }
 
+    /// Whether the parent that it was begun for has not stopped.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.run.upgrade().is_some_and(|parent| !parent.status().is_ended())
+    }
+
     /// The child has ended; its parent's family knows before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
         let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };

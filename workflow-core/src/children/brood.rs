@@ -74,7 +74,13 @@ impl Brood {
             if brood.has_ended() {
                 return Err(brood.ended());
             }
-            let mut child = brood.spawn(start, options, brood.birth(false)).await?;
+            let spawned = brood.spawn(start, options, brood.birth(false)).await;
+            if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
+                brood.run.let_down.leave(&error.clone().into());
+                // The run stops.
+                pending::<()>().await;
+            }
+            let mut child = spawned?;
             if let Some(written) = child.written.take() {
                 begun(&child.shared, written).await?;
             }

@@ -16,7 +16,7 @@ use crate::id::{EngineId, RunId};
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
 /// How often a run is looked at again that somebody wrote to meanwhile.
-const LOOKS: usize = 3;
+pub(super) const LOOKS: usize = 3;
 
 /// Whose a run is.
 pub(super) enum Whose {
@@ -25,6 +25,16 @@ pub(super) enum Whose {
     /// An engine's that holds no lease any more.
     Orphan,
     /// Another engine's.
+    Elsewhere(EngineId),
+}
+
+/// Whether a run that does not go on here may, as one look at the store tells.
+pub(super) enum Look {
+    /// The store does not have it.
+    Unknown,
+    /// It may, as long as its journal ends there, and it can be looked back at if it has ended.
+    Free(Position),
+    /// It goes on in another engine.
     Elsewhere(EngineId),
 }
 
@@ -68,22 +78,39 @@ impl Engine {
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
         for _ in 0..LOOKS {
-            let stored = self.stored_run(id).await.map_err(ResumeError::Store)?;
-            let stored = stored.ok_or_else(|| ResumeError::UnknownRun { run: id.clone() })?;
-            if stored.run.status.is_ended() {
-                break;
-            }
-            let whose = self.whose(std::slice::from_ref(&stored)).await.map_err(ResumeError::Store)?;
-            if let Some(Whose::Elsewhere(engine)) = whose.and_then(|mut whose| whose.pop()) {
-                return Err(ResumeError::Elsewhere { run: id.clone(), engine });
-            }
-            match self.load(id, Some(asked), Some(stored.end)).await? {
+            let end = match self.look(id).await.map_err(ResumeError::Store)? {
+                Look::Unknown => return Err(ResumeError::UnknownRun { run: id.clone() }),
+                Look::Elsewhere(engine) => return Err(ResumeError::Elsewhere { run: id.clone(), engine }),
+                Look::Free(end) => end,
+            };
+            match self.load(id, Some(asked), Some(end)).await? {
                 Loaded::Moved => {}
                 loaded => return Ok(loaded),
             }
         }
-        // It has ended, or somebody without a lease writes to it, whom this fences off.
-        self.load(id, Some(asked), None).await
+        Err(self.moves(id).await.unwrap_or_else(ResumeError::Store))
+    }
+
+    /// Whether the run may go on here.
+    pub(super) async fn look(&self, id: &RunId) -> Result<Look, StoreError> {
+        let Some(stored) = self.stored_run(id).await? else { return Ok(Look::Unknown) };
+        if stored.run.status.is_ended() {
+            return Ok(Look::Free(stored.end));
+        }
+        let whose = self.whose(std::slice::from_ref(&stored)).await?;
+        Ok(match whose.and_then(|mut whose| whose.pop()) {
+            Some(Whose::Elsewhere(engine)) => Look::Elsewhere(engine),
+            _ => Look::Free(stored.end),
+        })
+    }
+
+    /// Why a run is not gone on with that somebody wrote to whenever it was looked at.
+    pub(super) async fn moves(&self, id: &RunId) -> Result<ResumeError, StoreError> {
+        let run = id.clone();
+        Ok(match self.look(id).await? {
+            Look::Elsewhere(engine) => ResumeError::Elsewhere { run, engine },
+            Look::Unknown | Look::Free(_) => ResumeError::Contended { run },
+        })
     }
 
     /// The run as the store lists it.

@@ -1,10 +1,11 @@
 //! Child runs that somebody waited for in an earlier process, and nobody does any more: they end (S31).
 
 use super::Engine;
+use super::claim::Look;
 use super::resume::{Beginning, Loaded, Returns};
 use crate::error::ResumeError;
 use crate::id::RunId;
-use crate::store::{Record, RunQuery, StoreError};
+use crate::store::{Position, Record, RunQuery, StoreError};
 
 impl Engine {
     /// Ends what the run waited for in an earlier process and has not asked for again, which is about to end itself. What
@@ -47,7 +48,18 @@ impl Engine {
         if self.here(id).is_some() {
             return Ok(());
         }
+        // One that another engine goes on with is that engine's to end.
+        let end = match self.inner.lease {
+            Some(_) => match self.look(id).await.map_err(ResumeError::Store)? {
+                Look::Free(end) => Some(end),
+                Look::Unknown | Look::Elsewhere(_) => return Ok(()),
+            },
+            None => None,
+        };
         let records = self.history(id).await.map_err(ResumeError::Store)?;
+        if end.is_some_and(|end| end != Position::default().after(records.len())) {
+            return Ok(());
+        }
         let beginning = Beginning::of(id, &records)?;
         let Some(parent) = beginning.parent.clone().filter(|_| is_it(&beginning)) else { return Ok(()) };
         let host = self.host_named(id, &beginning.workflow)?;

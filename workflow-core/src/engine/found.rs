@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
+use super::claim::{LOOKS, Look};
 use super::resume::Beginning;
 use super::stored::read_all;
 use super::{Engine, Start};
@@ -13,7 +14,7 @@ use crate::children::{Birth, Reunion, Spawned};
 use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
 use crate::run::{RunOptions, RunShared};
-use crate::store::{EventStore, Record, StoreError};
+use crate::store::{EventStore, Position, Record, StoreError};
 
 impl Engine {
     /// Goes on with the child that an earlier process has begun for the same, or begins it. In a task of its own: whoever
@@ -45,12 +46,7 @@ impl Engine {
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         let _held = self.inner.known.hold(id).await;
-        let was_here = self.here(id).is_some();
-        let mut records = read_all(store, id).await.map_err(StartError::Store)?;
-        if was_here && self.here(id).is_none() {
-            // It has ended meanwhile: now its journal is whole.
-            records = read_all(store, id).await.map_err(StartError::Store)?;
-        }
+        let records = self.begun_before(store, id).await?;
         if records.is_empty() {
             return self.spawn_child(start, options, birth);
         }
@@ -65,9 +61,41 @@ impl Engine {
         }
     }
 
-    /// The child goes on here without having been asked for.
+    /// The journal of a run that goes on here or may; nothing of one that was not begun.
+    async fn begun_before(&self, store: &dyn EventStore, id: &RunId) -> Result<Vec<Record>, StartError> {
+        if self.inner.lease.is_none() || self.here(id).is_some() {
+            let was_here = self.here(id).is_some();
+            let records = read_all(store, id).await.map_err(StartError::Store)?;
+            if !was_here || self.here(id).is_some() {
+                return Ok(records);
+            }
+            // It has ended meanwhile: now its journal is whole.
+            if self.inner.lease.is_none() {
+                return read_all(store, id).await.map_err(StartError::Store);
+            }
+        }
+        for _ in 0..LOOKS {
+            let end = match self.look(id).await.map_err(StartError::Store)? {
+                Look::Unknown => return Ok(Vec::new()),
+                Look::Elsewhere(engine) => return Err(StartError::Elsewhere { run: id.clone(), engine }),
+                Look::Free(end) => end,
+            };
+            let records = read_all(store, id).await.map_err(StartError::Store)?;
+            let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
+            if has_ended || end == Position::default().after(records.len()) {
+                return Ok(records);
+            }
+        }
+        Err(match self.moves(id).await.map_err(StartError::Store)? {
+            ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
+            other => StartError::Store(StoreError::unavailable(other)),
+        })
+    }
+
+    /// The child goes on here without having been asked for, or was asked for by its parent before that stopped and was
+    /// left.
     fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
-        if shared.birth.is_some() {
+        if shared.birth.as_ref().is_some_and(Birth::is_attended) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
         let Birth { parent: names, awaited, unwanted, display, .. } = birth;

@@ -23,7 +23,9 @@ impl LetDown {
     pub(crate) fn leave(&self, error: &RunError) -> bool {
         let why = match error {
             RunError::Store { source } | RunError::Start(StartError::Store(source)) => source.clone(),
-            conflict @ RunError::Conflict { .. } => StoreError::unavailable(conflict.clone()),
+            RunError::Conflict { .. } | RunError::Start(StartError::Elsewhere { .. }) => {
+                StoreError::unavailable(error.clone())
+            }
             _ => return false,
         };
         // Another child may have been let down before.

@@ -17,6 +17,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};
 
+mod children;
 mod claims;
 mod lapses;
 
@@ -32,6 +33,9 @@ struct Shared {
     now: Arc<Mutex<Instant>>,
     /// The engine whose leases it does not take.
     refuses: Arc<Mutex<Option<EngineId>>>,
+    /// The engine that writes that it keeps a run so many times more, whenever the run is read, and the last time takes
+    /// its lease before.
+    writes: Arc<Mutex<Option<(EngineId, usize)>>>,
     /// The engine that comes back when a run is read next: it takes its lease again, and writes that it keeps the run.
     comes_back: Arc<Mutex<Option<EngineId>>>,
 }
@@ -44,6 +48,7 @@ impl Shared {
             leases: Arc::default(),
             now,
             refuses: Arc::default(),
+            writes: Arc::default(),
             comes_back: Arc::default(),
         }
     }
@@ -58,8 +63,16 @@ impl Shared {
     }
 
     async fn come_back(&self, run: &RunId) {
-        let Some(engine) = self.comes_back.lock().unwrap().take() else { return };
-        self.leases.renew_at(&engine, LEASE, *self.now.lock().unwrap());
+        let writes =
+            self.writes.lock().unwrap().as_mut().filter(|(_, times)| *times > 0).map(|(engine, times)| {
+                *times -= 1;
+                (engine.clone(), *times == 0)
+            });
+        let back = self.comes_back.lock().unwrap().take().map(|engine| (engine, true));
+        let Some((engine, takes_lease)) = back.or(writes) else { return };
+        if takes_lease {
+            self.leases.renew_at(&engine, LEASE, *self.now.lock().unwrap());
+        }
         let stored = self.kept.runs(&RunQuery::new()).await.unwrap();
         let StoredRun { end, run: summary, .. } =
             stored.into_iter().find(|stored| stored.id == *run).unwrap();
@@ -101,7 +114,9 @@ impl EventStore for Shared {
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            store.come_back(&run).await;
+            if from == Position(0) {
+                store.come_back(&run).await;
+            }
             store.kept.read(&run, from, at_most).await
         })
     }

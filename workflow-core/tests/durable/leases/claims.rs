@@ -152,6 +152,29 @@ fn who_comes_back_while_its_run_is_being_claimed_keeps_it() {
     });
 }
 
+// S40
+#[test]
+fn a_run_that_somebody_writes_to_whenever_it_is_looked_at_is_not_taken() {
+    let engines = Engines::new();
+    let back = engines.killed(engines.works("back"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    runtime().block_on(async {
+        let engine = engines.engine("one");
+        engines.store.pass(LEASE);
+        let writes = |times| *engines.store.writes.lock().unwrap() = Some((back.id().clone(), times));
+        writes(usize::MAX);
+        let error = engine.attach::<Works>("r").await.unwrap_err();
+        assert!(matches!(error, ResumeError::Contended { .. }), "{error}");
+        // It takes its lease with what it writes when the run is looked at for the last time.
+        writes(3);
+        let error = engine.attach::<Works>("r").await.unwrap_err();
+        assert!(matches!(&error, ResumeError::Elsewhere { engine, .. } if engine == back.id()), "{error}");
+        assert_eq!(engines.store.resumed("r").await, 0);
+        assert_eq!(engines.store.owner("r").await.as_ref(), Some(back.id()));
+    });
+}
+
 #[test]
 fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
     let engines = Engines::new();

@@ -1,0 +1,95 @@
+//! Children that other engines go on with.
+
+use std::error::Error;
+
+use super::*;
+
+/// The child that the parent waits for.
+const CHILD: &str = "p/delegate-x1.2";
+
+/// The engine of a process that was killed when a parent and its two children were under way, an hour ago.
+fn killed(engines: &Engines) -> Engine {
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Delegates>(&engine, "p").await;
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(engine.running().len(), 3);
+    });
+    engines.store.pass(Duration::from_hours(1));
+    dead
+}
+
+fn has_failed(journal: &[Record]) -> bool {
+    journal.iter().any(|record| matches!(record, Record::ExecutionFailed { .. } | Record::RunEnded { .. }))
+}
+
+/// Whether an error is caused by a child that goes on in that engine.
+fn names(error: &RunError, engine: &Engine) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.to_string().contains(&format!("goes on in engine `{}`", engine.id())) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+// S40
+#[test]
+fn a_child_that_another_engine_drives_is_not_taken_and_its_parent_is_left() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let child = other.attach::<Works>(CHILD).await.unwrap();
+        let parent = one.attach::<Delegates>("p").await.unwrap();
+        let error = parent.outcome().await.unwrap_err();
+        assert!(matches!(error, RunError::Store { .. }), "{error}");
+        assert!(names(&error, &other));
+        assert_eq!(engines.store.resumed(CHILD).await, 1);
+        assert_eq!(engines.store.owner(CHILD).await.as_ref(), Some(other.id()));
+        assert!(!has_failed(&engines.store.journal("p").await), "its step was told nothing");
+
+        child.send(Note(1)).await.unwrap();
+        assert_eq!(child.outcome().await.unwrap(), Done(2));
+        let parent = one.attach::<Delegates>("p").await.unwrap();
+        assert_eq!(parent.outcome().await.unwrap(), Done(2));
+        assert_eq!(engines.store.resumed(CHILD).await, 1);
+    });
+    drop(dead);
+}
+
+// S40
+#[test]
+fn a_started_child_that_another_engine_drives_is_not_taken_either() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let child = "p/delegate-x1.alone";
+        other.attach::<Works>(child).await.unwrap();
+        let error = one.attach::<Delegates>("p").await.unwrap().outcome().await.unwrap_err();
+        assert!(names(&error, &other), "{error}");
+        assert_eq!(engines.store.owner(child).await.as_ref(), Some(other.id()));
+        assert!(!has_failed(&engines.store.journal("p").await), "its step was told nothing");
+    });
+    drop(dead);
+}
+
+// S31, S40
+#[test]
+fn a_child_that_another_engine_drives_is_not_ended_with_its_parent() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let child = other.attach::<Works>(CHILD).await.unwrap();
+        let parent = one.attach::<Delegates>("p").await.unwrap();
+        parent.cancel("enough").await.unwrap();
+        assert!(matches!(parent.outcome().await, Err(RunError::Cancelled { .. })));
+        child.send(Note(1)).await.unwrap();
+        assert_eq!(child.outcome().await.unwrap(), Done(2));
+        assert_eq!(engines.store.resumed(CHILD).await, 1);
+    });
+    drop(dead);
+}
