@@ -140,7 +140,10 @@ impl Children {
     /// As [`RunHandle::outcome`]; [`RunError::Start`] with what [`start`](Self::start) says if it was not started.
     ///
     /// That the store did not take what the child wrote is not told to the step, for it says nothing of how the child
-    /// ends: the parent stops as well, with [`RunError::Store`], and both are left as they are, to be gone on with.
+    /// ends: the parent stops as well, with [`RunError::Store`], and both are left as they are, to be gone on with. With a
+    /// store the same is true of a child whose task is gone ([`RunError::Abandoned`]), one that goes on in another engine
+    /// ([`StartError::Elsewhere`]), and one that was begun before and cannot go on with its workflow as that is now, or
+    /// whose workflow is not hosted any more.
     ///
     /// ```
     /// # use workflow_core::prelude::*;

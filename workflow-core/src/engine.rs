@@ -23,8 +23,8 @@ use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId, ThreadId};
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::{
-    CancelNote, Command, Gate, HandlesGone, Host, LetDown, Mailbox, Place, Places, Queue, Received, Run,
-    RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
+    CancelNote, Command, Gate, HandlesGone, Host, LeaveNote, LetDown, Mailbox, Place, Places, Queue,
+    Received, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -36,6 +36,7 @@ mod children;
 mod claim;
 mod forsaken;
 mod found;
+mod hand_over;
 mod idle;
 mod known;
 mod lease;
@@ -113,6 +114,8 @@ struct Inner {
     known: Known,
     idle: Idle,
     shut_down: AtomicBool,
+    /// Whether its runs are left to another.
+    hands_over: AtomicBool,
 }
 
 /// The engine of a run that belongs to none.
@@ -224,10 +227,17 @@ impl Engine {
 
     /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
     /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`, until observers have seen everything.
+    ///
+    /// [`hand_over`](Self::hand_over) leaves the runs of a store to be gone on with instead.
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.shut_down.store(true, Ordering::SeqCst);
         let reason = "the engine is shutting down".into();
         self.cancel_all(&reason).await;
+        self.wind_up(at_most).await;
+    }
+
+    /// What is left to do once every run has been told to end, or to be left.
+    async fn wind_up(&self, at_most: Duration) {
         self.inner.known.all_ended().await;
         self.give_up_lease().await;
         let observers = self.inner.observers.clone();
@@ -348,7 +358,9 @@ impl Engine {
             context_used: AtomicBool::new(false),
             cancellations: Cancellations::default(),
             cancel_note: CancelNote::default(),
+            leave_note: LeaveNote::default(),
             let_down: LetDown::default(),
+            is_kept: self.inner.store.is_some(),
             observers: self.inner.observers.clone(),
             max_event_bytes: self.inner.max_event_bytes,
             metadata: options.metadata,

@@ -1,7 +1,6 @@
 //! What a child run knows of its parent, and what it takes to start one.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures::future::BoxFuture;
@@ -10,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{ChildRun, ParentRun};
 use crate::display::Display;
 use crate::engine::Start;
-use crate::error::{SendError, StartError};
+use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
 use crate::run::{Dropped, RunOptions, RunShared, RunStatus};
 use crate::store::StoreError;
@@ -60,8 +59,6 @@ pub(crate) struct Birth {
     pub(crate) awaited: bool,
     /// Tells it that nobody wants it any more.
     pub(crate) unwanted: Arc<Dropped>,
-    /// Whether it is not to be ended then, but left as its journal has it, because its parent is.
-    pub(crate) left: AtomicBool,
     /// Where its parent shows what it shows.
     pub(crate) display: Display,
     /// Its parent's place, if it has one to lend.
@@ -82,7 +79,6 @@ impl Birth {
             depth: above.map_or(0, |birth| birth.depth) + 1,
             awaited,
             unwanted: Arc::default(),
-            left: AtomicBool::new(false),
             display,
             lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
             lends: Arc::new(Semaphore::new(1)),
@@ -114,6 +110,20 @@ impl Birth {
     /// Whether the parent that it was begun for has not stopped.
     pub(crate) fn is_attended(&self) -> bool {
         self.run.upgrade().is_some_and(|parent| !parent.status().is_ended())
+    }
+
+    /// The parent is to be left as its journal has it, and asks again when somebody goes on with it.
+    pub(crate) fn leave_parent(&self) {
+        if let Some(parent) = self.run.upgrade() {
+            parent.leave_note.leave();
+        }
+    }
+
+    /// The parent stops and is left, because of what became of the child.
+    pub(crate) fn let_parent_down(&self, error: StartError) {
+        if let Some(parent) = self.run.upgrade() {
+            parent.is_let_down(&RunError::Store { source: StoreError::unavailable(error) });
+        }
     }
 
     /// The child has ended; its parent's family knows before anybody else.

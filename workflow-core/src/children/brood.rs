@@ -55,7 +55,7 @@ impl Brood {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| brood.run.let_down.leave(error)) {
+            if outcome.as_ref().is_err_and(|error| brood.run.is_let_down(error)) {
                 // The run stops.
                 pending::<()>().await;
             }
@@ -76,8 +76,9 @@ impl Brood {
             }
             let spawned = brood.spawn(start, options, brood.birth(false)).await;
             if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
-                brood.run.let_down.leave(&error.clone().into());
-                // The run stops.
+                brood.run.is_let_down(&error.clone().into());
+            }
+            if spawned.is_err() && brood.run.stops() {
                 pending::<()>().await;
             }
             let mut child = spawned?;

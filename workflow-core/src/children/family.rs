@@ -1,7 +1,6 @@
 //! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -119,6 +118,18 @@ impl Family {
         drop(state);
     }
 
+    /// The run's own journal is left as it is: those that end with it are told that theirs are.
+    pub(crate) fn leave(&self) {
+        let state = self.lock();
+        let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
+        let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        for run in left {
+            run.leave_note.leave();
+        }
+    }
+
     /// The run ends: nobody joins any more, and those that end with it are told so. Returns these. Where the run's own
     /// journal is left as it is, so are theirs.
     pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
@@ -131,8 +142,8 @@ impl Family {
         // Told after the lock: who is woken may end at once.
         drop(state);
         let told = ending.into_iter().map(|(run, unwanted)| {
-            if let Some(birth) = &run.birth {
-                birth.left.store(left, Ordering::Release);
+            if left {
+                run.leave_note.leave();
             }
             unwanted.tell();
             run

@@ -46,7 +46,10 @@ impl<'a> Reunion<'a> {
         let watched = async move {
             let told = poll_fn(|cx| if unwanted.is_told(cx) { ().into() } else { std::task::Poll::Pending });
             if let Either::Left(_) = select(pin!(told), pin!(run.ended())).await {
-                run.cancel_note.leave(&why);
+                // Where its parent is left, so is it.
+                if !run.leave_note.is_there() {
+                    run.cancel_note.leave(&why);
+                }
                 run.ended().await;
             }
             if let Some((parent, place)) = parent.upgrade().zip(place) {

@@ -114,7 +114,12 @@ impl Engine {
         records: Vec<Record>,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let (runtime, host, _) = self.child_host(start, &birth)?;
+        let hosted = self.child_host(start, &birth);
+        // It was when the child was begun, and is again with the program that goes on with it.
+        if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
+            birth.let_parent_down(error.clone());
+        }
+        let (runtime, host, _) = hosted?;
         let (shared, commands) = self.shared(&host, beginning.options(id, &host), Some(birth))?;
         let shared: RunShared = beginning.restores(shared);
         let (run, shared, registered) = self.bear(host, (shared, commands), |_| None)?;

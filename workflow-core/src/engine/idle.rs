@@ -19,7 +19,7 @@ use crate::run::{RunShared, give_up};
 use crate::store::{Position, StoreError};
 
 /// How many runs are loaded at a time: those whose timers are due, and those that are to be cancelled.
-const LOADED_AT_ONCE: usize = 32;
+pub(super) const LOADED_AT_ONCE: usize = 32;
 
 /// How long after a store could not be read it is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -213,7 +213,9 @@ impl Engine {
         if let Some(run) = run.upgrade() {
             give_up(&run, error);
         }
-        self.inner.known.forget_released(id);
+        if let Some(due) = self.inner.known.forget_released(id) {
+            self.inner.idle.forget(due, id);
+        }
     }
 
     /// Cancels every run.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -121,18 +122,21 @@ impl Known {
         }
     }
 
-    /// Forgets a run, if it is as it is thought to be.
-    fn forget(&self, run: &RunId, is_so: impl FnOnce(&Place) -> bool) {
-        // Dropped when nothing is locked.
-        let _gone = self.runs.remove_if(run, |_, place| is_so(place));
+    /// Forgets a run, if it is as it is thought to be; answers how it was, to be dropped when nothing is locked.
+    fn forget(&self, run: &RunId, is_so: impl FnOnce(&Place) -> bool) -> Option<Place> {
+        let gone = self.runs.remove_if(run, |_, place| is_so(place));
         if self.runs.is_empty() {
             self.emptied.notify_waiters();
         }
+        gone.map(|(_, place)| place)
     }
 
-    /// Forgets a run that was let go of.
-    pub(super) fn forget_released(&self, run: &RunId) {
-        self.forget(run, |place| matches!(place, Place::Released(_)));
+    /// Forgets a run that was let go of; says when it was to be loaded again.
+    pub(super) fn forget_released(&self, run: &RunId) -> Option<SystemTime> {
+        match self.forget(run, |place| matches!(place, Place::Released(_)))? {
+            Place::Released(released) => released.due,
+            Place::Driven(_) => None,
+        }
     }
 }
 
@@ -186,7 +190,7 @@ impl Registration for Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.engine.known.forget(&self.id, |place| matches!(place, Place::Driven(_)));
+        drop(self.engine.known.forget(&self.id, |place| matches!(place, Place::Driven(_))));
     }
 }
 

@@ -1,6 +1,5 @@
 //! A run among its parent and its children: being cancelled by the one, and ending after the others (S31).
 
-use std::sync::atomic::Ordering;
 use std::task::Context;
 
 use super::RunStatus;
@@ -13,11 +12,8 @@ impl Run {
     /// A child that nobody wants any more is cancelled.
     pub(super) fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = &self.shared.birth else { return };
-        if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) {
-            return;
-        }
-        if birth.left.load(Ordering::Acquire) && self.journal.take().is_some() {
-            self.scheduler.apply(Fact::AppendFailed);
+        // Where its parent is left, that is said before it is told that nobody wants it.
+        if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) || self.is_leaving() {
             return;
         }
         self.scheduler.apply(Fact::CancelRequested);
@@ -26,22 +22,17 @@ impl Run {
         }
     }
 
-    /// Whether the run has stopped and its journal is left as it is, because that of its parent is.
-    pub(super) fn is_left(&self) -> bool {
-        self.shared.birth.as_ref().is_some_and(|birth| birth.left.load(Ordering::Acquire))
-    }
-
     /// Children first: those that end with the run have ended before anybody is told that it has.
     pub(super) async fn end_children(&mut self) {
         if let Some(family) = self.shared.children.get() {
             let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
-            let left = self.journal_error().is_some() || self.is_left();
+            let left = self.journal_error().is_some() || self.is_left;
             for child in family.close(cancelled, left) {
                 child.ended().await;
             }
         }
         let engine = self.shared.engine.upgrade().filter(|_| self.shared.is_of_resumed());
-        if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_left()) {
+        if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_left) {
             engine.end_forsaken(self.shared.id.clone()).await;
         }
     }

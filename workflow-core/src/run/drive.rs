@@ -83,6 +83,8 @@ pub(crate) struct Run {
     pub(super) patience: Option<BoxFuture<'static, ()>>,
     /// Whether it was let go of, and has not ended.
     pub(super) is_released: bool,
+    /// Whether it has stopped without an end, and its journal is left as it is.
+    pub(super) is_left: bool,
     /// Actions that wait until the run has its place among the engine's running ones, and next attempts that are due,
     /// oldest first.
     pub(super) held: VecDeque<Action>,
@@ -149,6 +151,7 @@ impl Run {
             mailbox,
             patience: None,
             is_released: false,
+            is_left: false,
             held: VecDeque::new(),
             slot_wait: None,
             slots,
@@ -196,12 +199,13 @@ impl Run {
             }
         }
         self.slot_wait = None;
+        self.leave_children();
         self.stop();
         self.end_children().await;
         self.close_journal().await;
         self.finish();
         // A run that goes on elsewhere, or may, needs its contexts.
-        if self.journal_error().is_none() && !self.is_left() {
+        if self.journal_error().is_none() && !self.is_left {
             self.shared.clear_contexts().await;
         }
         self.slot = None;
@@ -275,12 +279,15 @@ impl Run {
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         self.clock.tick();
         self.shared.cancel_note.wakes(cx);
+        self.shared.leave_note.wakes(cx);
         self.poll_writing(cx);
         self.poll_let_down(cx);
         self.poll_unwanted(cx);
         // What waits has its turn in every slice, however much ends while it is being started.
         if !self.journal_is_full() {
             self.read_cancel_note();
+        }
+        if self.takes_news() {
             self.poll_mailbox(cx);
             if let Some(arrived) = self.poll_in_flight(cx) {
                 self.arrived.push_back(arrived);
@@ -294,7 +301,7 @@ impl Run {
                 return Poll::Ready(Paused::Ended);
             } else if work == 0 {
                 break;
-            } else if !self.take_news(cx) && !self.poll_journal(cx) {
+            } else if !self.take_news(cx) && !self.poll_journal(cx) && !self.leaves() {
                 return self.poll_idle(cx);
             }
         }
@@ -307,7 +314,7 @@ impl Run {
     /// What needs a place among the engine's running runs is held back until the run has one, and what begins something
     /// as long as the run may be another engine's; everything else goes on.
     fn perform_or_hold(&mut self, action: Action, cx: &mut Context<'_>) {
-        let is_fenced = Self::begins(&action) && self.is_fenced(cx);
+        let is_fenced = Self::begins(&action) && (self.is_leaving() || self.is_fenced(cx));
         if is_fenced || self.wants_slot(&action) && (!self.held.is_empty() || !self.has_slot(cx)) {
             self.held.push_back(action);
         } else {
@@ -319,19 +326,25 @@ impl Run {
     fn take_held(&mut self, cx: &mut Context<'_>) -> Option<Action> {
         let front = self.held.front()?;
         let (wants_slot, begins) = (self.wants_slot(front), Self::begins(front));
-        if self.scheduler.refuses() || (begins && self.is_fenced(cx)) || (wants_slot && !self.has_slot(cx)) {
+        if self.scheduler.refuses()
+            || (begins && (self.is_leaving() || self.is_fenced(cx)))
+            || (wants_slot && !self.has_slot(cx))
+        {
             return None;
         }
         self.held.pop_front()
     }
 
-    /// What happened meanwhile; with a journal that falls behind it waits.
+    /// What happened meanwhile; with a journal that falls behind it waits. Of a run that is about to be left, nothing but
+    /// that it is cancelled.
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
         !self.journal_is_full()
             && (self.read_cancel_note()
-                || self.take_timer()
-                || self.take_arrived(cx)
-                || self.poll_mailbox(cx))
+                || self.takes_news() && (self.take_timer() || self.take_arrived(cx) || self.poll_mailbox(cx)))
+    }
+
+    fn takes_news(&self) -> bool {
+        !self.journal_is_full() && !self.is_leaving()
     }
 
     fn read_cancel_note(&mut self) -> bool {

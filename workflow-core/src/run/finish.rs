@@ -55,7 +55,11 @@ impl Run {
     pub(super) fn finish(&mut self) {
         let Some(end) = self.scheduler.end().cloned() else { return };
         let unwritten = self.journal_error();
-        let status = if unwritten.is_some() { RunStatus::Failed } else { RunStatus::from(&end) };
+        let status = match unwritten {
+            Some(_) => RunStatus::Failed,
+            None if self.is_left => RunStatus::Cancelled,
+            None => RunStatus::from(&end),
+        };
         self.shared.display.close(status);
         let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.

@@ -1,16 +1,17 @@
-//! A run whose child the store has let down: what becomes of the child is not known before somebody goes on with it, so
-//! that no step is told, and the run stops too and is left as it is.
+//! A run whose child the store has let down, or the program that goes on with it: what becomes of the child is not known
+//! before somebody else does, so that no step is told, and the run stops too and is left as it is.
 
 use std::sync::OnceLock;
 use std::task::Context;
 
 use futures::task::AtomicWaker;
 
+use super::RunShared;
 use super::drive::Run;
 use crate::error::{RunError, StartError};
 use crate::store::StoreError;
 
-/// A note beside a run's mailbox that says that the store has let down a child that it waits for.
+/// A note beside a run's mailbox that says that a child that it waits for was let down.
 #[derive(Debug, Default)]
 pub(crate) struct LetDown {
     /// Written once: what is wrong with the first of them.
@@ -20,18 +21,35 @@ pub(crate) struct LetDown {
 
 impl LetDown {
     /// Leaves the note if that is how a child ended; says whether it is.
-    pub(crate) fn leave(&self, error: &RunError) -> bool {
+    fn leave(&self, error: &RunError) -> bool {
         let why = match error {
             RunError::Store { source } | RunError::Start(StartError::Store(source)) => source.clone(),
-            RunError::Conflict { .. } | RunError::Start(StartError::Elsewhere { .. }) => {
-                StoreError::unavailable(error.clone())
-            }
+            RunError::Conflict { .. }
+            | RunError::Incompatible { .. }
+            | RunError::Start(StartError::Elsewhere { .. }) => StoreError::unavailable(error.clone()),
             _ => return false,
         };
         // Another child may have been let down before.
         let _ = self.why.set(why);
         self.waker.wake();
         true
+    }
+}
+
+impl RunShared {
+    /// Whether the run stops and is left, because of that end of a child or because of what was noted before: then no step
+    /// is told. A run without a journal does not: there is nowhere to go on from.
+    pub(crate) fn is_let_down(&self, error: &RunError) -> bool {
+        // The child's task is gone, and nothing is wrong with the store: neither is anything with the run's own journal.
+        if self.is_kept && matches!(error, RunError::Abandoned) {
+            self.leave_note.leave();
+        }
+        self.is_kept && (self.let_down.leave(error) || self.stops())
+    }
+
+    /// Whether it stops and is left.
+    pub(crate) fn stops(&self) -> bool {
+        self.is_kept && (self.leave_note.is_there() || self.let_down.why.get().is_some())
     }
 }
 

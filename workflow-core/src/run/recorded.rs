@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::drive::Run;
 use super::past::View;
-use super::{CancelNote, Host, LetDown, Mailbox, RunContexts, RunReport, RunShared, RunStatus};
+use super::{CancelNote, Host, LeaveNote, LetDown, Mailbox, RunContexts, RunReport, RunShared, RunStatus};
 use crate::cancel::Cancellations;
 use crate::clock::{Clock, EngineClock};
 use crate::context::MemoryContexts;
@@ -244,7 +244,9 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         display: DisplayHub::new(1),
         cancellations: Cancellations::default(),
         cancel_note: CancelNote::default(),
+        leave_note: LeaveNote::default(),
         let_down: LetDown::default(),
+        is_kept: false,
         observers: Observers::start(Vec::new()),
         max_event_bytes: None,
         metadata: metadata.clone(),

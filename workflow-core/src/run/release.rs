@@ -85,7 +85,11 @@ impl Run {
             told = true;
             self.obey(command);
         }
-        if told || !self.is_at_rest() || self.shared.cancel_note.left().is_some() {
+        if told
+            || !self.is_at_rest()
+            || self.shared.cancel_note.left().is_some()
+            || self.shared.leave_note.is_there()
+        {
             self.mailbox = self.shared.mailbox.reopen();
             return false;
         }
@@ -121,6 +125,8 @@ impl Run {
 
 /// Ends a run that was let go of and is not to be loaded again. Its journal is left as it is.
 pub(crate) fn give_up(run: &RunShared, error: RunError) {
-    let _ = run.finished.set(Finished { status: RunStatus::Failed, outcome: Err(error), kept: None });
+    let is_left = matches!(error, RunError::Abandoned);
+    let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };
+    let _ = run.finished.set(Finished { status, outcome: Err(error), kept: None });
     announce(run);
 }

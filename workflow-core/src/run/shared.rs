@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{CancelNote, Finished, LetDown, Mailbox, RunReport, RunStatus};
+use super::{CancelNote, Finished, LeaveNote, LetDown, Mailbox, RunReport, RunStatus};
 use crate::cancel::Cancellations;
 use crate::children::{Birth, Family, HostsRuns, ParentRun};
 use crate::clock::EngineClock;
@@ -40,7 +40,10 @@ pub(crate) struct RunShared {
     pub(crate) display: DisplayHub,
     pub(crate) cancellations: Cancellations,
     pub(crate) cancel_note: CancelNote,
+    pub(crate) leave_note: LeaveNote,
     pub(crate) let_down: LetDown,
+    /// Whether it has a journal.
+    pub(crate) is_kept: bool,
     pub(crate) observers: Observers,
     /// The most bytes of JSON that an event may have.
     pub(crate) max_event_bytes: Option<usize>,

@@ -339,6 +339,31 @@ async fn what_a_child_shows_before_its_parent_asks_for_it_is_shown_once_and_take
     assert_eq!(seen(shown).await, ["r/first-x1.1 heard 1", "first 1 is void"]);
 }
 
+// S31, S40
+#[tokio::test]
+async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_parent() {
+    let store = left_by(Does::Runs(Begin(3), RunOptions::new())).await;
+    let engine = engine(Does::Runs(Begin(3), RunOptions::new()), Arc::clone(&store));
+    let child = engine.attach::<Listens>(CHILD).await.unwrap();
+    child.settled().await;
+    let parent = engine.attach::<Parent>("r").await.unwrap();
+    until(async || {
+        let children = &parent.report_so_far().await.unwrap().children;
+        children.iter().any(|child| child.status == RunStatus::Waiting)
+    })
+    .await;
+    // Somebody else writes to the parent, which finds out when it writes again.
+    let listed = store.runs(&RunQuery::new()).await.unwrap();
+    let stored = listed.into_iter().find(|stored| stored.id.as_str() == "r").unwrap();
+    let kept = Record::RunKept { at: std::time::SystemTime::now() };
+    store.append(&stored.id, stored.end, Batch { records: vec![kept], run: stored.run }).await.unwrap();
+    parent.send(Note(0)).await.unwrap_err();
+    assert!(matches!(parent.outcome().await, Err(RunError::Conflict { .. })));
+    assert!(matches!(child.outcome().await, Err(RunError::Abandoned)));
+    let journal = store.read(&CHILD.into(), Position(0), usize::MAX).await.unwrap();
+    assert!(!journal.iter().any(|record| matches!(record, Record::RunEnded { .. })));
+}
+
 // S25
 #[tokio::test]
 async fn what_a_child_shows_before_its_parent_goes_on_is_shown_when_that_asks_for_it() {

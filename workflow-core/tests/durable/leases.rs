@@ -19,6 +19,7 @@ use crate::fixtures::{Begin, Done, Item, Note};
 
 mod children;
 mod claims;
+mod hand_over;
 mod lapses;
 
 /// How long the leases of these engines last.

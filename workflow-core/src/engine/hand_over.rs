@@ -1,0 +1,101 @@
+//! Leaving every run to another engine.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+
+use super::idle::LOADED_AT_ONCE;
+use super::known::Found;
+use super::{Engine, Inner};
+use crate::error::RunError;
+use crate::id::RunId;
+
+impl Engine {
+    /// Refuses new runs, and lets go of those that have not ended where their journals end, so that another engine over the
+    /// same [store](crate::EngineBuilder::store) goes on with them at once: for a process that is followed by another.
+    ///
+    /// Runs take in and begin nothing more. What executions have returned by then is written, and what still runs is
+    /// dropped, to run again elsewhere (S39), as if the process had ended. Journals stay open. Once all are written, the
+    /// engine's [lease](crate::EngineBuilder::lease) is given up; then it waits, at most for `at_most`, until observers have seen
+    /// everything. A run whose end is being written ends, and so does one that is cancelled meanwhile.
+    ///
+    /// Handles on what was left answer [`RunError::Abandoned`], with
+    /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled), and [`SendError::Ended`](crate::SendError::Ended) whatever was
+    /// sent and not taken. Runs of an engine without a store have nowhere to go on: they are cancelled, as by
+    /// [`shut_down`](Self::shut_down).
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::{MemoryStore, RunError, RunOptions};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Open;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(external)]
+    /// # struct Note;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Closed;
+    /// # struct Desk;
+    /// # #[workflow]
+    /// # impl Desk {
+    /// #     #[step]
+    /// #     async fn close(&self, _open: &Open, _note: &Note) -> Closed { Closed }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Arc::new(MemoryStore::default());
+    /// let engine = Engine::builder().workflow(Desk).store(Arc::clone(&store)).build()?;
+    /// let run = engine.start_with::<Desk>(Open, RunOptions::new().id("d-1")).await?;
+    /// engine.hand_over(Duration::from_secs(5)).await;
+    /// assert!(matches!(run.outcome().await, Err(RunError::Abandoned)));
+    ///
+    /// let next = Engine::builder().workflow(Desk).store(store).build()?;
+    /// assert_eq!(next.resume_open_runs().await?.runs, ["d-1".into()]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn hand_over(&self, at_most: Duration) {
+        if self.inner.store.is_none() {
+            return self.shut_down(at_most).await;
+        }
+        // Before anything is refused, so that no step is told so that goes on elsewhere.
+        self.inner.leave_driven();
+        self.inner.hands_over.store(true, Ordering::SeqCst);
+        self.inner.shut_down.store(true, Ordering::SeqCst);
+        self.inner.leave_driven();
+        let runs = stream::iter(self.inner.known.ids());
+        runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.leave(&run).await }).await;
+        self.wind_up(at_most).await;
+    }
+
+    async fn leave(&self, id: &RunId) {
+        let _held = self.inner.known.hold(id).await;
+        match self.inner.known.find(id) {
+            Some(Found::Driven(run)) => {
+                if let Some(run) = run.upgrade() {
+                    run.leave_note.leave();
+                }
+            }
+            // Its journal has everything.
+            Some(Found::Released(absent)) => self.lose(id, &absent.run, RunError::Abandoned),
+            None => {}
+        }
+    }
+}
+
+impl Inner {
+    /// Tells every run that is driven that it is to be left.
+    fn leave_driven(&self) {
+        for id in self.known.ids() {
+            if let Some(Found::Driven(run)) = self.known.find(&id)
+                && let Some(run) = run.upgrade()
+            {
+                run.leave_note.leave();
+            }
+        }
+    }
+}

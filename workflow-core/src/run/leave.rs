@@ -1,0 +1,63 @@
+//! Leaving a run where its journal ends, for whoever goes on with it: it takes in nothing more and begins nothing more, its
+//! journal gets what there is, and then it stops without an end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Context;
+
+use futures::task::AtomicWaker;
+
+use super::Journal;
+use super::drive::Run;
+use crate::scheduler::Fact;
+
+/// A note beside a run's mailbox that says that it is to be left as its journal has it. It is never taken back.
+#[derive(Debug, Default)]
+pub(crate) struct LeaveNote {
+    is_there: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl LeaveNote {
+    pub(crate) fn leave(&self) {
+        self.is_there.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_there.load(Ordering::Acquire)
+    }
+
+    /// Wakes the run when it is there.
+    pub(super) fn wakes(&self, cx: &mut Context<'_>) {
+        self.waker.register(cx.waker());
+    }
+}
+
+impl Run {
+    /// Whether it is about to be left. A run without a journal is not: there is nowhere to go on from.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.journal.is_some() && self.shared.leave_note.is_there()
+    }
+
+    /// Leaves the run, if it is about to be left and its journal has everything; says whether it does.
+    pub(super) fn leaves(&mut self) -> bool {
+        let is_due = self.is_leaving() && self.scheduler.end().is_none();
+        if !is_due || !self.journal.as_ref().is_some_and(Journal::is_quiet) {
+            return false;
+        }
+        self.journal = None;
+        self.is_left = true;
+        self.scheduler.apply(Fact::AppendFailed);
+        true
+    }
+
+    /// What an execution waits for is left with the run, before the execution is dropped and its children are told that
+    /// nobody wants them any more.
+    pub(super) fn leave_children(&self) {
+        if let Some(family) = self.shared.children.get()
+            && (self.is_left || self.journal_error().is_some())
+        {
+            family.leave();
+        }
+    }
+}
