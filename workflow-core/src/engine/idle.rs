@@ -1,12 +1,14 @@
 //! Runs that were let go of while they wait: who loads them when a timer is due, or somebody wants something of them.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use futures::StreamExt as _;
-use futures::future::{Either, select};
-use futures::stream;
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::{self, FuturesUnordered};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -79,19 +81,21 @@ impl Idle {
         Handle::try_current().ok().or_else(|| self.lock().runtime.clone())
     }
 
-    /// When the first is due. With none left, nobody waits for them any more.
-    fn first(&self) -> Option<SystemTime> {
+    /// When the first is due. With none left and nothing being loaded, nobody waits for them any more.
+    fn first(&self, is_loading: bool) -> Option<SystemTime> {
         let mut reminders = self.lock();
         let first = reminders.due.first().map(|(due, _)| *due);
-        reminders.attended = first.is_some();
+        reminders.attended = is_loading || first.is_some();
         first
     }
 
-    /// Those that are due then.
-    fn take_due(&self, now: SystemTime) -> Vec<RunId> {
+    /// Those that are due then, at most so many.
+    fn take_due(&self, now: SystemTime, at_most: usize) -> Vec<RunId> {
         let mut reminders = self.lock();
         let mut due = Vec::new();
-        while let Some(first) = reminders.due.pop_first() {
+        while due.len() < at_most
+            && let Some(first) = reminders.due.pop_first()
+        {
             if first.0 > now {
                 reminders.due.insert(first);
                 break;
@@ -116,25 +120,54 @@ struct Attended {
 
 impl Attended {
     async fn attend(mut self) {
-        let inner = &self.engine;
-        while let Some(first) = inner.idle.first() {
-            let changed = std::pin::pin!(inner.idle.changed.notified());
-            if let Either::Left(_) = select(inner.clock.sleep_until(first), changed).await {
-                let due = inner.idle.take_due(inner.clock.now().max(first));
-                stream::iter(due).for_each_concurrent(LOADED_AT_ONCE, |run| self.load(run)).await;
+        let inner = Arc::clone(&self.engine);
+        let mut loads = FuturesUnordered::new();
+        loop {
+            let first = inner.idle.first(!loads.is_empty());
+            if first.is_none() && loads.is_empty() {
+                break;
+            }
+            let room = LOADED_AT_ONCE - loads.len();
+            if let Some(first) = until_due(&inner, first.filter(|_| room > 0), &mut loads).await {
+                let due = inner.idle.take_due(inner.clock.now().max(first), room);
+                loads.extend(due.into_iter().map(|run| load(Arc::clone(&inner), run)));
             }
         }
         self.is_done = true;
     }
+}
 
-    async fn load(&self, run: RunId) {
-        let inner = &self.engine;
-        let loaded = Engine { inner: Arc::clone(inner) }.wake(&run, None).await;
+/// What is being loaded: one that takes long holds up no other, as long as there is room.
+type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
+
+/// Waits until then, which is answered, or until something else is the first or something was loaded.
+async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) -> Option<SystemTime> {
+    let due = pin!(async {
+        match first {
+            Some(first) => inner.clock.sleep_until(first).await,
+            None => pending().await,
+        }
+    });
+    let changed = pin!(inner.idle.changed.notified());
+    let loaded = pin!(async {
+        if loads.next().await.is_none() {
+            pending::<()>().await;
+        }
+    });
+    match select(due, select(changed, loaded)).await {
+        Either::Left(_) => first,
+        Either::Right(_) => None,
+    }
+}
+
+fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let loaded = Engine { inner: Arc::clone(&inner) }.wake(&run, None).await;
         if let (Err(error), Some(again)) = (loaded, inner.clock.now().checked_add(AGAIN_AFTER)) {
             tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
-            Idle::remind(inner, again, &run);
+            Idle::remind(&inner, again, &run);
         }
-    }
+    })
 }
 
 impl Drop for Attended {

@@ -79,6 +79,9 @@ pub(crate) struct Run {
     pub(super) meter: Meter,
     pub(super) clock: RunClock,
     pub(super) mailbox: mpsc::Receiver<Command>,
+    /// A mailbox that was closed to let go of the run, as long as somebody may still be sending there. Meanwhile it is
+    /// not let go of.
+    pub(super) closing: Option<mpsc::Receiver<Command>>,
     /// How long it waits until it is let go of, while it waits.
     pub(super) patience: Option<BoxFuture<'static, ()>>,
     /// Whether it was let go of, and has not ended.
@@ -149,6 +152,7 @@ impl Run {
             cancel_reason: "cancelled".into(),
             limits,
             mailbox,
+            closing: None,
             patience: None,
             is_released: false,
             is_left: false,
@@ -191,7 +195,7 @@ impl Run {
     pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R) {
         while self.paused().await == Paused::Idle {
             let held = registered.hold().await;
-            if self.closes().await {
+            if self.closes() {
                 let shared = Arc::clone(&self.shared);
                 registered.release(self.released(), shared);
                 drop(held);
@@ -369,6 +373,16 @@ impl Run {
     }
 
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(closing) = &mut self.closing {
+            match closing.poll_recv(cx) {
+                Poll::Ready(Some(command)) => {
+                    self.obey(command);
+                    return true;
+                }
+                Poll::Ready(None) => self.closing = None,
+                Poll::Pending => {}
+            }
+        }
         let Poll::Ready(Some(command)) = self.mailbox.poll_recv(cx) else { return false };
         self.obey(command);
         true
@@ -376,6 +390,7 @@ impl Run {
 
     /// Whoever still asks is told how the run ended.
     pub(super) fn close_mailbox(&mut self) {
+        self.closing = None;
         self.mailbox.close();
         while self.mailbox.try_recv().is_ok() {}
     }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
+use tokio::task::coop;
 
 use super::drive::Run;
 use super::fence::Fence;
@@ -72,25 +74,37 @@ impl Run {
             && self.shared.parent().is_none()
             && self.shared.children.get().is_none_or(|family| !family.is_alive())
             && self.held.is_empty()
+            && self.closing.is_none()
             && self.arrived.is_empty()
             && self.receiving.is_empty()
             && self.journal.as_ref().is_some_and(Journal::is_quiet)
     }
 
     /// Whether it can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
-    pub(super) async fn closes(&mut self) -> bool {
+    ///
+    /// It does not wait: whoever is about to tell it something may never be polled again.
+    pub(super) fn closes(&mut self) -> bool {
         self.mailbox.close();
         let mut told = false;
-        while let Some(command) = self.mailbox.recv().await {
-            told = true;
-            self.obey(command);
-        }
-        if told
+        let is_sent_to = loop {
+            // What is there is taken whatever turns the task has left.
+            match coop::unconstrained(self.mailbox.recv()).now_or_never() {
+                Some(Some(command)) => {
+                    told = true;
+                    self.obey(command);
+                }
+                Some(None) => break false,
+                None => break true,
+            }
+        };
+        if is_sent_to
+            || told
             || !self.is_at_rest()
             || self.shared.cancel_note.left().is_some()
             || self.shared.leave_note.is_there()
         {
-            self.mailbox = self.shared.mailbox.reopen();
+            let before = std::mem::replace(&mut self.mailbox, self.shared.mailbox.reopen());
+            self.closing = is_sent_to.then_some(before);
             return false;
         }
         true

@@ -20,6 +20,8 @@ use workflow_testkit::{Scenario, VirtualClock};
 use crate::fixtures::{Begin, Done, Note, survive};
 use crate::shapes::{Ask, Asks, Waits};
 
+mod held_up;
+
 /// How many runs were let go of, and how many were loaded again.
 #[derive(Debug, Clone, Default)]
 struct Told(Arc<(AtomicUsize, AtomicUsize)>);

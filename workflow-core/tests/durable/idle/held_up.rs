@@ -1,0 +1,78 @@
+//! What holds up one run that was let go of, or is about to be, and no other.
+
+use std::pin::pin;
+
+use super::*;
+
+/// A store that never answers who reads this run.
+#[derive(Debug, Clone)]
+struct Hangs(Arc<MemoryStore>, RunId);
+
+impl EventStore for Hangs {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        self.0.append(run, expected, batch)
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        if *run == self.1 {
+            return StoreFuture::new(std::future::pending());
+        }
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.0.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
+    }
+}
+
+// S36
+#[tokio::test(start_paused = true)]
+async fn timers_come_although_the_store_does_not_answer_for_another_run() {
+    const RUNS: usize = 20;
+    let (engine, told) = forgetful(Hangs(Arc::default(), "hangs".into()));
+    let engine = engine.clock(VirtualClock::new()).build().unwrap();
+    for id in (0..RUNS).map(|n| n.to_string()).chain(["hangs".into()]) {
+        drop(engine.start_with::<Waits>(Begin(3), RunOptions::new().id(id)).await.unwrap());
+    }
+    told.are_away(RUNS + 1).await;
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    // Each has two timers. A few runs may share what the one that hangs holds.
+    assert!(told.loaded() > RUNS + RUNS / 2, "{}", told.loaded());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
+    let (engine, told) = forgetful(MemoryStore::default());
+    let engine = engine.mailbox_capacity(1).release_waiting_after(Duration::from_secs(1));
+    let engine = engine.clock(VirtualClock::new()).build().unwrap();
+    let run = start(&engine, "r").await;
+    run.settled().await;
+    {
+        let (mut first, mut second) = (pin!(run.requests()), pin!(run.timers()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        // There is room for one: this one has its turn next, and does not take it.
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        assert_eq!(first.await.unwrap().len(), 1);
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        let found = timeout(Duration::from_mins(1), engine.attach::<Asks>("r")).await;
+        found.expect("nobody is held up").unwrap();
+        assert_eq!(told.released(), 0, "somebody is about to ask");
+        assert!(second.await.unwrap().is_empty());
+    }
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(told.released(), 1);
+    reply(&run, 7).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+}
