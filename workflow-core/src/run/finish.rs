@@ -20,7 +20,8 @@ pub(crate) struct Finished {
     pub(super) status: RunStatus,
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// Nothing for a run whose task is gone.
-    pub(crate) kept: Option<Kept>,
+    /// Behind a pointer: a run that has not ended has room for one.
+    pub(crate) kept: Option<Box<Kept>>,
 }
 
 impl From<&End> for RunStatus {
@@ -177,9 +178,9 @@ impl Run {
     }
 
     /// What reports and explanations are made of, if anybody asks.
-    fn keep(&mut self, status: RunStatus) -> Kept {
+    fn keep(&mut self, status: RunStatus) -> Box<Kept> {
         let empty = Scheduler::new(Arc::clone(&self.host.table));
-        Kept::new(Past {
+        Box::new(Kept::new(Past {
             id: self.shared.id.clone(),
             thread: self.shared.thread.clone(),
             metadata: self.shared.metadata.clone(),
@@ -190,7 +191,7 @@ impl Run {
             log: std::mem::take(&mut self.log),
             trace: std::mem::take(&mut self.trace),
             began_at: self.clock.began_at,
-        })
+        }))
     }
 }
 

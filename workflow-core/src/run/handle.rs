@@ -268,7 +268,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn kept(&self) -> Result<&Kept, RunError> {
-        self.shared.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
+        self.shared.finished().await.kept.as_deref().ok_or(RunError::Abandoned)
     }
 
     fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
