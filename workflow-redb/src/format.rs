@@ -7,7 +7,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `workflow.meta` | a name | see below |
-//! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`](workflow_core::Record) |
+//! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`] |
 //! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a batch *size*, *record* |
 //! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
@@ -23,7 +23,7 @@
 //! | *end* | 8 | how many records the run has |
 //! | *number* | 8 | how many batches were committed to `workflow.recent` before it |
 //! | *size* | 4 | how many bytes the record has |
-//! | *record* | *size* | JSON of the [`Record`](workflow_core::Record) |
+//! | *record* | *size* | JSON of the [`Record`] |
 //! | *count* | 2 | how many batches of the run are only in `workflow.recent`: 0 to 32 |
 //! | *written* | 8 | when its latest batch was written: milliseconds since 1970 in UTC, by the clock of the machine |
 //! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
