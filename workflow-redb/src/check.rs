@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, from_slice};
 use workflow_core::{Position, Record, RunId, RunStatus, RunSummary};
 
-use crate::format::{RunEntry, parse_context_key, parse_record_key};
-use crate::recent;
+use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
+use crate::recent::{self, Walked};
 use crate::tables::{Unread, View};
 
 /// What a check found.
@@ -93,6 +93,12 @@ pub enum Problem {
         /// What is wrong with it.
         detail: String,
     },
+    /// A batch that was committed lately cannot be read.
+    #[error("the recent batch {number} cannot be read")]
+    BadBatch {
+        /// Its number in `workflow.recent`.
+        number: u64,
+    },
     /// A run has records and no summary.
     #[error("run `{run}` has records and no summary")]
     NoSummary {
@@ -157,6 +163,7 @@ pub enum Problem {
 pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
     let mut report = Report::default();
     keys(view, &mut report)?;
+    recent_batches(view, &mut report)?;
     runs(view, &mut report)?;
     index(view, &mut report)?;
     contexts(view, &mut report)?;
@@ -180,6 +187,24 @@ fn keys(view: &View, report: &mut Report) -> Result<(), redb::Error> {
             Journal::read(view, run, report)?;
         }
         before = Some(run.to_owned());
+    }
+    Ok(())
+}
+
+/// Recent batches that cannot be read, and runs that have nothing else.
+fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    let mut forgotten = Vec::new();
+    recent::walk(view, |walked| match walked {
+        Walked::BadKey(key) => report.add(bad_key("workflow.recent", key)),
+        Walked::BadBatch(number) => report.add(Problem::BadBatch { number }),
+        Walked::Forgotten(run) => forgotten.push(run),
+    })?;
+    for run in forgotten {
+        // One with records is reported with these.
+        let keys = record_keys(run.as_str(), Position(0));
+        if view.records.range(&*keys.start..&*keys.end)?.next().is_none() {
+            report.add(Problem::NoSummary { run });
+        }
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde::ser::Error as _;
 use serde_json::Value;
 use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
-use crate::error::WorkError;
+use crate::error::{BadValue, WorkError};
 use crate::format::{beginning_with, context_key, context_prefix, parse_context_key};
 use crate::journal::PAGE_BYTES;
 use crate::store::RedbStore;
@@ -64,7 +64,7 @@ impl RedbStore {
         let key = context_key(scope, name);
         let mut seen = self.context_bytes(key.clone()).await?;
         loop {
-            let next = change(value_of(seen.as_deref())?)?;
+            let next = change(value_of(name, seen.as_deref())?)?;
             let bytes = next.as_ref().map(|value| bytes_of(name, value)).transpose()?;
             match self.replace_seen(key.clone(), seen, bytes).await? {
                 Ok(()) => return Ok(next),
@@ -99,7 +99,12 @@ pub(crate) fn list(
         // A key that is no text is nothing to list; a check finds it.
         let Some((_, name)) = parse_context_key(key.value()) else { continue };
         let value = value.value();
-        page.push((name.to_owned(), parsed(value).map_err(Unread::Own)?));
+        match parsed(name, value) {
+            Ok(parsed) => page.push((name.to_owned(), parsed)),
+            // The next page begins with it.
+            Err(_) if !page.is_empty() => break,
+            Err(error) => return Err(Unread::Own(error)),
+        }
         bytes += value.len();
         if page.len() >= at_most.max(1) || bytes >= PAGE_BYTES {
             break;
@@ -137,13 +142,13 @@ fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
     }
 }
 
-fn value_of(bytes: Option<&[u8]>) -> Result<Option<ContextValue>, ContextError> {
-    bytes.map(parsed).transpose()
+fn value_of(name: &str, bytes: Option<&[u8]>) -> Result<Option<ContextValue>, ContextError> {
+    bytes.map(|bytes| parsed(name, bytes)).transpose()
 }
 
-fn parsed(bytes: &[u8]) -> Result<ContextValue, ContextError> {
-    let json = serde_json::from_slice(bytes).map_err(ContextError::unavailable)?;
-    Ok(ContextValue::from_json(json))
+fn parsed(name: &str, bytes: &[u8]) -> Result<ContextValue, ContextError> {
+    let bad = |source| ContextError::unavailable(BadValue { name: name.to_owned(), source });
+    Ok(ContextValue::from_json(serde_json::from_slice(bytes).map_err(bad)?))
 }
 
 impl ContextStore for RedbStore {
@@ -152,7 +157,7 @@ impl ContextStore for RedbStore {
         scope: &'a ContextScope,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        async move { value_of(self.context_bytes(context_key(scope, key)).await?.as_deref()) }.boxed()
+        async move { value_of(key, self.context_bytes(context_key(scope, key)).await?.as_deref()) }.boxed()
     }
 
     fn set<'a>(
@@ -163,7 +168,7 @@ impl ContextStore for RedbStore {
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         async move {
             let bytes = value.as_ref().map(|value| bytes_of(key, value)).transpose()?;
-            value_of(self.replace(scope, key, bytes).await?.as_deref())
+            value_of(key, self.replace(scope, key, bytes).await?.as_deref())
         }
         .boxed()
     }

@@ -282,6 +282,14 @@ pub(crate) struct TooLarge {
     pub(crate) limit: usize,
 }
 
+/// A value of a context that is not what was written.
+#[derive(Debug, thiserror::Error)]
+#[error("the value `{name}` of the context cannot be decoded")]
+pub(crate) struct BadValue {
+    pub(crate) name: String,
+    pub(crate) source: serde_json::Error,
+}
+
 /// A key or an entry of a table that is not of the format.
 #[derive(Debug)]
 pub(crate) struct Malformed(pub(crate) &'static str);

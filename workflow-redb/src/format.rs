@@ -21,7 +21,7 @@
 //! | *run* | *length*, or the whole key | the run's id |
 //! | *position* | 8 | how many records of the run stand before it: 0, 1, 2 … without a gap |
 //! | *end* | 8 | how many records the run has |
-//! | *number* | 8 | how many batches were committed to `workflow.recent` before it |
+//! | *number* | 8 | one more than that of the batch before it in `workflow.recent`; 0 if there is none |
 //! | *size* | 4 | how many bytes the record has |
 //! | *record* | *size* | JSON of the [`Record`] |
 //! | *count* | 2 | how many batches of the run are only in `workflow.recent`: 0 to 32 |
@@ -41,7 +41,8 @@
 //! - Each run in `workflow.records` has an entry in `workflow.runs`. Its journal is what `workflow.records` has of it,
 //!   followed by the batches in `workflow.recent` that its entry names, in that order: as many records as its *end* says.
 //! - A batch in `workflow.recent` that the entry of its run does not name is in `workflow.records` too, or its run was
-//!   removed: it says nothing any more.
+//!   removed: it says nothing any more. A batch without records says that the run was removed, and that what is before it
+//!   is not of one with the same id that came later.
 //! - `workflow.open` has the runs whose summary says that they have not ended, and no others.
 //! - A batch, its summary and the change of `workflow.open` are one transaction of redb.
 //!
@@ -234,6 +235,16 @@ impl<'a> RecentBatch<'a> {
         let (key, records) = bytes.split_at_checked(length.checked_add(4 + 8)?)?;
         let (run, position) = parse_record_key(key)?;
         Some(Self { key, run, position, records })
+    }
+
+    /// Whether it says that its run was removed.
+    pub(crate) fn is_removal(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Whether its records take all of its bytes.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.records().map(|record| 4 + record.len()).sum::<usize>() == self.records.len()
     }
 
     /// Its records in JSON, in their order.

@@ -1,6 +1,5 @@
 //! What calls of an event store do to the tables. Who calls, and when it is committed, is elsewhere.
 
-use std::convert::Infallible;
 use std::ops::{Bound, ControlFlow};
 use std::time::SystemTime;
 
@@ -10,7 +9,7 @@ use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreE
 
 use crate::error::{Malformed, TooLarge};
 use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
-use crate::recent;
+use crate::recent::{self, Ends};
 use crate::tables::{Tables, Unread, View, bytes_at};
 
 /// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
@@ -63,7 +62,10 @@ impl Written {
         if found != expected {
             return Ok(Err(StoreError::Conflict { expected, found }));
         }
-        recent::add(tables, &mut recent, &self.batch)?;
+        // A batch without records is only a summary.
+        if self.records > 0 {
+            recent::add(tables, self.run.as_str(), &mut recent, &self.batch)?;
+        }
         let (end, written) = (found.after(self.records), SystemTime::now());
         let entry = RunEntry { end, written, recent: &recent, summary: &self.summary };
         tables.runs.insert(run, &*entry.to_bytes())?;
@@ -108,9 +110,8 @@ pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb:
     tables.records()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     tables.open()?.remove(key)?;
     let Some(entry) = tables.runs.remove(key)?.map(|entry| entry.value().to_vec()) else { return Ok(false) };
-    if let Some(entry) = RunEntry::from_bytes(&entry) {
-        recent::forget(tables, entry.recent)?;
-    }
+    let named = RunEntry::from_bytes(&entry).map_or(&[][..], |entry| entry.recent);
+    recent::forget(tables, run.as_str(), named)?;
     Ok(true)
 }
 
@@ -212,22 +213,14 @@ fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>
 }
 
 /// What the first and the last record of a run tell of it. One that tells nothing goes on, so that it is not forgotten.
-/// O(its records): only a run whose entry is damaged is read so.
 fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
-    let (mut run, mut last) = (RunSummary::running("", SystemTime::UNIX_EPOCH), None);
-    let visited = recent::visit(view, id, Position(0), |position, record| {
-        if last.is_none()
-            && let Ok(Record::RunStarted { workflow, at, .. }) = from_slice(record)
-        {
-            run = RunSummary::running(workflow, at);
-        }
-        last = Some((position, record.to_vec()));
-        Ok::<_, Infallible>(ControlFlow::Continue(()))
-    });
-    visited.map_err(Unread::of_redb)?;
-    let Some((position, last)) = last else { return Ok(StoredRun { id: id.into(), end: Position(0), run }) };
-    if let Ok(Record::RunEnded { status, .. }) = from_slice(&last) {
+    let ends = Ends::of(view, id)?;
+    let mut run = match ends.as_ref().map(|ends| from_slice(&ends.first)) {
+        Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),
+        _ => RunSummary::running("", SystemTime::UNIX_EPOCH),
+    };
+    if let Some(Ok(Record::RunEnded { status, .. })) = ends.as_ref().map(|ends| from_slice(&ends.last)) {
         run = run.ended(status);
     }
-    Ok(StoredRun { id: id.into(), end: position.after(1), run })
+    Ok(StoredRun { id: id.into(), end: ends.map(|ends| ends.end).unwrap_or_default(), run })
 }

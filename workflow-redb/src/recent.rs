@@ -1,13 +1,14 @@
 //! The batches that were committed last, in the order in which they came, and how they come to where the records of
 //! their runs are. Why there are two places is told with the format.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
-use workflow_core::Position;
+use redb::{ReadableTable, ReadableTableMetadata as _};
+use workflow_core::{Position, RunId};
 
-use crate::format::{RecentBatch, RunEntry, move_record_key, record_keys};
-use crate::tables::{Tables, Unread, View, bytes_at};
+use crate::format::{RecentBatch, RunEntry, move_record_key, record_key, record_keys};
+use crate::tables::{Bytes, Tables, Unread, View, Writing, bytes_at};
 
 /// How many batches of one run may wait to be moved.
 const MOST_OF_A_RUN: usize = 32;
@@ -21,22 +22,23 @@ const LARGE: usize = 16 << 10;
 /// How many of the oldest batches go for each that comes, while there are too many.
 const RELEASED_EACH: usize = 2;
 
+/// The numbers of a run's batches, as its entry has them.
+type Numbers = [[u8; 8]];
+
 /// Adds a batch to those of its run that are recent, whose numbers these are, or moves them all. O(1) amortised over the
 /// batches of a run.
 pub(crate) fn add(
     tables: &mut Tables<'_>,
+    run: &str,
     numbers: &mut Vec<[u8; 8]>,
     batch: &[u8],
 ) -> Result<(), redb::Error> {
     if batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
-        settle(tables, numbers)?;
+        settle(tables, run, numbers)?;
         numbers.clear();
-        insert_records(tables, batch)?;
+        insert_records(tables.records()?, batch)?;
     } else {
-        let last = tables.recent.last()?.and_then(|(key, _)| key.value().try_into().ok());
-        let number = last.map_or(0, |last| u64::from_be_bytes(last) + 1).to_be_bytes();
-        tables.recent.insert(&number[..], batch)?;
-        numbers.push(number);
+        numbers.push(push(tables, batch)?);
     }
     for _ in 0..RELEASED_EACH {
         if tables.recent.len()? > MOST {
@@ -46,37 +48,65 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// Puts a batch behind all others, and says with what number.
+fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
+    let mut last = None;
+    for entry in tables.recent.range::<&[u8]>(..)?.rev() {
+        last = entry?.0.value().try_into().ok().map(u64::from_be_bytes);
+        // A key that is no number is passed over; a check finds it.
+        if last.is_some() {
+            break;
+        }
+    }
+    let number = last.map_or(0, |last| last.wrapping_add(1)).to_be_bytes();
+    tables.recent.insert(&number[..], batch)?;
+    Ok(number)
+}
+
 /// Moves all there are.
 pub(crate) fn settle_all(tables: &mut Tables<'_>) -> Result<(), redb::Error> {
     while release_oldest(tables)? {}
     Ok(())
 }
 
-/// Removes the batches of a run that is removed.
-pub(crate) fn forget(tables: &mut Tables<'_>, numbers: &[[u8; 8]]) -> Result<(), redb::Error> {
+/// Removes the batches of a run that is removed, and leaves word of that: some that were moved may still be there.
+pub(crate) fn forget(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), redb::Error> {
     for number in numbers {
-        tables.recent.remove(&number[..])?;
+        if named(&tables.recent, run, *number)?.is_some() {
+            tables.recent.remove(&number[..])?;
+        }
     }
+    push(tables, &record_key(run, Position(0)))?;
     Ok(())
 }
 
 /// Copies batches to where the records of their run are.
-fn settle(tables: &mut Tables<'_>, numbers: &[[u8; 8]]) -> Result<(), redb::Error> {
+fn settle(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), redb::Error> {
     for number in numbers {
         // One that is missing is a gap, which who reads it is told of.
-        if let Some(batch) = bytes_at(&tables.recent, number)? {
-            insert_records(tables, &batch)?;
+        if let Some(batch) = named(&tables.recent, run, *number)? {
+            insert_records(tables.records()?, &batch)?;
         }
     }
     Ok(())
 }
 
-fn insert_records(tables: &mut Tables<'_>, batch: &[u8]) -> Result<(), redb::Error> {
+/// The batch of a run with this number; none if it is another's, which only damage makes of it.
+fn named(
+    recent: &impl ReadableTable<Bytes, Bytes>,
+    run: &str,
+    number: [u8; 8],
+) -> Result<Option<Vec<u8>>, redb::Error> {
+    let batch = bytes_at(recent, &number)?;
+    Ok(batch.filter(|batch| RecentBatch::from_bytes(batch).is_some_and(|batch| batch.run == run)))
+}
+
+fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::Error> {
     let Some(batch) = RecentBatch::from_bytes(batch) else { return Ok(()) };
     let mut key = batch.key.to_vec();
     for (number, record) in batch.records().enumerate() {
         move_record_key(&mut key, batch.position.after(number));
-        tables.records()?.insert(&*key, record)?;
+        records.insert(&*key, record)?;
     }
     Ok(())
 }
@@ -95,18 +125,47 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
 }
 
 fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
-    let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run.as_bytes()) else { return Ok(()) };
-    let Some(entry) = bytes_at(&tables.runs, run)? else { return Ok(()) };
+    let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
+    let Some(entry) = bytes_at(&tables.runs, run.as_bytes())? else { return Ok(()) };
     match RunEntry::from_bytes(&entry) {
         Some(entry) if entry.recent.iter().any(|recent| recent == number) => {
-            settle(tables, entry.recent)?;
-            tables.runs.insert(run, &*RunEntry { recent: &[], ..entry }.to_bytes())?;
+            settle(tables, run, entry.recent)?;
+            tables.runs.insert(run.as_bytes(), &*RunEntry { recent: &[], ..entry }.to_bytes())?;
             Ok(())
         }
         Some(_) => Ok(()),
         // An entry that cannot be read may have named it.
-        None => insert_records(tables, batch),
+        None => {
+            let found = found(&tables.recent, run)?;
+            insert_missing(tables.records()?, &found)
+        }
     }
+}
+
+/// Copies the recent batches of a run to where its records are, in a copy of the store, and says what its entry is there.
+pub(crate) fn settle_copy(
+    view: &View,
+    run: &str,
+    entry: &[u8],
+    records: &mut Writing<'_>,
+) -> Result<Vec<u8>, redb::Error> {
+    insert_missing(records, &recent_of(view, run)?)?;
+    let settled = RunEntry::from_bytes(entry).map(|entry| RunEntry { recent: &[], ..entry }.to_bytes());
+    Ok(settled.unwrap_or_else(|| entry.to_vec()))
+}
+
+/// Copies batches to where there is nothing yet.
+fn insert_missing(records: &mut Writing<'_>, batches: &[Vec<u8>]) -> Result<(), redb::Error> {
+    for batch in batches.iter().filter_map(|batch| RecentBatch::from_bytes(batch)) {
+        let mut key = batch.key.to_vec();
+        for (number, record) in batch.records().enumerate() {
+            move_record_key(&mut key, batch.position.after(number));
+            if records.get(&*key)?.is_none() {
+                records.insert(&*key, record)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Shows the records of a run from a position on, in their order, until told to stop.
@@ -120,8 +179,7 @@ pub(crate) fn visit<E>(
     let keys = record_keys(run, from);
     for entry in view.records.range(&*keys.start..&*keys.end)? {
         let (key, record) = entry?;
-        let Some(position) = key.value().last_chunk() else { continue };
-        let position = Position(u64::from_be_bytes(*position));
+        let Some(position) = position_in(key.value()) else { continue };
         if each(position, record.value()).map_err(Unread::Own)?.is_break() {
             return Ok(());
         }
@@ -143,22 +201,106 @@ pub(crate) fn visit<E>(
     Ok(())
 }
 
+/// The first and the last record of a run, and where its journal ends. O(recent batches).
+pub(crate) struct Ends {
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+    pub(crate) end: Position,
+}
+
+impl Ends {
+    /// None if the run has no record.
+    pub(crate) fn of(view: &View, run: &str) -> Result<Option<Self>, redb::Error> {
+        let keys = record_keys(run, Position(0));
+        let mut records = view.records.range(&*keys.start..&*keys.end)?;
+        let first = records.next().transpose()?.map(|(key, record)| at(key.value(), record.value()));
+        let last = records.next_back().transpose()?.map(|(key, record)| at(key.value(), record.value()));
+        let (first, last) = (first.flatten(), last.flatten());
+        let mut ends = first.map(|(position, first)| {
+            let (position, last) = last.unwrap_or_else(|| (position, first.clone()));
+            Self { first, last, end: position.after(1) }
+        });
+        for batch in recent_of(view, run)? {
+            let Some(batch) = RecentBatch::from_bytes(&batch) else { continue };
+            for (number, record) in batch.records().enumerate() {
+                let (end, last) = (batch.position.after(number + 1), record.to_vec());
+                match &mut ends {
+                    None => ends = Some(Self { first: last.clone(), last, end }),
+                    Some(ends) if ends.end < end => (ends.last, ends.end) = (last, end),
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(ends)
+    }
+}
+
+fn at(key: &[u8], record: &[u8]) -> Option<(Position, Vec<u8>)> {
+    Some((position_in(key)?, record.to_vec()))
+}
+
+/// The position in the key of a record.
+fn position_in(key: &[u8]) -> Option<Position> {
+    key.last_chunk().map(|position| Position(u64::from_be_bytes(*position)))
+}
+
 /// The batches of a run that are recent, in their order.
 fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok(Vec::new()) };
-    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return found_recent(view, run) };
-    let batches = entry.recent.iter().map(|number| bytes_at(&view.recent, number));
+    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return found(&view.recent, run) };
+    let batches = entry.recent.iter().map(|number| named(&view.recent, run, *number));
     batches.filter_map(Result::transpose).collect()
 }
 
 /// The same for a run whose entry cannot be read: every batch is looked at.
-fn found_recent(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
+fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let mut found = Vec::new();
-    for entry in view.recent.range::<&[u8]>(..)? {
-        let (_, batch) = entry?;
-        if RecentBatch::from_bytes(batch.value()).is_some_and(|batch| batch.run == run) {
-            found.push(batch.value().to_vec());
+    for entry in recent.range::<&[u8]>(..)? {
+        let (_, bytes) = entry?;
+        let Some(batch) = RecentBatch::from_bytes(bytes.value()).filter(|batch| batch.run == run) else {
+            continue;
+        };
+        // What is before it is of a run that was removed.
+        if batch.is_removal() {
+            found.clear();
+        } else {
+            found.push(bytes.value().to_vec());
         }
     }
     Ok(found)
+}
+
+/// What a walk over all recent batches finds.
+pub(crate) enum Walked<'a> {
+    /// A key that is no number.
+    BadKey(&'a [u8]),
+    /// A batch that cannot be read as one.
+    BadBatch(u64),
+    /// A run without an entry that was not removed.
+    Forgotten(RunId),
+}
+
+/// Looks at all of them for a check.
+pub(crate) fn walk(view: &View, mut tell: impl FnMut(Walked<'_>)) -> Result<(), redb::Error> {
+    let mut forgotten = BTreeSet::new();
+    for entry in view.recent.range::<&[u8]>(..)? {
+        let (key, bytes) = entry?;
+        let Ok(number) = key.value().try_into().map(u64::from_be_bytes) else {
+            tell(Walked::BadKey(key.value()));
+            continue;
+        };
+        let Some(batch) = RecentBatch::from_bytes(bytes.value()).filter(RecentBatch::is_whole) else {
+            tell(Walked::BadBatch(number));
+            continue;
+        };
+        if batch.is_removal() {
+            forgotten.remove(batch.run);
+        } else if view.runs.get(batch.run.as_bytes())?.is_none() {
+            forgotten.insert(batch.run.to_owned());
+        }
+    }
+    for run in forgotten {
+        tell(Walked::Forgotten(run.into()));
+    }
+    Ok(())
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::Database;
+use redb::{Database, WriteTransaction};
 
 use crate::error::{OpenError, WorkError};
 use crate::file::{self, Created};
-use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
 use crate::recent;
 use crate::store::RedbStore;
-use crate::tables::{Reading, Tables, Unread, View};
+use crate::tables::{Reading, Unread, View};
 
 /// How much of the copy is kept in memory while it is written.
 const CACHE: usize = 16 << 20;
@@ -57,15 +57,11 @@ fn write(view: &View, to: &Path, path: &Arc<Path>) -> Result<(), WorkError> {
     }
 }
 
+/// Every record is put where it stays.
 fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
     let transaction = copy.begin_write()?;
-    let tables: [(Definition, &Reading); 5] = [
-        (RECORDS, &view.records),
-        (RECENT, &view.recent),
-        (RUNS, &view.runs),
-        (OPEN, &view.open),
-        (CONTEXTS, &view.contexts),
-    ];
+    let tables: [(Definition, &Reading); 3] =
+        [(RECORDS, &view.records), (OPEN, &view.open), (CONTEXTS, &view.contexts)];
     for (definition, from) in tables {
         let mut into = transaction.open_table(definition)?;
         for entry in from.range::<&[u8]>(..)? {
@@ -73,6 +69,20 @@ fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
             into.insert(key.value(), value.value())?;
         }
     }
-    recent::settle_all(&mut Tables::new(&transaction)?)?;
+    fill_runs(view, &transaction)?;
     Ok(transaction.commit()?)
+}
+
+fn fill_runs(view: &View, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    let (mut runs, mut records) = (copy.open_table(RUNS)?, copy.open_table(RECORDS)?);
+    for entry in view.runs.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        // A key that is no id is copied as it is; a check finds it.
+        let entry = match std::str::from_utf8(key.value()) {
+            Ok(run) => recent::settle_copy(view, run, value.value(), &mut records)?,
+            Err(_) => value.value().to_vec(),
+        };
+        runs.insert(key.value(), &*entry)?;
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use redb::{
 use crate::error::WorkError;
 use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
 
-type Bytes = &'static [u8];
+pub(crate) type Bytes = &'static [u8];
 
 /// A table that is written.
 pub(crate) type Writing<'t> = Table<'t, Bytes, Bytes>;

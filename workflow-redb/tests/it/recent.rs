@@ -242,3 +242,98 @@ async fn what_is_drawn_at_random_is_read_as_a_map_has_it() {
     }
     assert!(model.len() > 3);
 }
+
+fn problems(place: &Place) -> Vec<String> {
+    let report = StoreFile::open(&place.file).unwrap().check().unwrap();
+    report.problems.iter().map(ToString::to_string).collect()
+}
+
+/// What was moved may still be among the recent batches when its run is removed; it is not of the one that comes next.
+#[tokio::test]
+async fn a_run_whose_entry_is_damaged_has_nothing_of_one_that_was_removed() {
+    let place = Place::new();
+    let store = place.open();
+    for position in 0..=MOST_OF_A_RUN {
+        put(&store, "a", position..position + 1).await.unwrap();
+    }
+    store.remove(&"a".into()).await.unwrap();
+    put(&store, "a", 0..2).await.unwrap();
+    drop(store);
+    assert_eq!(lengths(&place).1, MOST_OF_A_RUN + 2);
+    change(&place, RUNS, b"a", Some(b"short"));
+    let store = place.open();
+    assert_eq!(text(&read(&store, "a", 100).await), written(2));
+    let copy = Place::new();
+    store.snapshot(&copy.file).await.unwrap();
+    store.compact().await.unwrap();
+    for store in [store, copy.open()] {
+        assert_eq!(text(&read(&store, "a", 100).await), written(2));
+        assert_eq!(store.runs(&RunQuery::new()).await.unwrap()[0].end, Position(2));
+    }
+    assert_eq!((lengths(&place), lengths(&copy)), ((2, 0), (2, 0)));
+}
+
+#[tokio::test]
+async fn a_number_of_another_runs_batch_is_not_followed() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..1).await.unwrap();
+    put(&store, "b", 0..1).await.unwrap();
+    drop(store);
+    // The entry of `a` names the batch of `b`: behind end, time and count.
+    let database = Database::open(&place.file).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let mut entry = transaction.open_table(RUNS).unwrap().get(&b"a"[..]).unwrap().unwrap().value().to_vec();
+    drop((transaction, database));
+    entry[18..26].copy_from_slice(&1_u64.to_be_bytes());
+    change(&place, RUNS, b"a", Some(&entry));
+    assert_eq!(problems(&place), ["run `a` ends at 0, and its summary says at 1"]);
+    let store = place.open();
+    assert!(read(&store, "a", 10).await.is_empty());
+    store.remove(&"a".into()).await.unwrap();
+    assert_eq!(text(&read(&store, "b", 10).await), written(1));
+    assert!(store.check().await.unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn a_check_finds_what_is_wrong_with_recent_batches() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..1).await.unwrap();
+    put(&store, "b", 0..1).await.unwrap();
+    put(&store, "removed", 0..1).await.unwrap();
+    store.remove(&"removed".into()).await.unwrap();
+    put(&store, "c", 0..1).await.unwrap();
+    drop(store);
+    assert!(problems(&place).is_empty());
+    change(&place, RUNS, b"a", None);
+    change(&place, RECENT, &1_u64.to_be_bytes(), Some(b"\0\0\0\x01b"));
+    change(&place, RECENT, b"short", Some(b""));
+    assert_eq!(
+        problems(&place),
+        [
+            "the recent batch 1 cannot be read",
+            "table `workflow.recent` has a key that is none: short",
+            "run `a` has records and no summary",
+            "run `b` ends at 0, and its summary says at 1",
+            "run `a` is wrongly in the index of runs that have not ended",
+        ],
+    );
+    // What is not damaged is used as before.
+    let store = place.open();
+    put(&store, "c", 1..2).await.unwrap();
+    assert_eq!(text(&read(&store, "c", 10).await), written(2));
+}
+
+#[tokio::test]
+async fn a_batch_without_records_changes_the_summary_alone() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await.unwrap();
+    put(&store, "a", 2..2).await.unwrap();
+    assert_eq!(text(&read(&store, "a", 10).await), written(2));
+    drop(store);
+    assert_eq!(lengths(&place), (0, 1));
+    change(&place, RUNS, b"a", Some(b"short"));
+    assert_eq!(text(&read(&place.open(), "a", 10).await), written(2));
+}
