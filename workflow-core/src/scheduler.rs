@@ -365,9 +365,25 @@ impl Scheduler {
 
     /// A scheduler with an empty log.
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
+        let totals = table.steps.iter().map(|_| StepTotals::default()).collect();
+        Self::of(Scopes::new(&table), totals, table, limits)
+    }
+
+    /// What it has come to; one that knows no step and no event is left in its place.
+    pub(crate) fn take(&mut self) -> Self {
+        let hollow = Self::of(Scopes::default(), Vec::new(), Arc::clone(&self.table), self.limits);
+        std::mem::replace(self, hollow)
+    }
+
+    fn of(
+        scopes: Scopes,
+        totals: Vec<StepTotals>,
+        table: Arc<DependencyTable>,
+        limits: SchedulerLimits,
+    ) -> Self {
         Self {
-            scopes: Scopes::new(&table),
-            totals: table.steps.iter().map(|_| StepTotals::default()).collect(),
+            scopes,
+            totals,
             table,
             limits,
             groups: HashMap::new(),

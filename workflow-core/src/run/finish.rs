@@ -11,7 +11,7 @@ use crate::event::AnyEvent;
 use crate::explain::Runaway;
 use crate::id::ExecutionId;
 use crate::observe::Observed;
-use crate::scheduler::{CandidateId, End, Scheduler};
+use crate::scheduler::{CandidateId, End};
 use crate::table::StepIndex;
 
 /// What is kept of an ended run.
@@ -113,7 +113,10 @@ impl Run {
         for execution in self.trace.running() {
             self.drop_execution(execution);
         }
-        self.in_flight.clear();
+        // It would be made anew.
+        if !self.in_flight.is_empty() {
+            self.in_flight.clear();
+        }
     }
 
     fn outcome(&mut self, end: &End) -> Result<AnyEvent, RunError> {
@@ -179,7 +182,6 @@ impl Run {
 
     /// What reports and explanations are made of, if anybody asks.
     fn keep(&mut self, status: RunStatus) -> Box<Kept> {
-        let empty = Scheduler::new(Arc::clone(&self.host.table));
         Box::new(Kept::new(Past {
             id: self.shared.id.clone(),
             thread: self.shared.thread.clone(),
@@ -187,7 +189,7 @@ impl Run {
             parent: self.shared.parent().cloned(),
             children: self.shared.children.get().cloned(),
             status,
-            scheduler: std::mem::replace(&mut self.scheduler, empty),
+            scheduler: self.scheduler.take(),
             log: std::mem::take(&mut self.log),
             trace: std::mem::take(&mut self.trace),
             began_at: self.clock.began_at,

@@ -11,7 +11,7 @@ use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, TopicIndex};
 /// A combination of bound events, as S20 tells them apart.
 pub(super) type BindingKey = SmallVec<[u64; 8]>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scopes {
     root: Scope,
     branches: HashMap<ScopeId, Scope>,
@@ -19,7 +19,7 @@ pub(super) struct Scopes {
 }
 
 /// One scope.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scope {
     pub(super) parent: Option<ScopeId>,
     /// The fan-out the branch belongs to, and its place in it.
