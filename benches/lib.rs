@@ -1,5 +1,10 @@
-//! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is
-//! the median of each and its ratio to the first one's.
+//! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is the median of
+//! each and the ratio of two. The work of the shapes and those who do it are here as well, so that one program can
+//! measure its time and another one count what it allocates.
+
+pub mod figure;
+mod hand;
+pub mod work;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -9,10 +9,10 @@ use workflow_core::{EventStore, Position, RunId};
 use workflow_redb::RedbStore;
 
 use crate::bare::{Bare, Prepared};
-use crate::figure::{Figure, Target, as_float, per_second};
 use crate::records::{RECORDS, batch};
 use crate::scale::Scale;
 use crate::{folder, runtime};
+use workflow_benches::figure::{Figure, Target, as_float, per_second};
 
 /// How many runs append at the same time.
 const RUNS: u64 = 256;

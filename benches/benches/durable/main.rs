@@ -7,14 +7,13 @@
 
 mod append;
 mod bare;
-mod figure;
 mod records;
 mod recovery;
 mod runs;
 mod scale;
 
-use figure::Figure;
 use scale::Scale;
+use workflow_benches::figure::Figure;
 
 /// What measures some of the figures.
 type Measure = fn(&Scale) -> Vec<Figure>;

@@ -11,9 +11,9 @@ use workflow_core::{
 };
 use workflow_redb::RedbStore;
 
-use crate::figure::{Figure, Target, as_float, per_second};
 use crate::scale::Scale;
 use crate::{folder, runtime};
+use workflow_benches::figure::{Figure, Target, as_float, per_second};
 
 /// The run in each file.
 const ID: &str = "order-00000001";

@@ -13,9 +13,9 @@ use workflow_core::{
 };
 use workflow_redb::RedbStore;
 
-use crate::figure::{Figure, Target, per_second};
 use crate::scale::Scale;
 use crate::{folder, runtime};
+use workflow_benches::figure::{Figure, Target, per_second};
 
 /// How many runs go on at the same time.
 const RUNS: u64 = 32;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Two values in one unit, and the ratio that is wanted of them.
 #[derive(Debug)]
-pub(crate) struct Figure {
+pub struct Figure {
     name: String,
     unit: &'static str,
     ours: f64,
@@ -16,26 +16,30 @@ pub(crate) struct Figure {
 
 /// What the ratio is to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
+pub enum Target {
+    /// This, or more.
     AtLeast(f64),
+    /// This, or less.
     AtMost(f64),
 }
 
 impl Figure {
     /// The head of the table.
-    pub(crate) const HEADER: &'static str =
-        "figure                   ours        other  unit           ratio  target      beside";
+    pub const HEADER: &'static str =
+        "figure                   ours        other  unit           ratio  target            beside";
 
-    pub(crate) fn new(name: impl Into<String>, unit: &'static str, ours: f64, other: f64) -> Self {
+    /// What was measured, and the value that it is compared with.
+    pub fn new(name: impl Into<String>, unit: &'static str, ours: f64, other: f64) -> Self {
         Self { name: name.into(), unit, ours, beside: "", other, target: None }
     }
 
     /// Says what the other value is of.
-    pub(crate) fn beside(self, beside: &'static str) -> Self {
+    pub fn beside(self, beside: &'static str) -> Self {
         Self { beside, ..self }
     }
 
-    pub(crate) fn target(self, target: Target) -> Self {
+    /// Says what is wanted of the ratio.
+    pub fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
 }
@@ -43,23 +47,27 @@ impl Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, ours, beside, other, target } = self;
+        let ratio = ours / other;
         let target = match target {
             None => String::new(),
-            Some(Target::AtLeast(least)) => format!(">= {least}"),
-            Some(Target::AtMost(most)) => format!("<= {most}"),
+            Some(Target::AtLeast(least)) => format!(">= {least} {}", verdict(ratio >= *least)),
+            Some(Target::AtMost(most)) => format!("<= {most} {}", verdict(ratio <= *most)),
         };
-        let ratio = ours / other;
-        write!(f, "{name:<18} {ours:>10.1} {other:>12.1}  {unit:<12} {ratio:>7.2}  {target:<10}  {beside}")
+        write!(f, "{name:<18} {ours:>10.1} {other:>12.1}  {unit:<12} {ratio:>7.2}  {target:<16}  {beside}")
     }
 }
 
+fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "missed" }
+}
+
 /// How many of something there are in a second.
-pub(crate) fn per_second(count: u64, time: Duration) -> f64 {
+pub fn per_second(count: u64, time: Duration) -> f64 {
     as_float(count) / time.as_secs_f64()
 }
 
 /// Counts of a benchmark are far below what a float holds exactly.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-pub(crate) fn as_float(count: u64) -> f64 {
+pub fn as_float(count: u64) -> f64 {
     count as f64
 }

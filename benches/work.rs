@@ -1,0 +1,116 @@
+//! The work of the shapes, and the ways to do it.
+
+use std::fmt;
+use std::future::Future;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use workflow_core::prelude::*;
+
+mod chain;
+mod fan;
+mod gather;
+mod relist;
+mod runs;
+
+/// Who does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A workflow.
+    Ours,
+    /// By hand: a dispatcher that spawns a task per step, and is sent what they emit.
+    Spawn,
+    /// By hand: one task with the same meaning and nothing else.
+    Floor,
+    /// By hand: a task per stage, linked by channels.
+    Stages,
+}
+
+/// Work that is done in several ways, all with the same result.
+pub struct Work {
+    /// The shape and its size: `chain/1000`.
+    pub name: String,
+    /// What is counted: `step`.
+    pub item: &'static str,
+    /// How many of them there are in one go.
+    pub items: u64,
+    /// Who does it.
+    pub ways: Vec<(By, Way)>,
+}
+
+/// One go of the work, in a task of a runtime.
+pub type Way = Box<dyn Fn() -> BoxFuture<'static, u64>>;
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// How much is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What the figures are of.
+    Full,
+    /// A little of everything, to show that it runs.
+    Quick,
+}
+
+impl Work {
+    /// Work of which there are so many items, done so often in one go that there are enough of them to be measured.
+    fn new(shape: &str, item: &'static str, size: u64) -> Self {
+        Self { name: format!("{shape}/{size}"), item, items: size * repeats(size), ways: Vec::new() }
+    }
+
+    /// Adds who does it once; it is done as often as there have to be enough items.
+    fn by<F>(mut self, by: By, size: u64, once: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = u64> + Send + 'static,
+    {
+        let way = move || {
+            let once = once.clone();
+            async move {
+                let mut result = 0_u64;
+                for _ in 0..repeats(size) {
+                    result = result.wrapping_add(once().await);
+                }
+                result
+            }
+            .boxed()
+        };
+        self.ways.push((by, Box::new(way)));
+        self
+    }
+}
+
+/// How often work of a size is done, so that the clock and the wake-up of a task do not count.
+fn repeats(size: u64) -> u64 {
+    (10_000 / size).max(1)
+}
+
+/// A shape: its name, and its work in all sizes.
+pub type Shape = (&'static str, fn(Extent) -> Vec<Work>);
+
+/// The shapes that are done in several ways.
+pub const SHAPES: &[Shape] = &[
+    ("chain", chain::works),
+    ("fan", fan::works),
+    ("fixed", fan::fixed),
+    ("gather", gather::works),
+    ("runs", runs::works),
+    ("relist", relist::works),
+];
+
+/// The sizes of a shape, or the least of them.
+fn sizes(extent: Extent, all: &[u64]) -> Vec<u64> {
+    match extent {
+        Extent::Full => all.to_vec(),
+        Extent::Quick => all.iter().copied().take(1).collect(),
+    }
+}
+
+/// An engine for long runs.
+fn engine<W: Workflow>(workflow: W) -> Engine {
+    let engine = Engine::builder().workflow(workflow).max_executions_per_run(u64::MAX);
+    engine.build().expect("it is sound")
+}

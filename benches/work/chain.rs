@@ -1,0 +1,158 @@
+//! A chain: an event in, a step run, an event out, so many times.
+
+use tokio::sync::mpsc;
+use workflow_core::prelude::*;
+
+use super::{By, Extent, Work, sizes};
+use crate::hand::{Emitted, Kind, Table, begin, floor, spawn};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Begin {
+    steps: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Tick {
+    done: u64,
+    steps: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Tock {
+    done: u64,
+    steps: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Done(u64);
+
+#[derive(Debug, EventSet)]
+enum FromTick {
+    Tock(Tock),
+    Done(Done),
+}
+
+#[derive(Debug, EventSet)]
+enum FromTock {
+    Tick(Tick),
+    Done(Done),
+}
+
+/// Two steps that take turns.
+struct Clock;
+
+#[workflow]
+impl Clock {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Tick {
+        Tick { done: 1, steps: begin.steps }
+    }
+
+    #[step]
+    async fn tick(&self, tick: &Tick) -> FromTick {
+        let Tick { done, steps } = *tick;
+        if done + 1 == steps {
+            FromTick::Done(Done(steps))
+        } else {
+            FromTick::Tock(Tock { done: done + 1, steps })
+        }
+    }
+
+    #[step]
+    async fn tock(&self, tock: &Tock) -> FromTock {
+        let Tock { done, steps } = *tock;
+        if done + 1 == steps {
+            FromTock::Done(Done(steps))
+        } else {
+            FromTock::Tick(Tick { done: done + 1, steps })
+        }
+    }
+}
+
+impl Kind for Begin {
+    const KIND: usize = 0;
+}
+
+impl Kind for Tick {
+    const KIND: usize = 1;
+}
+
+impl Kind for Tock {
+    const KIND: usize = 2;
+}
+
+const TABLE: Table = &[
+    &[|_, event| {
+        let event = event.clone();
+        begin(async move { Emitted::one(Tick { done: 1, steps: event.of::<Begin>().steps }) })
+    }],
+    &[|_, event| {
+        let event = event.clone();
+        begin(async move {
+            let Tick { done, steps } = *event.of::<Tick>();
+            if done + 1 == steps {
+                Emitted::Stop(steps)
+            } else {
+                Emitted::one(Tock { done: done + 1, steps })
+            }
+        })
+    }],
+    &[|_, event| {
+        let event = event.clone();
+        begin(async move {
+            let Tock { done, steps } = *event.of::<Tock>();
+            if done + 1 == steps {
+                Emitted::Stop(steps)
+            } else {
+                Emitted::one(Tick { done: done + 1, steps })
+            }
+        })
+    }],
+];
+
+/// Two tasks that hand each other what they make: typed, without a log and without a table.
+async fn stages(steps: u64) -> u64 {
+    let (to_tick, mut ticks) = mpsc::channel::<Tick>(64);
+    let (to_tock, mut tocks) = mpsc::channel::<Tock>(64);
+    let (done_by_tick, mut ends) = mpsc::channel::<u64>(1);
+    let (done_by_tock, to_begin) = (done_by_tick.clone(), to_tick.clone());
+    // Whoever receives nothing any more has ended.
+    tokio::spawn(async move {
+        while let Some(Tick { done, steps }) = ticks.recv().await {
+            if done + 1 == steps {
+                let _ = done_by_tick.send(steps).await;
+                return;
+            }
+            let _ = to_tock.send(Tock { done: done + 1, steps }).await;
+        }
+    });
+    tokio::spawn(async move {
+        while let Some(Tock { done, steps }) = tocks.recv().await {
+            if done + 1 == steps {
+                let _ = done_by_tock.send(steps).await;
+                return;
+            }
+            let _ = to_tick.send(Tick { done: done + 1, steps }).await;
+        }
+    });
+    let _ = to_begin.send(Tick { done: 1, steps }).await;
+    drop(to_begin);
+    ends.recv().await.unwrap_or(0)
+}
+
+async fn ours(steps: u64) -> u64 {
+    Clock.run(Begin { steps }).await.map_or(0, |done| done.0)
+}
+
+pub(super) fn works(extent: Extent) -> Vec<Work> {
+    let work = |size| {
+        Work::new("chain", "step", size)
+            .by(By::Ours, size, move || ours(size))
+            .by(By::Spawn, size, move || spawn(TABLE, Begin { steps: size }))
+            .by(By::Floor, size, move || floor(TABLE, Begin { steps: size }))
+            .by(By::Stages, size, move || stages(size))
+    };
+    sizes(extent, &[10, 100, 1_000, 10_000]).into_iter().map(work).collect()
+}

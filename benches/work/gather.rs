@@ -1,0 +1,39 @@
+//! A fan-out of branches that are scopes, and the gather of what they yield.
+
+use workflow_core::prelude::*;
+
+use super::fan::{Begin, Item, Square, Sum, TABLE, run};
+use super::{By, Extent, Work, engine, sizes};
+use crate::hand::{floor, spawn};
+
+struct Gathered;
+
+#[workflow]
+impl Gathered {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.branches).map(Item).collect()
+    }
+
+    #[step]
+    async fn square(&self, item: &Item) -> Square {
+        Square(item.0 * item.0)
+    }
+
+    #[step]
+    async fn sum(&self, squares: &Gather<Square>) -> Sum {
+        Sum(squares.ok().map(|square| square.0).sum())
+    }
+}
+
+/// By hand there are no branches: the results are counted.
+pub(super) fn works(extent: Extent) -> Vec<Work> {
+    let work = |size| {
+        let engine = engine(Gathered);
+        Work::new("gather", "branch", size)
+            .by(By::Ours, size, move || run::<Gathered>(engine.clone(), size))
+            .by(By::Spawn, size, move || spawn(TABLE, Begin { branches: size }))
+            .by(By::Floor, size, move || floor(TABLE, Begin { branches: size }))
+    };
+    sizes(extent, &[1_000, 10_000, 100_000]).into_iter().map(work).collect()
+}
