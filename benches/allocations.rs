@@ -1,7 +1,8 @@
 //! Counts what the workflow of a shape allocates, on one thread: the bench of the shapes starts it, so that what counts
 //! allocations is not in the program whose time is measured.
 //!
-//! Reads names of work, a line each, and answers with the allocations per item of each.
+//! Reads names of work, a line each, and answers with the allocations per item of each; with `--quick` of the work that
+//! is little.
 
 use std::io::BufRead as _;
 
@@ -10,7 +11,9 @@ use workflow_benches::work::{By, Extent, SHAPES, Work};
 
 #[expect(clippy::print_stdout, reason = "it is asked for them")]
 fn main() {
-    let works: Vec<Work> = SHAPES.iter().flat_map(|(_, works)| works(Extent::Full)).collect();
+    let is_quick = std::env::args().any(|argument| argument == "--quick");
+    let extent = if is_quick { Extent::Quick } else { Extent::Full };
+    let works: Vec<Work> = SHAPES.iter().flat_map(|(_, works)| works(extent)).collect();
     for name in std::io::stdin().lock().lines() {
         let name = name.expect("lines are text");
         let counted = works.iter().find(|work| work.name == name).and_then(count);

@@ -26,7 +26,7 @@ pub enum Target {
 impl Figure {
     /// The head of the table.
     pub const HEADER: &'static str =
-        "figure                   ours        other  unit           ratio  target            beside";
+        "figure                       ours        other  unit           ratio  target            beside";
 
     /// What was measured, and the value that it is compared with.
     pub fn new(name: impl Into<String>, unit: &'static str, ours: f64, other: f64) -> Self {
@@ -53,7 +53,7 @@ impl fmt::Display for Figure {
             Some(Target::AtLeast(least)) => format!(">= {least} {}", verdict(ratio >= *least)),
             Some(Target::AtMost(most)) => format!("<= {most} {}", verdict(ratio <= *most)),
         };
-        write!(f, "{name:<18} {ours:>10.1} {other:>12.1}  {unit:<12} {ratio:>7.2}  {target:<16}  {beside}")
+        write!(f, "{name:<22} {ours:>10.1} {other:>12.1}  {unit:<12} {ratio:>7.2}  {target:<16}  {beside}")
     }
 }
 

@@ -7,11 +7,15 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use workflow_core::prelude::*;
 
-mod chain;
+mod beside;
+pub(crate) mod chain;
 mod fan;
+mod fan_work;
 mod gather;
+mod joins;
 mod relist;
 mod runs;
+mod start_up;
 
 /// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +38,14 @@ pub struct Work {
     pub item: &'static str,
     /// How many of them there are in one go.
     pub items: u64,
+    /// How often a go does it.
+    repeats: u64,
     /// Who does it.
     pub ways: Vec<(By, Way)>,
 }
+
+/// How many items there are in one go, so that the clock and the wake-up of a task do not count.
+const LEAST: u64 = 10_000;
 
 /// One go of the work, in a task of a runtime.
 pub type Way = Box<dyn Fn() -> BoxFuture<'static, u64>>;
@@ -57,21 +66,38 @@ pub enum Extent {
 }
 
 impl Work {
-    /// Work of which there are so many items, done so often in one go that there are enough of them to be measured.
+    /// Work of a size, done so often in one go that there is enough of it to be measured.
     fn new(shape: &str, item: &'static str, size: u64) -> Self {
-        Self { name: format!("{shape}/{size}"), item, items: size * repeats(size), ways: Vec::new() }
+        Self::named(format!("{shape}/{size}"), item, size)
     }
 
-    /// Adds who does it once; it is done as often as there have to be enough items.
-    fn by<F>(mut self, by: By, size: u64, once: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
+    /// The same under a name of its own.
+    fn named(name: impl Into<String>, item: &'static str, size: u64) -> Self {
+        let repeats = (LEAST / size).max(1);
+        Self { name: name.into(), item, items: size * repeats, repeats, ways: Vec::new() }
+    }
+
+    /// Work of a size that is long enough.
+    fn once(shape: &str, item: &'static str, size: u64) -> Self {
+        Self { name: format!("{shape}/{size}"), item, items: size, repeats: 1, ways: Vec::new() }
+    }
+
+    /// Work that is done so often in one go, of one item each.
+    fn times(name: &str, item: &'static str, repeats: u64) -> Self {
+        Self { name: name.to_owned(), item, items: repeats, repeats, ways: Vec::new() }
+    }
+
+    /// Adds who does it once.
+    fn by<F>(mut self, by: By, once: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
     where
         F: Future<Output = u64> + Send + 'static,
     {
+        let repeats = self.repeats;
         let way = move || {
             let once = once.clone();
             async move {
                 let mut result = 0_u64;
-                for _ in 0..repeats(size) {
+                for _ in 0..repeats {
                     result = result.wrapping_add(once().await);
                 }
                 result
@@ -83,11 +109,6 @@ impl Work {
     }
 }
 
-/// How often work of a size is done, so that the clock and the wake-up of a task do not count.
-fn repeats(size: u64) -> u64 {
-    (10_000 / size).max(1)
-}
-
 /// A shape: its name, and its work in all sizes.
 pub type Shape = (&'static str, fn(Extent) -> Vec<Work>);
 
@@ -97,8 +118,14 @@ pub const SHAPES: &[Shape] = &[
     ("fan", fan::works),
     ("fixed", fan::fixed),
     ("gather", gather::works),
+    ("fan-work", fan_work::works),
     ("runs", runs::works),
+    ("joins", joins::works),
     ("relist", relist::works),
+    ("preconditions", beside::preconditions),
+    ("contexts", beside::contexts),
+    ("observers", beside::observers),
+    ("start-up", start_up::works),
 ];
 
 /// The sizes of a shape, or the least of them.

@@ -8,40 +8,40 @@ use crate::hand::{Emitted, Kind, Table, begin, floor, spawn};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
-struct Begin {
-    steps: u64,
+pub(crate) struct Begin {
+    pub(crate) steps: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Tick {
-    done: u64,
-    steps: u64,
+pub(crate) struct Tick {
+    pub(crate) done: u64,
+    pub(crate) steps: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Tock {
-    done: u64,
-    steps: u64,
+pub(crate) struct Tock {
+    pub(crate) done: u64,
+    pub(crate) steps: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(stop)]
-struct Done(u64);
+pub(crate) struct Done(pub(super) u64);
 
 #[derive(Debug, EventSet)]
-enum FromTick {
+pub(crate) enum FromTick {
     Tock(Tock),
     Done(Done),
 }
 
 #[derive(Debug, EventSet)]
-enum FromTock {
+pub(crate) enum FromTock {
     Tick(Tick),
     Done(Done),
 }
 
 /// Two steps that take turns.
-struct Clock;
+pub(crate) struct Clock;
 
 #[workflow]
 impl Clock {
@@ -52,22 +52,26 @@ impl Clock {
 
     #[step]
     async fn tick(&self, tick: &Tick) -> FromTick {
-        let Tick { done, steps } = *tick;
-        if done + 1 == steps {
-            FromTick::Done(Done(steps))
-        } else {
-            FromTick::Tock(Tock { done: done + 1, steps })
-        }
+        tick.next()
     }
 
     #[step]
     async fn tock(&self, tock: &Tock) -> FromTock {
-        let Tock { done, steps } = *tock;
-        if done + 1 == steps {
-            FromTock::Done(Done(steps))
-        } else {
-            FromTock::Tick(Tick { done: done + 1, steps })
-        }
+        tock.next()
+    }
+}
+
+impl Tick {
+    pub(crate) fn next(&self) -> FromTick {
+        let (done, steps) = (self.done + 1, self.steps);
+        if done == steps { FromTick::Done(Done(steps)) } else { FromTick::Tock(Tock { done, steps }) }
+    }
+}
+
+impl Tock {
+    pub(crate) fn next(&self) -> FromTock {
+        let (done, steps) = (self.done + 1, self.steps);
+        if done == steps { FromTock::Done(Done(steps)) } else { FromTock::Tick(Tick { done, steps }) }
     }
 }
 
@@ -83,7 +87,7 @@ impl Kind for Tock {
     const KIND: usize = 2;
 }
 
-const TABLE: Table = &[
+pub(crate) const TABLE: Table = &[
     &[|_, event| {
         let event = event.clone();
         begin(async move { Emitted::one(Tick { done: 1, steps: event.of::<Begin>().steps }) })
@@ -142,17 +146,17 @@ async fn stages(steps: u64) -> u64 {
     ends.recv().await.unwrap_or(0)
 }
 
-async fn ours(steps: u64) -> u64 {
+pub(crate) async fn ours(steps: u64) -> u64 {
     Clock.run(Begin { steps }).await.map_or(0, |done| done.0)
 }
 
-pub(super) fn works(extent: Extent) -> Vec<Work> {
+pub(crate) fn works(extent: Extent) -> Vec<Work> {
     let work = |size| {
         Work::new("chain", "step", size)
-            .by(By::Ours, size, move || ours(size))
-            .by(By::Spawn, size, move || spawn(TABLE, Begin { steps: size }))
-            .by(By::Floor, size, move || floor(TABLE, Begin { steps: size }))
-            .by(By::Stages, size, move || stages(size))
+            .by(By::Ours, move || ours(size))
+            .by(By::Spawn, move || spawn(TABLE, Begin { steps: size }))
+            .by(By::Floor, move || floor(TABLE, Begin { steps: size }))
+            .by(By::Stages, move || stages(size))
     };
     sizes(extent, &[10, 100, 1_000, 10_000]).into_iter().map(work).collect()
 }

@@ -129,9 +129,9 @@ where
 {
     let engine = engine(workflow);
     Work::new(shape, "branch", size)
-        .by(By::Ours, size, move || run::<W>(engine.clone(), size))
-        .by(By::Spawn, size, move || spawn(table, Begin { branches: size }))
-        .by(By::Floor, size, move || floor(table, Begin { branches: size }))
+        .by(By::Ours, move || run::<W>(engine.clone(), size))
+        .by(By::Spawn, move || spawn(table, Begin { branches: size }))
+        .by(By::Floor, move || floor(table, Begin { branches: size }))
 }
 
 pub(super) fn works(extent: Extent) -> Vec<Work> {

@@ -31,9 +31,9 @@ pub(super) fn works(extent: Extent) -> Vec<Work> {
     let work = |size| {
         let engine = engine(Gathered);
         Work::new("gather", "branch", size)
-            .by(By::Ours, size, move || run::<Gathered>(engine.clone(), size))
-            .by(By::Spawn, size, move || spawn(TABLE, Begin { branches: size }))
-            .by(By::Floor, size, move || floor(TABLE, Begin { branches: size }))
+            .by(By::Ours, move || run::<Gathered>(engine.clone(), size))
+            .by(By::Spawn, move || spawn(TABLE, Begin { branches: size }))
+            .by(By::Floor, move || floor(TABLE, Begin { branches: size }))
     };
     sizes(extent, &[1_000, 10_000, 100_000]).into_iter().map(work).collect()
 }

@@ -68,9 +68,9 @@ pub(super) fn works(extent: Extent) -> Vec<Work> {
     let work = |size| {
         let engine = engine(Auction);
         Work::new("relist", "arrival", size)
-            .by(By::Ours, size, move || ours(engine.clone(), size))
-            .by(By::Spawn, size, move || spawn(TABLE, Begin { bids: size }))
-            .by(By::Floor, size, move || floor(TABLE, Begin { bids: size }))
+            .by(By::Ours, move || ours(engine.clone(), size))
+            .by(By::Spawn, move || spawn(TABLE, Begin { bids: size }))
+            .by(By::Floor, move || floor(TABLE, Begin { bids: size }))
     };
     sizes(extent, &[1_000, 10_000]).into_iter().map(work).collect()
 }

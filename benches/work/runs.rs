@@ -123,8 +123,8 @@ pub(super) fn works(extent: Extent) -> Vec<Work> {
     let engine = engine(Three);
     vec![
         Work::new("runs", "run", size)
-            .by(By::Ours, size, move || ours(engine.clone(), size))
-            .by(By::Spawn, size, move || tasks(size))
-            .by(By::Floor, size, move || floors(size)),
+            .by(By::Ours, move || ours(engine.clone(), size))
+            .by(By::Spawn, move || tasks(size))
+            .by(By::Floor, move || floors(size)),
     ]
 }

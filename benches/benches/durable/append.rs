@@ -8,10 +8,10 @@ use workflow_benches::in_turns;
 use workflow_core::{EventStore, Position, RunId};
 use workflow_redb::RedbStore;
 
-use crate::bare::{Bare, Prepared};
-use crate::records::{RECORDS, batch};
 use crate::scale::Scale;
 use crate::{folder, runtime};
+use workflow_benches::durable::bare::{Bare, Prepared};
+use workflow_benches::durable::records::{RECORDS, batch};
 use workflow_benches::figure::{Figure, Target, as_float, per_second};
 
 /// How many runs append at the same time.

@@ -6,8 +6,6 @@
 //! it costs.
 
 mod append;
-mod bare;
-mod records;
 mod recovery;
 mod runs;
 mod scale;

@@ -3,11 +3,14 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use workflow_benches::work::Extent;
+
 use crate::row::Row;
 
 /// Tells each row what a workflow allocates per item; rows that no workflow is counted for stay without.
-pub(crate) fn count(rows: &mut [Row]) {
+pub(crate) fn count(extent: Extent, rows: &mut [Row]) {
     let mut counter = Command::new(env!("CARGO_BIN_EXE_allocations"))
+        .args((extent == Extent::Quick).then_some("--quick"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

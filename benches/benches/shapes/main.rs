@@ -1,31 +1,43 @@
 //! What workflows cost: shapes of them beside the same work by hand, in turns, in one run.
 //!
 //! `cargo bench -p workflow-benches --bench shapes`; with `-- --quick` it does a little of everything, only to show that
-//! it runs; with `-- chain fan` only these. It prints a table, and writes `report.json` and `growth.svg` to
-//! `bench` in cargo's target folder. `docs/performance.md` says how it measures and what the columns mean.
+//! it runs; with `-- chain fan` only these; with `-- --peers` it builds the program of `benches/peers` first, whose
+//! libraries then take turns too. It prints what it measured and what is wanted, and writes `report.json` and
+//! `growth.svg` to `bench` in cargo's target folder. `docs/performance.md` says how it measures and what the columns mean.
 
+mod beside;
 mod counted;
+mod lasting;
+mod peers;
+mod plot;
 mod row;
 mod side_by_side;
+mod targets;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
+use peers::Peers;
 use row::{Report, Row};
 use tokio::runtime::Runtime;
-use workflow_benches::work::{Extent, SHAPES};
+use workflow_benches::figure::Figure;
+use workflow_benches::work::{Extent, SHAPES, Work};
 
 /// What was asked for on the command line.
 struct Asked {
     extent: Extent,
     shapes: Vec<String>,
+    /// Whether to build the peers.
+    peers: bool,
 }
 
 impl Asked {
     fn of(arguments: impl Iterator<Item = String>) -> Self {
         let (options, shapes): (Vec<String>, Vec<String>) =
             arguments.partition(|argument| argument.starts_with("--"));
-        let is_quick = options.iter().any(|option| option == "--quick");
-        Self { extent: if is_quick { Extent::Quick } else { Extent::Full }, shapes }
+        let has = |wanted| options.iter().any(|option| option == wanted);
+        let extent = if has("--quick") { Extent::Quick } else { Extent::Full };
+        Self { extent, shapes, peers: has("--peers") }
     }
 
     fn wants(&self, shape: &str) -> bool {
@@ -38,26 +50,85 @@ impl Asked {
     }
 }
 
+/// What has been measured.
+struct Measured {
+    asked: Asked,
+    runtime: Runtime,
+    peers: Option<RefCell<Peers>>,
+    rows: Vec<Row>,
+    figures: Vec<Figure>,
+}
+
+impl Measured {
+    /// The shapes that only differ in their work.
+    fn in_turns(&mut self) {
+        let asked = SHAPES.iter().filter(|(shape, _)| self.asked.wants(shape)).collect::<Vec<_>>();
+        for (shape, works) in asked {
+            let works = works(self.asked.extent);
+            let mut rows = self.side_by_side(shape, &works);
+            side_by_side::grow(&mut rows);
+            counted::count(self.asked.extent, &mut rows);
+            self.take(rows);
+        }
+    }
+
+    fn side_by_side(&mut self, shape: &str, works: &[Work]) -> Vec<Row> {
+        let turns = self.asked.turns();
+        if shape == "observers" {
+            return beside::observed(turns, works);
+        }
+        if shape == "fan-work" {
+            self.figures.extend(works.iter().filter_map(|work| beside::speed_up(turns, work)));
+        }
+        side_by_side::measure(turns, works, &|way| side_by_side::go(&self.runtime, way), self.peers.as_ref())
+    }
+
+    /// The shapes that need a process or a disk.
+    fn lasting(&mut self) {
+        let turns = self.asked.turns();
+        if self.asked.wants("waiting") {
+            self.take(lasting::waiting(self.asked.extent));
+        }
+        if self.asked.wants("durable-chain") {
+            self.take(lasting::durable_chain(&self.runtime, turns));
+        }
+        if self.asked.wants("durable-runs") {
+            let (rows, figure) = lasting::durable_runs(&self.runtime, turns);
+            self.take(rows);
+            self.figures.push(figure);
+        }
+    }
+
+    #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
+    fn take(&mut self, rows: Vec<Row>) {
+        rows.iter().for_each(|row| println!("{row}"));
+        self.rows.extend(rows);
+    }
+
+    /// Says what is wanted, and writes the files.
+    #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
+    fn tell(&self) {
+        println!("\n{}", Figure::HEADER);
+        targets::figures(&self.rows).iter().chain(&self.figures).for_each(|figure| println!("{figure}"));
+        let folder = folder();
+        let report = serde_json::to_vec_pretty(&Report { shapes: &self.rows }).expect("it is JSON");
+        std::fs::write(folder.join("report.json"), report).expect("the target folder can be written");
+        plot::draw(&folder.join("growth.svg"), &self.rows).expect("the target folder can be written");
+        println!("\n`report.json` and `growth.svg` are in {}", folder.display());
+    }
+}
+
 #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
 fn main() {
     let asked = Asked::of(std::env::args().skip(1));
     let runtime = Runtime::new().expect("a runtime starts");
+    let peers = if asked.extent == Extent::Full { Peers::start(asked.peers) } else { None };
+    let peers = peers.map(RefCell::new);
+    let mut measured = Measured { asked, runtime, peers, rows: Vec::new(), figures: Vec::new() };
     println!("{}", Row::HEADER);
-    let mut all = Vec::new();
-    let mut take = |rows: Vec<Row>| {
-        rows.iter().for_each(|row| println!("{row}"));
-        all.extend(rows);
-    };
-    for (_, works) in SHAPES.iter().filter(|(shape, _)| asked.wants(shape)) {
-        let mut rows = side_by_side::measure(&runtime, asked.turns(), &works(asked.extent));
-        side_by_side::grow(&mut rows);
-        counted::count(&mut rows);
-        take(rows);
-    }
-    let folder = folder();
-    let report = serde_json::to_vec_pretty(&Report { shapes: &all }).expect("it is JSON");
-    std::fs::write(folder.join("report.json"), report).expect("the target folder can be written");
-    println!("written: {}", folder.join("report.json").display());
+    measured.in_turns();
+    measured.lasting();
+    measured.tell();
 }
 
 /// Where the results are: in `bench` in cargo's target folder.

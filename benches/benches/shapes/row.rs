@@ -35,7 +35,7 @@ pub(crate) struct Report<'a> {
 
 impl Row {
     /// The head of the table.
-    pub(crate) const HEADER: &'static str = "shape                unit                 ours      spawn      floor     stages   /spawn   /floor   growth   allocs  peers";
+    pub(crate) const HEADER: &'static str = "shape                  unit                 ours      spawn      floor     stages   /spawn   /floor   growth   allocs  peers";
 
     pub(crate) fn new(name: impl Into<String>, unit: impl Into<String>, ours: f64) -> Self {
         Self { name: name.into(), unit: unit.into(), ours, ..Self::default() }
@@ -50,7 +50,7 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, ours, spawn, floor, stages, peers, allocations, growth } = self;
-        write!(f, "{name:<20} {unit:<14} {ours:>10.1}")?;
+        write!(f, "{name:<22} {unit:<14} {ours:>10.1}")?;
         for other in [spawn, floor, stages] {
             write!(f, " {}", Cell(*other, 10, 1))?;
         }

@@ -7,7 +7,7 @@ use workflow_core::scheduler::Cause;
 use workflow_core::{AnyEvent, Batch, ExecutionId, Record, RecordedEvent, RunSummary, ScopeId, Seq};
 
 /// How many records a batch has.
-pub(crate) const RECORDS: u64 = 2;
+pub const RECORDS: u64 = 2;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Reserved {
@@ -16,7 +16,7 @@ struct Reserved {
 }
 
 /// The batch with this number, from 0, of its one event.
-pub(crate) fn batch(number: u64) -> Batch {
+pub fn batch(number: u64) -> Batch {
     let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789 + number);
     let (execution, scope) = (ExecutionId(number + 1), ScopeId::ROOT);
     let event = AnyEvent::new(Reserved { order: number, warehouse: "north-2".to_owned() });

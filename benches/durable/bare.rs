@@ -16,7 +16,7 @@ const NUMBERS: u16 = 16;
 
 /// A database that whoever calls commits to.
 #[derive(Debug)]
-pub(crate) struct Bare {
+pub struct Bare {
     database: Database,
     /// How many batches it has.
     batches: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Bare {
 
 /// A batch in bytes, made before the time counts.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     run: String,
     is_first: bool,
     batch: Vec<u8>,
@@ -32,7 +32,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(run: &str, position: u64, batch: &Batch) -> Self {
+    /// The batch of a run at a position, as a store would write it.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    pub fn new(run: &str, position: u64, batch: &Batch) -> Self {
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("it is short").to_be_bytes();
         let json = |record| serde_json::to_vec(record).expect("records are JSON");
         let mut bytes = [&length(run.as_bytes()), run.as_bytes(), &position.to_be_bytes()].concat();
@@ -51,14 +55,21 @@ impl Prepared {
 }
 
 impl Bare {
-    pub(crate) fn create(path: &Path) -> Self {
+    /// A new file.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn create(path: &Path) -> Self {
         let mut builder = Database::builder();
         let database = builder.set_cache_size(64 << 20).create(path).expect("a database can be made");
         Self { database, batches: 0 }
     }
 
     /// Commits batches together, with one `fsync`.
-    pub(crate) fn commit(&mut self, batches: &[Prepared]) -> Result<(), redb::Error> {
+    ///
+    /// # Errors
+    /// What redb reports.
+    pub fn commit(&mut self, batches: &[Prepared]) -> Result<(), redb::Error> {
         let transaction = self.database.begin_write()?;
         {
             let mut recent = transaction.open_table(RECENT)?;

@@ -1,0 +1,202 @@
+//! What waiting runs cost, in a process of their own, so that nothing else is counted: the bench of the shapes starts it.
+//!
+//! `waiting RUNS` keeps so many runs in memory that wait for a reply; `waiting RUNS FOLDER` keeps them in a file in that
+//! folder, with an engine that lets go of them. Prints the bytes of memory that each takes, and the nanoseconds from a
+//! reply to the end of its run.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tokio::runtime::Runtime;
+use workflow_core::prelude::*;
+use workflow_core::{
+    EngineBuilder, Observation, Observed, Observer, RunHandle, RunId, RunOptions, RunStatus,
+};
+use workflow_redb::RedbStore;
+
+/// How many runs are started before those that count, for what is made once and what as many at a time need.
+const BEFORE: u64 = 1_024;
+
+/// How many runs are started at the same time.
+const AT_ONCE: u64 = 256;
+
+/// How many replies are timed; the median counts.
+const REPLIES: u64 = 101;
+
+/// How long is waited for the last run to be let go of.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Little enough not to count among the memory of runs.
+const CACHE: usize = 1 << 20;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Refund {
+    cents: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = bool)]
+struct Approve {
+    cents: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Refunded {
+    cents: u64,
+}
+
+struct Refunds;
+
+#[workflow]
+impl Refunds {
+    #[step]
+    async fn ask(&self, refund: &Refund) -> Approve {
+        Approve { cents: refund.cents }
+    }
+
+    #[step]
+    async fn pay(&self, approval: &Reply<Approve>) -> Refunded {
+        Refunded { cents: if **approval { approval.request().cents } else { 0 } }
+    }
+}
+
+/// How many runs the engine has let go of.
+#[derive(Clone, Default)]
+struct Released(Arc<AtomicU64>);
+
+impl Observer for Released {
+    fn observe(&self, observation: &Observation) {
+        if matches!(observation.what, Observed::RunReleased) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+impl Released {
+    /// Waits until there are so many.
+    async fn come_to(&self, runs: u64) {
+        let began = Instant::now();
+        while self.0.load(Ordering::Relaxed) < runs {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "only {} runs were let go of",
+                self.0.load(Ordering::Relaxed)
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "it is asked for them")]
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let runs = arguments.next().and_then(|runs| runs.parse().ok()).expect("how many runs");
+    let runtime = Runtime::new().expect("a runtime starts");
+    let (bytes, reply) = match arguments.next() {
+        None => runtime.block_on(in_memory(runs)),
+        Some(folder) => runtime.block_on(in_file(runs, Path::new(&folder))),
+    };
+    println!("{bytes} {}", reply.as_nanos());
+}
+
+async fn in_memory(runs: u64) -> (u64, Duration) {
+    let engine = build(Engine::builder());
+    let _before = start(&engine, 0..BEFORE).await;
+    let began_with = resident();
+    let started = start(&engine, BEFORE..BEFORE + runs).await;
+    let bytes = resident().saturating_sub(began_with) / runs;
+    let mut times = Vec::new();
+    for number in asked(runs) {
+        times.push(reply(&started[usize::try_from(number).expect("there are few")]).await);
+    }
+    (bytes, median(times))
+}
+
+async fn in_file(runs: u64, folder: &Path) -> (u64, Duration) {
+    let store = RedbStore::builder().cache_bytes(CACHE).open(folder.join("runs.redb"));
+    let (store, released) = (store.expect("a store can be made"), Released::default());
+    let builder = Engine::builder().store(store).observer(released.clone());
+    let engine = build(builder.release_waiting_after(Duration::ZERO));
+    start_and_leave(&engine, 0..BEFORE).await;
+    released.come_to(BEFORE).await;
+    let began_with = resident();
+    start_and_leave(&engine, BEFORE..BEFORE + runs).await;
+    released.come_to(BEFORE + runs).await;
+    let bytes = resident().saturating_sub(began_with) / runs;
+    let mut times = Vec::new();
+    for number in asked(runs) {
+        let run = engine.attach::<Refunds>(id(BEFORE + number)).await.expect("it is there");
+        times.push(reply(&run).await);
+    }
+    (bytes, median(times))
+}
+
+fn build(builder: EngineBuilder) -> Engine {
+    builder.workflow(Refunds).build().expect("it is sound")
+}
+
+fn id(number: u64) -> RunId {
+    format!("refund-{number}").into()
+}
+
+/// Starts runs and waits until they wait.
+async fn start(engine: &Engine, numbers: Range<u64>) -> Vec<RunHandle<Refunds>> {
+    let start = |number| async move {
+        let options = RunOptions::new().id(id(number));
+        let run = engine.start_with::<Refunds>(Refund { cents: number }, options).await.expect("it starts");
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        run
+    };
+    let mut started = Vec::new();
+    let numbers: Vec<u64> = numbers.collect();
+    for numbers in numbers.chunks(usize::try_from(AT_ONCE).expect("few")) {
+        started.extend(join_all(numbers.iter().map(|number| start(*number))).await);
+    }
+    started
+}
+
+/// The same, and nobody keeps a handle.
+async fn start_and_leave(engine: &Engine, numbers: Range<u64>) {
+    let at_once = usize::try_from(AT_ONCE).expect("few");
+    for first in numbers.clone().step_by(at_once) {
+        drop(start(engine, first..(first + AT_ONCE).min(numbers.end)).await);
+    }
+}
+
+/// Which runs are replied to: some from everywhere.
+fn asked(runs: u64) -> impl Iterator<Item = u64> {
+    let replies = REPLIES.min(runs);
+    (0..replies).map(move |number| number * (runs / replies))
+}
+
+/// The time from a reply to the end of the run.
+async fn reply(run: &RunHandle<Refunds>) -> Duration {
+    let requests = run.requests().await.expect("it waits");
+    let request = requests.iter().find_map(|request| request.id::<Approve>()).expect("it asks");
+    let began = Instant::now();
+    run.reply(request, true).await.expect("it is taken");
+    run.outcome().await.expect("it completes");
+    began.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// How many bytes of memory the process has: 0 where the system does not say.
+fn resident() -> u64 {
+    const PAGE: u64 = 4_096;
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * PAGE)
+}
