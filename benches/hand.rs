@@ -97,9 +97,11 @@ impl Log {
 
     /// An event enters; what is ready then begins.
     fn enter(&mut self, table: Table, event: Erased, mut begun: impl FnMut(Running)) {
-        self.by_kind[event.kind].push(self.events.len());
-        self.events.push(event.clone());
-        table[event.kind].iter().filter_map(|step| step(self, &event)).for_each(&mut begun);
+        let position = self.events.len();
+        self.by_kind[event.kind].push(position);
+        self.events.push(event);
+        let event = &self.events[position];
+        table[event.kind].iter().filter_map(|step| step(self, event)).for_each(&mut begun);
     }
 
     /// What a step has emitted enters; the result if it is the end.
@@ -108,7 +110,9 @@ impl Log {
             Emitted::Nothing => {}
             Emitted::One(event) => self.enter(table, event, begun),
             Emitted::Many(events) => {
-                events.into_iter().for_each(|event| self.enter(table, event, &mut begun))
+                for event in events {
+                    self.enter(table, event, &mut begun);
+                }
             }
             Emitted::Stop(result) => return Some(result),
         }

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use tokio::runtime::Runtime;
 use workflow_core::prelude::*;
 use workflow_core::{
-    EngineBuilder, Observation, Observed, Observer, RunHandle, RunId, RunOptions, RunStatus,
+    EngineBuilder, Observation, Observed, Observer, OpenRequest, RunHandle, RunId, RunOptions, RunStatus,
 };
 use workflow_redb::RedbStore;
 
@@ -28,7 +28,7 @@ const AT_ONCE: u64 = 256;
 const REPLIES: u64 = 101;
 
 /// How long is waited for the last run to be let go of.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Little enough not to count among the memory of runs.
 const CACHE: usize = 1 << 20;
@@ -182,7 +182,7 @@ fn asked(runs: u64) -> impl Iterator<Item = u64> {
 /// The time from a reply to the end of the run.
 async fn reply(run: &RunHandle<Refunds>) -> Duration {
     let requests = run.requests().await.expect("it waits");
-    let request = requests.iter().find_map(|request| request.id::<Approve>()).expect("it asks");
+    let request = requests.iter().find_map(OpenRequest::id::<Approve>).expect("it asks");
     let began = Instant::now();
     run.reply(request, true).await.expect("it is taken");
     run.outcome().await.expect("it completes");

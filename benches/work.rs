@@ -12,6 +12,7 @@ pub(crate) mod chain;
 mod fan;
 mod fan_work;
 mod gather;
+#[expect(clippy::large_stack_arrays, reason = "the table of so many steps is only the compiler's")]
 mod joins;
 mod relist;
 mod runs;

@@ -118,31 +118,31 @@ pub(crate) const TABLE: Table = &[
 
 /// Two tasks that hand each other what they make: typed, without a log and without a table.
 async fn stages(steps: u64) -> u64 {
-    let (to_tick, mut ticks) = mpsc::channel::<Tick>(64);
-    let (to_tock, mut tocks) = mpsc::channel::<Tock>(64);
-    let (done_by_tick, mut ends) = mpsc::channel::<u64>(1);
-    let (done_by_tock, to_begin) = (done_by_tick.clone(), to_tick.clone());
+    let (ticks, mut ticked) = mpsc::channel::<Tick>(64);
+    let (asked, mut answered) = mpsc::channel::<Tock>(64);
+    let (ended, mut ends) = mpsc::channel::<u64>(1);
+    let (also_ended, first) = (ended.clone(), ticks.clone());
     // Whoever receives nothing any more has ended.
     tokio::spawn(async move {
-        while let Some(Tick { done, steps }) = ticks.recv().await {
+        while let Some(Tick { done, steps }) = ticked.recv().await {
             if done + 1 == steps {
-                let _ = done_by_tick.send(steps).await;
+                let _ = ended.send(steps).await;
                 return;
             }
-            let _ = to_tock.send(Tock { done: done + 1, steps }).await;
+            let _ = asked.send(Tock { done: done + 1, steps }).await;
         }
     });
     tokio::spawn(async move {
-        while let Some(Tock { done, steps }) = tocks.recv().await {
+        while let Some(Tock { done, steps }) = answered.recv().await {
             if done + 1 == steps {
-                let _ = done_by_tock.send(steps).await;
+                let _ = also_ended.send(steps).await;
                 return;
             }
-            let _ = to_tick.send(Tick { done: done + 1, steps }).await;
+            let _ = ticks.send(Tick { done: done + 1, steps }).await;
         }
     });
-    let _ = to_begin.send(Tick { done: 1, steps }).await;
-    drop(to_begin);
+    let _ = first.send(Tick { done: 1, steps }).await;
+    drop(first);
     ends.recv().await.unwrap_or(0)
 }
 

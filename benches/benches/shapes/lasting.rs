@@ -50,7 +50,9 @@ pub(crate) fn waiting(extent: Extent) -> Vec<Row> {
         groups[2].push(named("released", "bytes/run", released_bytes));
         groups[3].push(named("released-reply", "ns/reply", released_reply));
     }
-    groups.iter_mut().for_each(|rows| grow(rows));
+    for rows in &mut groups {
+        grow(rows);
+    }
     groups.into_iter().flatten().collect()
 }
 

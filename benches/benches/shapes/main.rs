@@ -101,7 +101,9 @@ impl Measured {
 
     #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
     fn take(&mut self, rows: Vec<Row>) {
-        rows.iter().for_each(|row| println!("{row}"));
+        for row in &rows {
+            println!("{row}");
+        }
         self.rows.extend(rows);
     }
 
@@ -109,7 +111,9 @@ impl Measured {
     #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
     fn tell(&self) {
         println!("\n{}", Figure::HEADER);
-        targets::figures(&self.rows).iter().chain(&self.figures).for_each(|figure| println!("{figure}"));
+        for figure in targets::figures(&self.rows).iter().chain(&self.figures) {
+            println!("{figure}");
+        }
         let folder = folder();
         let report = serde_json::to_vec_pretty(&Report { shapes: &self.rows }).expect("it is JSON");
         std::fs::write(folder.join("report.json"), report).expect("the target folder can be written");

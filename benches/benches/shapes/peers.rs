@@ -27,8 +27,8 @@ impl Peers {
             let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--release", "--locked", "--manifest-path"]).arg(manifest);
-            let built = cargo.arg("--target-dir").arg(&target).status().expect("cargo runs");
-            assert!(built.success(), "the peers cannot be built");
+            let status = cargo.arg("--target-dir").arg(&target).status().expect("cargo runs");
+            assert!(status.success(), "the peers cannot be built");
         }
         let program = target.join("release/workflow-peers");
         let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;

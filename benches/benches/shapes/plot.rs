@@ -15,11 +15,14 @@ const SHAPES: [&str; 4] = ["chain", "fan", "gather", "relist"];
 const SIZE: (u32, u32) = (1_000, 720);
 
 /// Who is in the picture, in which colour.
-const LINES: [(&str, RGBColor, fn(&Row) -> Option<f64>); 3] = [
+const LINES: [(&str, RGBColor, Time); 3] = [
     ("workflow", RGBColor(31, 119, 180), |row| Some(row.ours)),
     ("a task per step, by hand", RGBColor(255, 127, 14), |row| row.spawn),
     ("one task, by hand", RGBColor(44, 160, 44), |row| row.floor),
 ];
+
+/// Whose time it is.
+type Time = fn(&Row) -> Option<f64>;
 
 /// One shape of the picture.
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<LogCoord<f64>, RangedCoordf64>>;

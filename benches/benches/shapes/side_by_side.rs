@@ -71,6 +71,7 @@ fn of_peers<'a>(
 }
 
 /// Whose time it is.
+#[derive(Clone, Copy)]
 enum Who {
     By(By),
     Peer(&'static str),
@@ -105,6 +106,8 @@ pub(crate) fn grow(rows: &mut [Row]) {
     let at = |size| rows.iter().find(|row| row.size().unwrap_or(1_000) == size).map(|row| row.ours);
     let largest = rows.iter().filter_map(Row::size).max().filter(|size| *size > 1_000);
     if let (Some(least), Some(most)) = (at(1_000), largest.and_then(at)) {
-        rows.iter_mut().for_each(|row| row.growth = Some(most / least));
+        for row in rows {
+            row.growth = Some(most / least);
+        }
     }
 }
