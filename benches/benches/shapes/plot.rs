@@ -14,6 +14,9 @@ const SHAPES: [&str; 4] = ["chain", "fan", "gather", "relist"];
 /// The size of the picture in pixels: two shapes beside each other, twice.
 const SIZE: (u32, u32) = (1_000, 720);
 
+/// Room above the highest line, for who is who.
+const HEADROOM: f64 = 1.5;
+
 /// Who is in the picture, in which colour.
 const LINES: [(&str, RGBColor, Time); 3] = [
     ("workflow", RGBColor(31, 119, 180), |row| Some(row.ours)),
@@ -49,10 +52,14 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
         let mut chart: Chart<'_, '_> = ChartBuilder::on(&area)
             .caption(format!("{shape}: {} by size", of_shape[0].unit), ("sans-serif", 18))
             .margin(12)
+            .margin_right(28)
             .x_label_area_size(28)
             .y_label_area_size(52)
-            .build_cartesian_2d((*least..*largest).log_scale(), 0.0..most * 1.15)?;
-        chart.configure_mesh().light_line_style(TRANSPARENT).draw()?;
+            .build_cartesian_2d((*least..*largest).log_scale(), 0.0..most * HEADROOM)?;
+        let whole = |number: &f64| format!("{number:.0}");
+        let mut mesh = chart.configure_mesh();
+        mesh.light_line_style(TRANSPARENT).x_labels(sizes.len()).x_label_formatter(&whole);
+        mesh.y_labels(6).y_label_formatter(&whole).draw()?;
         for (name, colour, time) in LINES {
             let points: Vec<(f64, f64)> =
                 of_shape.iter().filter_map(|row| Some((size(row), time(row)?))).collect();
@@ -63,8 +70,8 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
                 .label(name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
         }
-        let labels = chart.configure_series_labels();
-        { labels }.border_style(BLACK.mix(0.3)).background_style(WHITE.mix(0.8)).draw()?;
+        let mut labels = chart.configure_series_labels();
+        labels.position(SeriesLabelPosition::UpperLeft).border_style(BLACK.mix(0.3)).draw()?;
     }
     Ok(root.present()?)
 }

@@ -23,10 +23,11 @@ const RATIOS: &[(&str, (&str, Other), f64)] = &[
     ("fixed/", FLOOR, 1.5),
     ("gather/", SPAWN, 0.6),
     ("gather/", FLOOR, 1.5),
-    // Rates: half of theirs, and one and a half times theirs.
-    ("runs/", SPAWN, 2.0),
-    ("runs/", PEERS, 1.0 / 1.5),
 ];
+
+/// Likewise, and what is wanted of its rate by theirs.
+const RATES: &[(&str, (&str, Other), f64)] =
+    &[("runs/", ("a task that calls the functions", |row| row.spawn), 0.5), ("runs/", PEERS, 1.5)];
 
 /// What is wanted of how shapes grow.
 const GROWTH: &[(&str, f64)] = &[
@@ -67,6 +68,12 @@ pub(crate) fn figures(rows: &[Row]) -> Vec<Figure> {
             Some(figure.beside(beside).target(Target::AtMost(*most)))
         })
     });
+    let rates = RATES.iter().flat_map(|(shape, (beside, other), least)| {
+        rows.iter().filter(move |row| row.name.starts_with(shape)).filter_map(move |row| {
+            let figure = Figure::new(&row.name, "items/s", 1e9 / row.ours, 1e9 / other(row)?);
+            Some(figure.beside(beside).target(Target::AtLeast(*least)))
+        })
+    });
     let growth = GROWTH.iter().filter_map(|(name, most)| {
         let figure =
             Figure::new(*name, "growth", named(name)?.growth?, 1.0).beside("an item's time at 1,000");
@@ -83,5 +90,5 @@ pub(crate) fn figures(rows: &[Row]) -> Vec<Figure> {
         let figure = Figure::new(*name, unit, value(named(name)?)?, *most).beside(beside);
         Some(figure.target(Target::AtMost(1.0)))
     });
-    ratios.chain(growth).chain(pairs).chain(bounds).collect()
+    ratios.chain(rates).chain(growth).chain(pairs).chain(bounds).collect()
 }
