@@ -71,7 +71,8 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
         }
         let mut labels = chart.configure_series_labels();
-        labels.position(SeriesLabelPosition::UpperLeft).border_style(BLACK.mix(0.3)).draw()?;
+        labels.position(SeriesLabelPosition::UpperLeft).background_style(WHITE).border_style(BLACK.mix(0.3));
+        labels.draw()?;
     }
     Ok(root.present()?)
 }
