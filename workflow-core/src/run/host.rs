@@ -74,7 +74,8 @@ impl Steps for NoSteps {
 pub(crate) struct Weight(AtomicU8);
 
 impl Weight {
-    const LONG_POLL: Duration = Duration::from_micros(100);
+    /// Moving an execution to another task and back takes a few microseconds, a small part of this.
+    const LONG_POLL: Duration = Duration::from_micros(20);
     const HEAVY: u8 = 16;
     const MOST: u8 = 128;
 
