@@ -2,10 +2,11 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -319,7 +320,7 @@ pub struct Scheduler {
     table: Arc<DependencyTable>,
     limits: SchedulerLimits,
     scopes: Scopes,
-    groups: HashMap<GroupId, Group>,
+    groups: FxHashMap<GroupId, Group>,
     actions: VecDeque<Action>,
     /// Events of the log that were not evaluated yet, in order (S11).
     unevaluated: VecDeque<Unevaluated>,
@@ -327,7 +328,7 @@ pub struct Scheduler {
     cursor: Option<Cursor>,
     /// Batches handed out to be appended, oldest first.
     appending: VecDeque<append::Batch>,
-    candidates: HashMap<CandidateId, Candidate>,
+    candidates: FxHashMap<CandidateId, Candidate>,
     executions: Vec<Execution>,
     /// The numbers that a journal tells of, by what was evaluated.
     recalled: Recalled,
@@ -386,12 +387,12 @@ impl Scheduler {
             totals,
             table,
             limits,
-            groups: HashMap::new(),
+            groups: FxHashMap::default(),
             actions: VecDeque::new(),
             unevaluated: VecDeque::new(),
             cursor: None,
             appending: VecDeque::new(),
-            candidates: HashMap::new(),
+            candidates: FxHashMap::default(),
             executions: Vec::new(),
             recalled: Recalled::default(),
             untold: VecDeque::new(),

@@ -1,12 +1,13 @@
 //! The run's task: performs what the scheduler asks for and feeds facts back, in slices that yield to other
 //! tasks.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
 use super::budget::Budget;
@@ -53,7 +54,7 @@ pub(crate) struct Run {
     pub(super) trace: Trace,
     pub(super) in_flight: FuturesUnordered<InFlight>,
     /// How to drop what is in flight, by execution.
-    pub(super) droppable: HashMap<ExecutionId, Arc<Dropped>>,
+    pub(super) droppable: FxHashMap<ExecutionId, Arc<Dropped>>,
     /// How many of those in flight were told that they are dropped and are still there.
     pub(super) dropping: usize,
     /// What ended while it was being started, oldest first.
@@ -67,8 +68,8 @@ pub(crate) struct Run {
     /// What the run's store is told; none without a store.
     pub(super) journal: Option<Journal>,
     /// What executions failed with, until the run or a gather needs it.
-    pub(super) failures: HashMap<ExecutionId, StepError>,
-    pub(super) precondition_failures: HashMap<CandidateId, (StepIndex, StepError)>,
+    pub(super) failures: FxHashMap<ExecutionId, StepError>,
+    pub(super) precondition_failures: FxHashMap<CandidateId, (StepIndex, StepError)>,
     /// By scope, so that those of a dropped branch are found.
     pub(super) asked: BTreeMap<(ScopeId, CandidateId), Asked>,
     pub(super) timers: Timers,
@@ -138,15 +139,15 @@ impl Run {
             log: Log::default(),
             trace: Trace::default(),
             in_flight: FuturesUnordered::new(),
-            droppable: HashMap::new(),
+            droppable: FxHashMap::default(),
             dropping: 0,
             arrived: VecDeque::new(),
             spare: None,
             committing: None,
             receiving: VecDeque::new(),
             journal,
-            failures: HashMap::new(),
-            precondition_failures: HashMap::new(),
+            failures: FxHashMap::default(),
+            precondition_failures: FxHashMap::default(),
             asked: BTreeMap::new(),
             timers: Timers::default(),
             cancel_reason: "cancelled".into(),

@@ -1,8 +1,9 @@
 //! A run's log in memory: every event with its position, scope and cause, and the lists that inputs take
 //! prefixes of.
 
-use std::collections::HashMap;
 use std::time::Duration;
+
+use rustc_hash::FxHashMap;
 
 use crate::append_log::Appender;
 use crate::event::AnyEvent;
@@ -26,7 +27,7 @@ pub(super) struct Record {
 pub(super) struct Log {
     /// The event at position n is at n - 1.
     records: Vec<Record>,
-    lists: HashMap<(ScopeId, TopicIndex), Appender<LogEntry>>,
+    lists: FxHashMap<(ScopeId, TopicIndex), Appender<LogEntry>>,
     /// Scope n is at n - 1: scopes are numbered in the order in which their items enter the log.
     branches: Vec<BranchRecord>,
 }

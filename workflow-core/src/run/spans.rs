@@ -1,9 +1,9 @@
 //! The `tracing` spans of one run: its own, and those of the executions that have not ended, so that what came of
 //! each can be written on it.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use tracing::Span;
 
 use super::{Finished, RunShared};
@@ -37,13 +37,13 @@ impl Ended<'_> {
 #[derive(Debug)]
 pub(super) struct Spans {
     run: Span,
-    executions: HashMap<ExecutionId, Span>,
+    executions: FxHashMap<ExecutionId, Span>,
 }
 
 impl Spans {
     /// Begins the run's span, below the one that is current where the run is started.
     pub(super) fn of(run: &RunShared) -> Self {
-        Self { run: run_span(run), executions: HashMap::new() }
+        Self { run: run_span(run), executions: FxHashMap::default() }
     }
 
     /// Begins the span of an attempt.

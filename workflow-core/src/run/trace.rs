@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
+
 use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
 use crate::error::StepError;
@@ -20,9 +22,9 @@ pub(super) struct Trace {
     /// those that wait later.
     places: Vec<u32>,
     /// Of those that were, or are to be, attempted again.
-    attempts: HashMap<ExecutionId, Attempts>,
+    attempts: FxHashMap<ExecutionId, Attempts>,
     /// Of those that failed for good.
-    failures: HashMap<ExecutionId, Failure>,
+    failures: FxHashMap<ExecutionId, Failure>,
     pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::num::NonZeroU32;
 
+use rustc_hash::FxHashSet;
+
 use super::{Action, Entry, Scheduler};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
@@ -31,7 +33,7 @@ pub(super) struct Group {
     concurrency: usize,
     /// The items whose branches are not open yet.
     unopened: VecDeque<Entry>,
-    open: HashSet<ScopeId>,
+    open: FxHashSet<ScopeId>,
     /// In fan-out order; none for a branch that is not open yet.
     settled: Vec<Option<BranchSummary>>,
     left: usize,
@@ -73,7 +75,7 @@ impl Scheduler {
             opener,
             policy,
             concurrency: concurrency.map_or(usize::MAX, |most| most.get() as usize),
-            open: HashSet::new(),
+            open: FxHashSet::default(),
             settled: vec![None; items.len()],
             left: items.len(),
             unopened: items,

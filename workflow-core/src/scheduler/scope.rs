@@ -1,7 +1,8 @@
 //! The tree of scopes (S44): what readiness needs, per scope. A run without fan-outs is its root.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::GroupId;
@@ -14,7 +15,8 @@ pub(super) type BindingKey = SmallVec<[u64; 8]>;
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     root: Scope,
-    branches: HashMap<ScopeId, Scope>,
+    /// Boxed, so that a map that grows moves little.
+    branches: FxHashMap<ScopeId, Box<Scope>>,
     next: u32,
 }
 
@@ -54,8 +56,8 @@ pub(super) struct StepState {
     pub(super) executions: u32,
     /// What it was executed with, of a step that could be executed with the same again. There is one of these for each
     /// step in each branch, so that an empty set takes no more room than a pointer.
-    #[expect(clippy::box_collection, reason = "a set takes six times the room of a pointer to it")]
-    seen: Option<Box<HashSet<BindingKey>>>,
+    #[expect(clippy::box_collection, reason = "a set takes four times the room of a pointer to it")]
+    seen: Option<Box<FxHashSet<BindingKey>>>,
 }
 
 impl StepState {
@@ -113,7 +115,7 @@ impl Scope {
 
 impl Scopes {
     pub(super) fn new(table: &DependencyTable) -> Self {
-        Self { root: Scope::new(table, None, None), branches: HashMap::new(), next: 1 }
+        Self { root: Scope::new(table, None, None), branches: FxHashMap::default(), next: 1 }
     }
 
     /// Numbers a scope that will open later.
@@ -130,7 +132,7 @@ impl Scopes {
         parent: ScopeId,
         branch: (GroupId, u32),
     ) {
-        self.branches.insert(id, Scope::new(table, Some(parent), Some(branch)));
+        self.branches.insert(id, Box::new(Scope::new(table, Some(parent), Some(branch))));
         if let Some(parent) = self.get_mut(parent) {
             parent.children.insert(id);
         }
@@ -141,15 +143,19 @@ impl Scopes {
         if let Some(parent) = scope.parent.and_then(|parent| self.get_mut(parent)) {
             parent.children.remove(&id);
         }
-        Some(scope)
+        Some(*scope)
     }
 
     pub(super) fn get(&self, id: ScopeId) -> Option<&Scope> {
-        if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(&id) }
+        if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(&id).map(|scope| &**scope) }
     }
 
     pub(super) fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
-        if id == ScopeId::ROOT { Some(&mut self.root) } else { self.branches.get_mut(&id) }
+        if id == ScopeId::ROOT {
+            Some(&mut self.root)
+        } else {
+            self.branches.get_mut(&id).map(|scope| &mut **scope)
+        }
     }
 
     /// The scope and its ancestors, innermost first.
