@@ -37,6 +37,7 @@ mod claim;
 mod forsaken;
 mod found;
 mod hand_over;
+mod holds;
 mod idle;
 mod known;
 mod lease;

@@ -66,7 +66,7 @@ pub(crate) use let_down::LetDown;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
-pub(crate) use release::{Registration, Released, give_up};
+pub(crate) use release::{Held, Registration, Released, give_up};
 pub(crate) use shared::{HandlesGone, RunContexts, RunShared};
 pub(crate) use spans::Ended;
 

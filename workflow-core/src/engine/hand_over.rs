@@ -1,10 +1,11 @@
 //! Leaving every run to another engine.
 
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream;
+use futures::future::select;
+use futures::{FutureExt as _, StreamExt as _, stream};
 
 use super::idle::LOADED_AT_ONCE;
 use super::known::Found;
@@ -19,7 +20,8 @@ impl Engine {
     /// Runs take in and begin nothing more. What executions have returned by then is written, and what still runs is
     /// dropped, to run again elsewhere (S39), as if the process had ended. Journals stay open. Once all are written, the
     /// engine's [lease](crate::EngineBuilder::lease) is given up; then it waits, at most for `at_most`, until observers have seen
-    /// everything. A run whose end is being written ends, and so does one that is cancelled meanwhile.
+    /// everything. Runs that are being loaded by then are waited for, at most for `at_most` too, however many there are: what
+    /// the store does not answer until then is left unread. A run whose end is being written ends, and so does one that is cancelled meanwhile.
     ///
     /// Handles on what was left answer [`RunError::Abandoned`], with
     /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled), and [`SendError::Ended`](crate::SendError::Ended) whatever was
@@ -67,13 +69,16 @@ impl Engine {
         self.inner.hands_over.store(true, Ordering::SeqCst);
         self.inner.shut_down.store(true, Ordering::SeqCst);
         self.inner.leave_driven();
-        let runs = stream::iter(self.inner.known.ids());
-        runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.leave(&run).await }).await;
+        let over = self.inner.clock.sleep(at_most).shared();
+        let runs = stream::iter(self.inner.known.ids()).zip(stream::repeat(over));
+        runs.for_each_concurrent(LOADED_AT_ONCE, |(run, over)| async move { self.leave(&run, over).await })
+            .await;
         self.wind_up(at_most).await;
     }
 
-    async fn leave(&self, id: &RunId) {
-        let _held = self.inner.known.hold(id).await;
+    /// Leaves a run. Whoever loads it at this moment, or looks for it, is waited for until then.
+    async fn leave(&self, id: &RunId, over: impl Future<Output = ()> + Unpin) {
+        let _held = select(pin!(self.inner.known.hold(id)), over).await;
         match self.inner.known.find(id) {
             Some(Found::Driven(run)) => {
                 if let Some(run) = run.upgrade() {
@@ -81,7 +86,7 @@ impl Engine {
                 }
             }
             // Its journal has everything.
-            Some(Found::Released(absent)) => self.lose(id, &absent.run, RunError::Abandoned),
+            Some(Found::Released(_)) => self.lose(id, RunError::Abandoned),
             None => {}
         }
     }

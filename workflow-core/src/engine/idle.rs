@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::StreamExt as _;
@@ -217,7 +217,7 @@ impl Engine {
     ) -> Result<bool, StoreError> {
         let records = self.history(id).await?;
         if Position::default().after(records.len()) != absent.end {
-            self.lose(id, &absent.run, RunError::Conflict { run: id.clone() });
+            self.lose(id, RunError::Conflict { run: id.clone() });
             return Ok(false);
         }
         let loaded = async {
@@ -228,6 +228,8 @@ impl Engine {
         match loaded.await {
             Ok(_) => Ok(true),
             Err(ResumeError::Store(error)) => Err(error),
+            // It was given up meanwhile.
+            Err(ResumeError::ShutDown) => Ok(false),
             Err(error) => {
                 let error = match error {
                     ResumeError::Incompatible { run, difference } => {
@@ -235,19 +237,21 @@ impl Engine {
                     }
                     other => RunError::Store { source: StoreError::unavailable(other) },
                 };
-                self.lose(id, &absent.run, error);
+                self.lose(id, error);
                 Ok(false)
             }
         }
     }
 
-    /// A run that was let go of does not go on here. Its journal is left as it is.
-    pub(super) fn lose(&self, id: &RunId, run: &Weak<RunShared>, error: RunError) {
-        if let Some(run) = run.upgrade() {
-            give_up(&run, error);
-        }
-        if let Some(due) = self.inner.known.forget_released(id) {
+    /// A run that was let go of does not go on here, unless it was loaded or given up meanwhile. Its journal is left as
+    /// it is.
+    pub(super) fn lose(&self, id: &RunId, error: RunError) {
+        let Some(released) = self.inner.known.forget_released(id) else { return };
+        if let Some(due) = released.due {
             self.inner.idle.forget(due, id);
+        }
+        if let Some(run) = released.run.upgrade() {
+            give_up(&run, error);
         }
     }
 
@@ -260,10 +264,8 @@ impl Engine {
     /// Cancels a run. One that cannot be loaded for that is left to whoever goes on with it later.
     async fn cancel(&self, id: &RunId, reason: &Arc<str>) {
         let _held = self.inner.known.hold(id).await;
-        if let Err(source) = self.wake_held(id, Some(reason)).await
-            && let Some(Found::Released(absent)) = self.inner.known.find(id)
-        {
-            self.lose(id, &absent.run, RunError::Store { source });
+        if let Err(source) = self.wake_held(id, Some(reason)).await {
+            self.lose(id, RunError::Store { source });
         }
     }
 }

@@ -1,33 +1,30 @@
 //! The runs of an engine that have not ended: those that it drives, and those that it has let go of.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+use tokio::sync::Notify;
 
-use super::{Idle, Inner};
+use super::holds::Holds;
+use super::{Engine, Idle, Inner};
 use crate::children::HostsRuns;
+use crate::error::RunError;
 use crate::id::RunId;
-use crate::run::{Registration, Released, RunShared};
+use crate::run::{Held, Registration, Released, RunShared};
 use crate::store::Position;
 
-/// How many locks there are for all runs together.
-const LOCKS: usize = 64;
-
 /// Where the runs of an engine are.
+#[derive(Default)]
 pub(super) struct Known {
     runs: DashMap<RunId, Place>,
     /// Tells that there are none any more.
     emptied: Notify,
-    /// By the hash of the run's id.
-    locks: [Arc<Mutex<()>>; LOCKS],
-    hasher: RandomState,
+    holds: Arc<Holds>,
 }
 
 /// Where a run is.
@@ -53,17 +50,6 @@ pub(super) struct Absent {
     pub(super) term: Option<u64>,
     /// The run as its handles know it.
     pub(super) run: Weak<RunShared>,
-}
-
-impl Default for Known {
-    fn default() -> Self {
-        Self {
-            runs: DashMap::new(),
-            emptied: Notify::new(),
-            locks: std::array::from_fn(|_| Arc::default()),
-            hasher: RandomState::new(),
-        }
-    }
 }
 
 impl Known {
@@ -92,11 +78,9 @@ impl Known {
         self.runs.get(run).is_some_and(|place| matches!(*place, Place::Released(_)))
     }
 
-    /// Whoever has it, and nobody else, loads the run, looks for it in the store or lets go of it. Some runs share one.
-    pub(super) fn hold(&self, run: &RunId) -> impl Future<Output = OwnedMutexGuard<()>> + Send + use<> {
-        let lock = self.hasher.hash_one(run) % LOCKS as u64;
-        let lock = usize::try_from(lock).unwrap_or_default();
-        Arc::clone(&self.locks[lock]).lock_owned()
+    /// Whoever has it, and nobody else, loads the run, looks for it in the store or lets go of it. No run waits for another.
+    pub(super) fn hold(&self, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
+        self.holds.hold(run)
     }
 
     /// Waits until there is none any more.
@@ -131,10 +115,10 @@ impl Known {
         gone.map(|(_, place)| place)
     }
 
-    /// Forgets a run that was let go of; says when it was to be loaded again.
-    pub(super) fn forget_released(&self, run: &RunId) -> Option<SystemTime> {
+    /// Forgets a run, if it was let go of and not loaded again; answers what was kept of it.
+    pub(super) fn forget_released(&self, run: &RunId) -> Option<Released> {
         match self.forget(run, |place| matches!(place, Place::Released(_)))? {
-            Place::Released(released) => released.due,
+            Place::Released(released) => Some(released),
             Place::Driven(_) => None,
         }
     }
@@ -158,18 +142,22 @@ impl Registered {
         }
     }
 
-    /// That of a run that was let go of and is driven again.
-    pub(super) fn again(engine: &Arc<Inner>, id: &RunId, run: Weak<RunShared>) -> Self {
-        let before = engine.known.runs.insert(id.clone(), Place::Driven(run));
-        if let Some(Place::Released(Released { due: Some(due), .. })) = before {
+    /// That of a run that was let go of and is driven again; none if it was given up meanwhile.
+    pub(super) fn again(engine: &Arc<Inner>, id: &RunId, run: Weak<RunShared>) -> Option<Self> {
+        let before = match engine.known.runs.entry(id.clone()) {
+            Entry::Occupied(place) if matches!(place.get(), Place::Driven(_)) => return None,
+            Entry::Occupied(mut place) => place.insert(Place::Driven(run)),
+            Entry::Vacant(_) => return None,
+        };
+        if let Place::Released(Released { due: Some(due), .. }) = before {
             engine.idle.forget(due, id);
         }
-        Self { engine: Arc::clone(engine), id: id.clone() }
+        Some(Self { engine: Arc::clone(engine), id: id.clone() })
     }
 }
 
 impl Registration for Registered {
-    fn hold(&self) -> BoxFuture<'static, OwnedMutexGuard<()>> {
+    fn hold(&self) -> BoxFuture<'static, Held> {
         self.engine.known.hold(&self.id).boxed()
     }
 
@@ -184,6 +172,10 @@ impl Registration for Registered {
         // Whoever leaves one later finds that the run was let go of.
         if run.cancel_note.left().is_some() {
             Arc::clone(&self.engine).note_left(run);
+        }
+        // Either it is found among those that were let go of, or it finds here that all runs are left.
+        if self.engine.hands_over.load(Ordering::SeqCst) {
+            Engine { inner: Arc::clone(&self.engine) }.lose(&self.id, RunError::Abandoned);
         }
     }
 }

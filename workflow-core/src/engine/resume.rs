@@ -232,8 +232,8 @@ impl Engine {
         let absent = self.absent(id);
         let is_lost =
             absent.as_ref().is_some_and(|absent| absent.end != Position::default().after(records.len()));
-        if let Some(Absent { run, .. }) = absent.as_ref().filter(|_| is_lost) {
-            self.lose(id, run, RunError::Conflict { run: id.clone() });
+        if is_lost {
+            self.lose(id, RunError::Conflict { run: id.clone() });
             // Whose it is now is to be asked first.
             if self.inner.lease.is_some() {
                 return Ok(Loaded::Moved);
@@ -302,7 +302,10 @@ impl Engine {
             shared.cancel_note.leave(reason);
         }
         if let Some(absent) = absent {
-            let registered = Registered::again(inner, id, Arc::downgrade(&shared));
+            let Some(registered) = Registered::again(inner, id, Arc::downgrade(&shared)) else {
+                run.stays_released();
+                return Err(ResumeError::ShutDown);
+            };
             runtime.spawn(run.drive_loaded(absent.term, registered));
             return Ok(Loaded::Here(shared));
         }

@@ -195,7 +195,7 @@ impl Run {
     /// Drives a run to its end that has begun.
     pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R) {
         while self.paused().await == Paused::Idle {
-            let held = registered.hold().await;
+            let Some(held) = self.take_hold(&registered).await else { break };
             if self.closes() {
                 let shared = Arc::clone(&self.shared);
                 registered.release(self.released(), shared);
@@ -219,12 +219,13 @@ impl Run {
 
     /// Polls the run until it ends, or has nothing to do for long.
     async fn paused(&mut self) -> Paused {
-        let polled = std::future::poll_fn(|cx| {
-            let polled = self.poll_slice(cx);
-            self.meter.queue(self.scheduler.waiting() + self.held.len());
-            polled
-        });
-        polled.await
+        std::future::poll_fn(|cx| self.poll_on(cx)).await
+    }
+
+    pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+        let polled = self.poll_slice(cx);
+        self.meter.queue(self.scheduler.waiting() + self.held.len());
+        polled
     }
 
     /// Ends before it has begun, or gone on.

@@ -1,13 +1,13 @@
 //! Letting go of a run that waits: with a store its journal is all that there is to know, so that nothing of it needs to
 //! be kept until a timer is due or somebody wants something of it.
 
+use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::OwnedMutexGuard;
 use tokio::task::coop;
 
 use super::drive::Run;
@@ -19,10 +19,13 @@ use crate::error::RunError;
 use crate::observe::Observed;
 use crate::store::Position;
 
+/// Until it is dropped, nobody else loads the run, looks for it in the store or lets go of it.
+pub(crate) type Held = Box<dyn Any + Send>;
+
 /// A run's entry among those of its engine.
 pub(crate) trait Registration: Send + 'static {
     /// Whoever has it, and nobody else, loads the run or lets go of it.
-    fn hold(&self) -> BoxFuture<'static, OwnedMutexGuard<()>>;
+    fn hold(&self) -> BoxFuture<'static, Held>;
 
     /// The run is not driven any more, and has not ended. A note that was left for it meanwhile is not lost.
     fn release(self, released: Released, run: Arc<RunShared>);
@@ -64,6 +67,20 @@ impl Run {
             self.patience = None;
             Paused::Idle
         })
+    }
+
+    /// Waits until nobody else has hold of it; none if it has ended before. It does what there is to do meanwhile: whoever
+    /// has it may wait for long.
+    pub(super) async fn take_hold<R: Registration>(&mut self, registered: &R) -> Option<Held> {
+        let mut held = registered.hold();
+        let polled = std::future::poll_fn(|cx| match held.as_mut().poll(cx) {
+            Poll::Ready(held) => Poll::Ready(Some(held)),
+            Poll::Pending => match self.poll_on(cx) {
+                Poll::Ready(Paused::Ended) => Poll::Ready(None),
+                Poll::Ready(Paused::Idle) | Poll::Pending => Poll::Pending,
+            },
+        });
+        polled.await
     }
 
     /// Whether its journal says all that there is to know: it waits, nothing is on its way, and no other run that is
@@ -141,6 +158,7 @@ impl Run {
 pub(crate) fn give_up(run: &RunShared, error: RunError) {
     let is_left = matches!(error, RunError::Abandoned);
     let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };
-    let _ = run.finished.set(Finished { status, outcome: Err(error), kept: None });
-    announce(run);
+    if run.finished.set(Finished { status, outcome: Err(error), kept: None }).is_ok() {
+        announce(run);
+    }
 }
