@@ -115,8 +115,8 @@ struct Inner {
     known: Known,
     idle: Idle,
     shut_down: AtomicBool,
-    /// Whether its runs are left to another.
-    hands_over: AtomicBool,
+    /// Whether its runs are left to another. They read it too.
+    hands_over: Arc<AtomicBool>,
 }
 
 /// The engine of a run that belongs to none.
@@ -359,7 +359,7 @@ impl Engine {
             context_used: AtomicBool::new(false),
             cancellations: Cancellations::default(),
             cancel_note: CancelNote::default(),
-            leave_note: LeaveNote::default(),
+            leave_note: LeaveNote::of(Arc::clone(&self.inner.hands_over)),
             let_down: LetDown::default(),
             is_kept: self.inner.store.is_some(),
             observers: self.inner.observers.clone(),

@@ -112,13 +112,6 @@ impl Birth {
         self.run.upgrade().is_some_and(|parent| !parent.status().is_ended())
     }
 
-    /// The parent is to be left as its journal has it, and asks again when somebody goes on with it.
-    pub(crate) fn leave_parent(&self) {
-        if let Some(parent) = self.run.upgrade() {
-            parent.leave_note.leave();
-        }
-    }
-
     /// The parent stops and is left, because of what became of the child.
     pub(crate) fn let_parent_down(&self, error: StartError) {
         if let Some(parent) = self.run.upgrade() {

@@ -407,7 +407,7 @@ impl EngineBuilder {
                 known: Known::default(),
                 idle: Idle::after(idle),
                 shut_down: AtomicBool::new(false),
-                hands_over: AtomicBool::new(false),
+                hands_over: Arc::default(),
             }),
         })
     }

@@ -117,11 +117,6 @@ impl Engine {
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         if self.inner.shut_down.load(Ordering::SeqCst) {
-            if let Some(birth) =
-                shared.birth.as_ref().filter(|_| self.inner.hands_over.load(Ordering::SeqCst))
-            {
-                birth.leave_parent();
-            }
             return Err(StartError::ShutDown);
         }
         if let Some(birth) = &shared.birth {

@@ -64,11 +64,11 @@ impl Engine {
         if self.inner.store.is_none() {
             return self.shut_down(at_most).await;
         }
-        // Before anything is refused, so that no step is told so that goes on elsewhere.
-        self.inner.leave_driven();
+        // All runs at once, and before anything is refused: no step is told so, or of another run that was left, and fails
+        // for that.
         self.inner.hands_over.store(true, Ordering::SeqCst);
         self.inner.shut_down.store(true, Ordering::SeqCst);
-        self.inner.leave_driven();
+        self.inner.wake_driven();
         let over = self.inner.clock.sleep(at_most).shared();
         let runs = stream::iter(self.inner.known.ids()).zip(stream::repeat(over));
         runs.for_each_concurrent(LOADED_AT_ONCE, |(run, over)| async move { self.leave(&run, over).await })
@@ -93,8 +93,8 @@ impl Engine {
 }
 
 impl Inner {
-    /// Tells every run that is driven that it is to be left.
-    fn leave_driven(&self) {
+    /// Wakes every run that is driven, to find that it is to be left.
+    fn wake_driven(&self) {
         for id in self.known.ids() {
             if let Some(Found::Driven(run)) = self.known.find(&id)
                 && let Some(run) = run.upgrade()

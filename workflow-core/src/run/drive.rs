@@ -362,6 +362,11 @@ impl Run {
         let first = if self.dropping > 0 { self.poll_in_flight(cx) } else { None };
         let arrived = first.or_else(|| self.arrived.pop_front()).or_else(|| self.poll_in_flight(cx));
         let Some(arrived) = arrived else { return false };
+        // It may be what became of a run that was left meanwhile.
+        if self.is_leaving() {
+            self.arrived.push_front(arrived);
+            return false;
+        }
         self.arrive(arrived);
         true
     }

@@ -1,6 +1,7 @@
 //! Leaving a run where its journal ends, for whoever goes on with it: it takes in nothing more and begins nothing more, its
 //! journal gets what there is, and then it stops without an end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 
@@ -14,17 +15,24 @@ use crate::scheduler::Fact;
 #[derive(Debug, Default)]
 pub(crate) struct LeaveNote {
     is_there: AtomicBool,
+    /// The same for all runs of the engine at once: none of them sees what becomes of another before it is left itself.
+    is_for_all: Arc<AtomicBool>,
     waker: AtomicWaker,
 }
 
 impl LeaveNote {
+    /// That of a run whose engine says there whether it leaves all of its runs.
+    pub(crate) fn of(is_for_all: Arc<AtomicBool>) -> Self {
+        Self { is_for_all, ..Self::default() }
+    }
+
     pub(crate) fn leave(&self) {
         self.is_there.store(true, Ordering::Release);
         self.waker.wake();
     }
 
     pub(crate) fn is_there(&self) -> bool {
-        self.is_there.load(Ordering::Acquire)
+        self.is_there.load(Ordering::Acquire) || self.is_for_all.load(Ordering::SeqCst)
     }
 
     /// Wakes the run when it is there.
