@@ -25,6 +25,8 @@ struct State {
     recorded: usize,
     /// Whether the run has ended: nobody joins any more.
     closed: bool,
+    /// Whether the run is left as its journal has it: so is a child that it waits for and that joins after that.
+    left: bool,
     /// Whether observers were told that the run has ended: they are told nothing after that.
     over: bool,
 }
@@ -70,6 +72,7 @@ impl Family {
             return None;
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
+        let joins = run;
         let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
         // One that the journal tells of is found again.
         let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
@@ -77,10 +80,17 @@ impl Family {
         if child.awaited {
             state.awaited.insert((child.execution, place));
         }
+        let awaited = child.awaited;
         let member = Member { child, joined: parent.clock.now(), run, unwanted, ended: None };
         match state.members.get_mut(place) {
             Some(known) => *known = member,
             None => state.members.push(member),
+        }
+        let joins_left = state.left && awaited;
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        if joins_left {
+            joins.leave_note.leave();
         }
         Some(place)
     }
@@ -120,7 +130,8 @@ impl Family {
 
     /// The run's own journal is left as it is: those that end with it are told that theirs are.
     pub(crate) fn leave(&self) {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.left = true;
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
         // Told after the lock: who is woken may end at once.
