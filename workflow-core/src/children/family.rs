@@ -148,15 +148,24 @@ impl Family {
         state.closed = true;
         let ending = state.members.iter().filter(|member| member.ended.is_none());
         let ending = ending.filter(|member| cancelled || member.child.awaited);
-        let ending: Vec<_> =
-            ending.filter_map(|member| Some((member.run.clone()?, Arc::clone(&member.unwanted)))).collect();
+        let ending = ending.filter_map(|member| {
+            let run = member.run.clone()?;
+            let names = run.parent().filter(|_| cancelled && !left);
+            let why = names.map(|names| names.why_unwanted(member.child.awaited));
+            Some((run, Arc::clone(&member.unwanted), why))
+        });
+        let ending: Vec<_> = ending.collect();
         // Told after the lock: who is woken may end at once.
         drop(state);
-        let told = ending.into_iter().map(|(run, unwanted)| {
+        let told = ending.into_iter().map(|(run, unwanted, why)| {
             if left {
                 run.leave_note.leave();
             }
             unwanted.tell();
+            // Read also by one that is about to be left, which takes no notice of the other.
+            if let Some(why) = why {
+                run.cancel_note.leave(&why);
+            }
             run
         });
         told.collect()
