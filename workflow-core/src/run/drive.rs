@@ -346,6 +346,7 @@ impl Run {
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
         !self.journal_is_full()
             && (self.read_cancel_note()
+                || self.poll_cancel(cx)
                 || self.takes_news() && (self.take_timer() || self.take_arrived(cx) || self.poll_mailbox(cx)))
     }
 

@@ -1,14 +1,16 @@
 //! Leaving a run where its journal ends, for whoever goes on with it: it takes in nothing more and begins nothing more, its
 //! journal gets what there is, and then it stops without an end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
+use tokio::task::coop;
 
-use super::Journal;
 use super::drive::Run;
+use super::{Command, Journal};
 use crate::scheduler::Fact;
 
 /// A note beside a run's mailbox that says that it is to be left as its journal has it. It is never taken back.
@@ -45,6 +47,30 @@ impl Run {
     /// Whether it is about to be left. A run without a journal is not: there is nowhere to go on from.
     pub(super) fn is_leaving(&self) -> bool {
         self.journal.is_some() && self.shared.leave_note.is_there()
+    }
+
+    /// Takes the next of what handles want of a run that is about to be left, if there is something. That it is cancelled
+    /// is done; who wants something else is told that the run has ended, once it has.
+    pub(super) fn poll_cancel(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.is_leaving() {
+            return false;
+        }
+        let Some(command) = self.poll_command(cx) else { return false };
+        if matches!(command, Command::Cancel { .. }) {
+            self.obey(command);
+        }
+        true
+    }
+
+    /// The next command, whatever turns the task has left: there may be no later time.
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Option<Command> {
+        let mailboxes = self.closing.iter_mut().chain([&mut self.mailbox]);
+        for mailbox in mailboxes {
+            if let Poll::Ready(Some(command)) = pin!(coop::unconstrained(mailbox.recv())).poll(cx) {
+                return Some(command);
+            }
+        }
+        None
     }
 
     /// Leaves the run, if it is about to be left and its journal has everything; says whether it does.

@@ -1,5 +1,7 @@
 //! Engines that leave their runs to others at once.
 
+use std::pin::pin;
+
 use workflow_core::SendError;
 
 use super::*;
@@ -141,4 +143,47 @@ async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
     let run = engine.start::<Toils>(Begin(1)).await.unwrap();
     engine.hand_over(Duration::ZERO).await;
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
+}
+
+/// How the run ended, if it was cancelled.
+async fn cancelled_for(store: &Shared, run: &str) -> Option<String> {
+    match store.journal(run).await.pop() {
+        Some(Record::RunEnded { status: RunStatus::Cancelled, error, .. }) => {
+            error.map(|why| why.to_string())
+        }
+        _ => None,
+    }
+}
+
+// S31
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_meanwhile_ends_with_all_its_children() {
+    let engines = Engines::new();
+    let one = engine(&engines, "one", Duration::MAX);
+    let guard = start::<Delegates>(&one, "p").await.cancel_on_drop("enough");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(one.running().len(), 3);
+    drop(guard);
+    one.hand_over(Duration::ZERO).await;
+    assert_eq!(cancelled_for(&engines.store, "p").await.as_deref(), Some("enough"));
+    for child in ["p/delegate-x1.2", "p/delegate-x1.alone"] {
+        assert!(cancelled_for(&engines.store, child).await.is_some(), "{child}");
+    }
+}
+
+// S31
+#[tokio::test(start_paused = true)]
+async fn a_handle_cancels_a_run_that_is_about_to_be_left() {
+    let engines = Engines::new();
+    let one = engine(&engines, "one", Duration::MAX);
+    let run = start::<Works>(&one, "waits").await;
+    sleep(Duration::from_secs(1)).await;
+    let (mut asks, mut cancels) = (pin!(run.timers()), pin!(run.cancel("enough")));
+    assert!(futures::poll!(asks.as_mut()).is_pending() && futures::poll!(cancels.as_mut()).is_pending());
+    one.hand_over(Duration::ZERO).await;
+    cancels.await.unwrap();
+    assert!(matches!(asks.await, Err(SendError::Ended { status: RunStatus::Cancelled, .. })));
+    let outcome = run.outcome().await.unwrap_err();
+    assert!(matches!(&outcome, RunError::Cancelled { reason } if **reason == *"enough"), "{outcome}");
+    assert!(cancelled_for(&engines.store, "waits").await.is_some());
 }
