@@ -46,7 +46,7 @@ impl Engine {
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         let _held = self.inner.known.hold(id).await;
-        let records = self.begun_before(store, id).await?;
+        let (records, here) = self.begun_before(store, id).await?;
         if records.is_empty() {
             return self.spawn_child(start, options, birth);
         }
@@ -55,35 +55,41 @@ impl Engine {
             other => StartError::Store(StoreError::unavailable(other)),
         })?;
         is_the_same(id, &beginning, &start, &birth)?;
-        match self.here(id) {
+        match here {
             Some(shared) => self.reunited(shared, birth),
             None => self.go_on_with(id, &start, &beginning, records, birth),
         }
     }
 
-    /// The journal of a run that goes on here or may; nothing of one that was not begun.
-    async fn begun_before(&self, store: &dyn EventStore, id: &RunId) -> Result<Vec<Record>, StartError> {
+    /// The journal of a run that goes on here or may, nothing of one that was not begun; and the run, if it goes on here. If
+    /// not, its journal is whole: it had not ended here while that was read.
+    async fn begun_before(
+        &self,
+        store: &dyn EventStore,
+        id: &RunId,
+    ) -> Result<(Vec<Record>, Option<Arc<RunShared>>), StartError> {
         if self.inner.lease.is_none() || self.here(id).is_some() {
             let was_here = self.here(id).is_some();
             let records = read_all(store, id).await.map_err(StartError::Store)?;
-            if !was_here || self.here(id).is_some() {
-                return Ok(records);
+            let here = self.here(id);
+            if !was_here || here.is_some() {
+                return Ok((records, here));
             }
             // It has ended meanwhile: now its journal is whole.
             if self.inner.lease.is_none() {
-                return read_all(store, id).await.map_err(StartError::Store);
+                return Ok((read_all(store, id).await.map_err(StartError::Store)?, None));
             }
         }
         for _ in 0..LOOKS {
             let end = match self.look(id).await.map_err(StartError::Store)? {
-                Look::Unknown => return Ok(Vec::new()),
+                Look::Unknown => return Ok((Vec::new(), None)),
                 Look::Elsewhere(engine) => return Err(StartError::Elsewhere { run: id.clone(), engine }),
                 Look::Free(end) => end,
             };
             let records = read_all(store, id).await.map_err(StartError::Store)?;
             let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
             if has_ended || end == Position::default().after(records.len()) {
-                return Ok(records);
+                return Ok((records, None));
             }
         }
         Err(match self.moves(id).await.map_err(StartError::Store)? {
