@@ -107,9 +107,9 @@ impl Birth {
         self.run.upgrade().is_some_and(|parent| parent.is_of_resumed())
     }
 
-    /// Whether the parent that it was begun for has not stopped.
-    pub(crate) fn is_attended(&self) -> bool {
-        self.run.upgrade().is_some_and(|parent| !parent.status().is_ended())
+    /// Whether it was begun for this parent, and not for one that was it before and has stopped or is about to.
+    pub(crate) fn is_of(&self, parent: &Arc<RunShared>) -> bool {
+        std::ptr::eq(self.run.as_ptr(), Arc::as_ptr(parent))
     }
 
     /// The parent stops and is left, because of what became of the child.

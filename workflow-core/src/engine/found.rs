@@ -101,12 +101,12 @@ impl Engine {
     /// The child goes on here without having been asked for, or was asked for by its parent before that stopped and was
     /// left.
     fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
-        if shared.birth.as_ref().is_some_and(Birth::is_attended) {
-            return Err(StartError::DuplicateRun { run: shared.id.clone() });
-        }
         let Birth { parent: names, awaited, unwanted, display, .. } = birth;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.here(&names.run).ok_or_else(ended)?;
+        if shared.birth.as_ref().is_some_and(|birth| birth.is_of(&parent)) {
+            return Err(StartError::DuplicateRun { run: shared.id.clone() });
+        }
         Reunion { names: &names, awaited, unwanted, display }.reunite(&parent, &shared);
         Ok(Spawned { shared, written: None })
     }
