@@ -38,6 +38,33 @@ pub(super) enum Look {
     Elsewhere(EngineId),
 }
 
+/// Where a run's journal ended whenever it was looked at, as it was listed and as it was read.
+#[derive(Default)]
+pub(super) struct Ends {
+    first: Option<(Position, Position)>,
+    /// Whether it was not the same every time: somebody writes to it.
+    differ: bool,
+}
+
+impl Ends {
+    pub(super) fn note(&mut self, listed: Position, read: Position) {
+        self.differ |= *self.first.get_or_insert((listed, read)) != (listed, read);
+    }
+
+    /// That the store lists another end than the journal has, if it did so every time and nobody wrote to it.
+    fn mislisted(&self, run: &RunId) -> Option<StoreError> {
+        let (listed, read) = self.first.filter(|(listed, read)| !self.differ && listed != read)?;
+        Some(StoreError::corrupt(run, read, Mislisted { listed, read }))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the list of runs says that the journal ends at {}, and it ends at {}", listed.0, read.0)]
+struct Mislisted {
+    listed: Position,
+    read: Position,
+}
+
 /// The orphans that do not fit their workflows, by where their journals end: they are not read again and again.
 #[derive(Default)]
 pub(super) struct Unfit(Mutex<HashMap<RunId, Position>>);
@@ -77,6 +104,7 @@ impl Engine {
             return self.load(id, Some(asked), None).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
+        let mut ends = Ends::default();
         for _ in 0..LOOKS {
             let end = match self.look(id).await.map_err(ResumeError::Store)? {
                 Look::Unknown => return Err(ResumeError::UnknownRun { run: id.clone() }),
@@ -84,11 +112,11 @@ impl Engine {
                 Look::Free(end) => end,
             };
             match self.load(id, Some(asked), Some(end)).await? {
-                Loaded::Moved => {}
+                Loaded::Moved(read) => ends.note(end, read),
                 loaded => return Ok(loaded),
             }
         }
-        Err(self.moves(id).await.unwrap_or_else(ResumeError::Store))
+        Err(self.moves(id, &ends).await.unwrap_or_else(ResumeError::Store))
     }
 
     /// Whether the run may go on here.
@@ -105,11 +133,14 @@ impl Engine {
     }
 
     /// Why a run is not gone on with that somebody wrote to whenever it was looked at.
-    pub(super) async fn moves(&self, id: &RunId) -> Result<ResumeError, StoreError> {
+    pub(super) async fn moves(&self, id: &RunId, ends: &Ends) -> Result<ResumeError, StoreError> {
         let run = id.clone();
         Ok(match self.look(id).await? {
             Look::Elsewhere(engine) => ResumeError::Elsewhere { run, engine },
-            Look::Unknown | Look::Free(_) => ResumeError::Contended { run },
+            Look::Unknown | Look::Free(_) => match ends.mislisted(id) {
+                Some(error) => ResumeError::Store(error),
+                None => ResumeError::Contended { run },
+            },
         })
     }
 
@@ -190,7 +221,7 @@ impl Engine {
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
                 search.unfit.insert(run.id.clone(), run.end);
             }
-            Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Moved) | Err(_) => {}
+            Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Moved(_)) | Err(_) => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::claim::{LOOKS, Look};
+use super::claim::{Ends, LOOKS, Look};
 use super::resume::Beginning;
 use super::stored::read_all;
 use super::{Engine, Start};
@@ -80,6 +80,7 @@ impl Engine {
                 return Ok((read_all(store, id).await.map_err(StartError::Store)?, None));
             }
         }
+        let mut ends = Ends::default();
         for _ in 0..LOOKS {
             let end = match self.look(id).await.map_err(StartError::Store)? {
                 Look::Unknown => return Ok((Vec::new(), None)),
@@ -88,12 +89,15 @@ impl Engine {
             };
             let records = read_all(store, id).await.map_err(StartError::Store)?;
             let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
-            if has_ended || end == Position::default().after(records.len()) {
+            let read = Position::default().after(records.len());
+            if has_ended || end == read {
                 return Ok((records, None));
             }
+            ends.note(end, read);
         }
-        Err(match self.moves(id).await.map_err(StartError::Store)? {
+        Err(match self.moves(id, &ends).await.map_err(StartError::Store)? {
             ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
+            ResumeError::Store(error) => StartError::Store(error),
             other => StartError::Store(StoreError::unavailable(other)),
         })
     }

@@ -167,7 +167,7 @@ impl Engine {
                 Ok(Loaded::Resumed(_)) => resumed.runs.push(run.id.clone()),
                 Ok(Loaded::Awaited) => awaited.push(run.id.clone()),
                 Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
-                Ok(Loaded::Moved) => resumed.elsewhere.push(run.id.clone()),
+                Ok(Loaded::Moved(_)) => resumed.elsewhere.push(run.id.clone()),
                 Err(error) => resumed.refused.push((run.id.clone(), error)),
             }
         }
@@ -190,7 +190,7 @@ impl Engine {
                 Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => {
                     Ok(RunHandle::new(shared))
                 }
-                Loaded::Awaited | Loaded::Moved => Err(ResumeError::UnknownRun { run }),
+                Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run }),
             }
         })
     }
@@ -225,18 +225,18 @@ impl Engine {
             return Ok(Loaded::Awaited);
         }
         let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
-        if end.is_some_and(|end| !has_ended && end != Position::default().after(records.len())) {
-            return Ok(Loaded::Moved);
+        let read = Position::default().after(records.len());
+        if end.is_some_and(|end| !has_ended && end != read) {
+            return Ok(Loaded::Moved(read));
         }
         let host = self.host_named(id, &beginning.workflow)?;
         let absent = self.absent(id);
-        let is_lost =
-            absent.as_ref().is_some_and(|absent| absent.end != Position::default().after(records.len()));
+        let is_lost = absent.as_ref().is_some_and(|absent| absent.end != read);
         if is_lost {
             self.lose(id, RunError::Conflict { run: id.clone() });
             // Whose it is now is to be asked first.
             if self.inner.lease.is_some() {
-                return Ok(Loaded::Moved);
+                return Ok(Loaded::Moved(read));
             }
         }
         let absent = absent.filter(|_| !is_lost);
@@ -363,6 +363,6 @@ pub(super) enum Loaded {
     Ended(Arc<RunShared>),
     /// It goes on when its parent asks for it.
     Awaited,
-    /// Somebody has written to it since it was listed.
-    Moved,
+    /// Somebody has written to it since it was listed: its journal ends there.
+    Moved(Position),
 }

@@ -213,3 +213,53 @@ fn a_run_that_is_named_like_a_child_and_is_none_is_claimed_wherever_the_run_abov
         assert_eq!(running, ["another".into(), "r/17".into()]);
     });
 }
+
+/// A store that lists every journal as longer than it is.
+#[derive(Debug)]
+struct Mislists(Shared);
+
+impl EventStore for Mislists {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        self.0.append(run, expected, batch)
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        let listed = self.0.runs(query);
+        StoreFuture::new(async move {
+            let mut listed = listed.await?;
+            listed.iter_mut().for_each(|run| run.end = Position(run.end.0 + 1));
+            Ok(listed)
+        })
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_listed_with_another_end_than_its_journal_has_is_corrupt_and_not_contended() {
+    let engines = Engines::new();
+    let one = engines.engine("one");
+    start::<Works>(&one, "r").await.settled().await;
+    one.hand_over(Duration::ZERO).await;
+    let length = engines.store.journal("r").await.len();
+    let other = Engine::builder().workflow(engines.works("other"));
+    let other = other.store(Mislists(engines.store.clone())).lease(LEASE).clock(VirtualClock::new());
+    let error = other.build().unwrap().attach::<Works>("r").await.unwrap_err();
+    let ResumeError::Store(StoreError::Corrupt { run, position, .. }) = &error else { panic!("{error:?}") };
+    assert_eq!((run.as_str(), position.0), ("r", u64::try_from(length).unwrap()));
+    assert_eq!(engines.store.journal("r").await.len(), length);
+}
