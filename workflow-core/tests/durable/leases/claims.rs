@@ -231,7 +231,9 @@ impl EventStore for Mislists {
         let listed = self.0.runs(query);
         StoreFuture::new(async move {
             let mut listed = listed.await?;
-            listed.iter_mut().for_each(|run| run.end = Position(run.end.0 + 1));
+            for run in &mut listed {
+                run.end.0 += 1;
+            }
             Ok(listed)
         })
     }

@@ -148,9 +148,7 @@ async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
 /// How the run ended, if it was cancelled.
 async fn cancelled_for(store: &Shared, run: &str) -> Option<String> {
     match store.journal(run).await.pop() {
-        Some(Record::RunEnded { status: RunStatus::Cancelled, error, .. }) => {
-            error.map(|why| why.to_string())
-        }
+        Some(Record::RunEnded { status: RunStatus::Cancelled, error, .. }) => error,
         _ => None,
     }
 }
