@@ -13,6 +13,9 @@ use crate::queue::{Alone, Job, Next};
 use crate::shared::{Shared, State};
 use crate::tables::Tables;
 
+/// From how many calls on a commit is one that batches of several runs share.
+const SHARED: usize = 4;
+
 /// Opens the file again.
 pub(crate) type Reopen = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
 
@@ -59,7 +62,11 @@ impl Committer {
 
     fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         let to_disk = self.durability == Durability::Sync;
-        let committed = self.transact(to_disk, |tables| jobs.iter_mut().try_for_each(|job| job.work(tables)));
+        let count = jobs.len();
+        let committed = self.transact(to_disk, |tables| {
+            tables.shared = count >= SHARED;
+            jobs.iter_mut().try_for_each(|job| job.work(tables))
+        });
         if committed.is_ok() && !to_disk {
             self.unsynced_since.get_or_insert_with(Instant::now);
         }

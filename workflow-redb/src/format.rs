@@ -51,7 +51,8 @@
 //! page for each of these runs if each went to the place where the records of its run are; in `workflow.recent`, in the
 //! order in which they come, they share pages. They are moved once there are 32 of a run, so that a run's page is written
 //! once for all of them, or when 16,384 later ones have come. A batch of more than 16 KiB has pages of its own anyway, and
-//! goes to `workflow.records` at once, with what its run has in `workflow.recent`.
+//! goes to `workflow.records` at once, with what its run has in `workflow.recent`; so does each of up to three that are
+//! committed together.
 //!
 //! But for these, the records of a run are one range of keys, in their order; runs are ordered by the bytes of their ids;
 //! a context is one range. Reading a page of any of them touches nothing else.
@@ -262,6 +263,8 @@ impl<'a> RecentBatch<'a> {
 
 #[cfg(test)]
 mod tests {
+    use workflow_core::RunStatus;
+
     use super::*;
 
     #[test]
@@ -279,6 +282,36 @@ mod tests {
         assert_eq!(record_key("ab", Position(258)), b"\0\0\0\x02ab\0\0\0\0\0\0\x01\x02");
         assert_eq!(context_key(&ContextScope::Run("ab".into()), "k"), b"\0\0\0\0\x02abk");
         assert_eq!(context_key(&ContextScope::Thread("ab".into()), ""), b"\x01\0\0\0\x02ab");
+    }
+
+    #[test]
+    fn the_bytes_of_a_recent_batch_and_of_an_entry_are_those_of_the_format() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_millis(258);
+        let ended = Record::RunEnded { status: RunStatus::Completed, step: None, error: None, at };
+        let mut batch = record_key("ab", Position(7));
+        push_recent(&mut batch, &ended).unwrap();
+        push_recent(&mut batch, &ended).unwrap();
+        let json = serde_json::to_vec(&ended).unwrap();
+        let size = u32::try_from(json.len()).unwrap().to_be_bytes();
+        let key = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x07";
+        assert_eq!(batch, [&key[..], &size, &json, &size, &json].concat());
+        let read = RecentBatch::from_bytes(&batch).unwrap();
+        assert_eq!((read.key, read.run, read.position), (&key[..], "ab", Position(7)));
+        assert_eq!(read.records().collect::<Vec<_>>(), [&json[..], &json]);
+        assert!(read.is_whole() && !read.is_removal());
+        assert!(!RecentBatch::from_bytes(&batch[..batch.len() - 1]).unwrap().is_whole());
+
+        let recent = [[0, 0, 0, 0, 0, 0, 0, 3], [0, 0, 0, 0, 0, 0, 1, 2]];
+        let entry = RunEntry { end: Position(9), written: at, recent: &recent, summary: b"{}" };
+        let bytes = entry.to_bytes();
+        let expected =
+            b"\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\x01\x02\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\x01\x02{}";
+        assert_eq!(bytes, expected);
+        let read = RunEntry::from_bytes(&bytes).unwrap();
+        assert_eq!(
+            (read.end, read.written, read.recent, read.summary),
+            (Position(9), at, &recent[..], &b"{}"[..])
+        );
     }
 
     #[test]

@@ -70,6 +70,10 @@
 //! workflow-redb runs.redb check
 //! ```
 
+// Fixtures that unit tests share with the others name the crate.
+#[cfg(test)]
+extern crate self as workflow_redb;
+
 mod builder;
 mod check;
 mod committer;

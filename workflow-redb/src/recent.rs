@@ -25,15 +25,15 @@ const RELEASED_EACH: usize = 2;
 /// The numbers of a run's batches, as its entry has them.
 type Numbers = [[u8; 8]];
 
-/// Adds a batch to those of its run that are recent, whose numbers these are, or moves them all. O(1) amortised over the
-/// batches of a run.
+/// Adds a batch to those of its run that are recent, whose numbers these are, or moves them all: where a commit is of few
+/// batches, there is nothing to be gained. O(1) amortised over the batches of a run.
 pub(crate) fn add(
     tables: &mut Tables<'_>,
     run: &str,
     numbers: &mut Vec<[u8; 8]>,
     batch: &[u8],
 ) -> Result<(), redb::Error> {
-    if batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
+    if !tables.shared || batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
         settle(tables, run, numbers)?;
         numbers.clear();
         insert_records(tables.records()?, batch)?;
@@ -304,3 +304,6 @@ pub(crate) fn walk(view: &View, mut tell: impl FnMut(Walked<'_>)) -> Result<(), 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

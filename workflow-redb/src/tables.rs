@@ -24,6 +24,8 @@ pub(crate) struct Tables<'t> {
     pub(crate) recent: Writing<'t>,
     pub(crate) runs: Writing<'t>,
     records: Option<Writing<'t>>,
+    /// Whether batches of several runs are written.
+    pub(crate) shared: bool,
     open: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
 }
@@ -34,6 +36,7 @@ impl<'t> Tables<'t> {
             recent: transaction.open_table(RECENT)?,
             runs: transaction.open_table(RUNS)?,
             records: None,
+            shared: false,
             open: None,
             contexts: None,
             transaction,

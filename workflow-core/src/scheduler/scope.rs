@@ -56,7 +56,6 @@ pub(super) struct StepState {
     pub(super) executions: u32,
     /// What it was executed with, of a step that could be executed with the same again. There is one of these for each
     /// step in each branch, so that an empty set takes no more room than a pointer.
-    #[expect(clippy::box_collection, reason = "a set takes four times the room of a pointer to it")]
     seen: Option<Box<FxHashSet<BindingKey>>>,
 }
 

@@ -66,20 +66,22 @@ async fn a_file_has_the_tables_keys_and_values_of_the_format() {
             (nothing)
         workflow.recent
           \x00\x00\x00\x00\x00\x00\x00\x00
-            \x00\x00\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x92{"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-          \x00\x00\x00\x00\x00\x00\x00\x01
-            \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\xbe{"run_started":{"format":1,"workflow":"Orders","table":{"fingerprint":"a5b651d855fe3ed0","shape":{"workflow":"Orders","events":[{"name":"Order","roles":["start"]},{"name":"Shipped","roles":["stop"]}],"steps":[{"name":"ship","inputs":[{"kind":"one","events":["Order"]}],"outputs":[{"event":"Shipped","least":1}]}]}},"thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}\x00\x00\x00\x92{"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-          \x00\x00\x00\x00\x00\x00\x00\x02
-            \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00_{"run_ended":{"status":"completed","at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
-          \x00\x00\x00\x00\x00\x00\x00\x03
             \x00\x00\x00\x07removed\x00\x00\x00\x00\x00\x00\x00\x00
         workflow.records
           \x00\x00\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x00
             {"run_started":{"format":1,"workflow":"Orders","table":{"fingerprint":"a5b651d855fe3ed0","shape":{"workflow":"Orders","events":[{"name":"Order","roles":["start"]},{"name":"Shipped","roles":["stop"]}],"steps":[{"name":"ship","inputs":[{"kind":"one","events":["Order"]}],"outputs":[{"event":"Shipped","least":1}]}]}},"thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x01
+            {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x00
+            {"run_started":{"format":1,"workflow":"Orders","table":{"fingerprint":"a5b651d855fe3ed0","shape":{"workflow":"Orders","events":[{"name":"Order","roles":["start"]},{"name":"Shipped","roles":["stop"]}],"steps":[{"name":"ship","inputs":[{"kind":"one","events":["Order"]}],"outputs":[{"event":"Shipped","least":1}]}]}},"thread":"user-4","metadata":{},"awaited":false,"private_thread":false,"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x01
+            {"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Note","data":1},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x02
+            {"run_ended":{"status":"completed","at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}
         workflow.runs
           a
-            \x00\x00\x00\x00\x00\x00\x00\x02\xff\xff\xff\xff\xff\xff\xff\xff\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00{"workflow":"Orders","status":"running","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+            \x00\x00\x00\x00\x00\x00\x00\x02\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00{"workflow":"Orders","status":"running","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
           order-17
-            \x00\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02{"workflow":"Orders","status":"completed","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+            \x00\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00{"workflow":"Orders","status":"completed","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
     "#]].assert_eq(&dump(&place));
 }

@@ -20,6 +20,5 @@ mod opening;
 #[cfg(target_os = "linux")]
 mod permissions;
 mod power_cut;
-mod recent;
 #[cfg(target_os = "linux")]
 mod room;

@@ -1,18 +1,20 @@
 //! Batches are where they were committed first, and move later: whoever reads does not see where they are.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
-use workflow_core::{Batch, EventStore, Position, Record, RunQuery, RunStatus};
-use workflow_redb::{RedbStore, StoreFile};
+use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
+use workflow_core::{EventStore, Position, Record, RunQuery};
 
-use crate::fixtures::{Place, batch, ids, put, put_ended, record, summary, text};
+use self::fixtures::{Place, batch, ids, put as put_alone, record, summary, text};
+use crate::format::{Definition, RECENT, RECORDS, RUNS};
+use crate::journal::Written;
+use crate::tables::Tables;
+use crate::{RedbStore, StoreFile};
 
-type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
-
-const RECORDS: Table = TableDefinition::new("workflow.records");
-const RECENT: Table = TableDefinition::new("workflow.recent");
-const RUNS: Table = TableDefinition::new("workflow.runs");
+#[path = "../../tests/it/fixtures.rs"]
+#[expect(dead_code, reason = "others use the rest")]
+mod fixtures;
 
 /// How many batches of a run may be among the recent ones: of the format, as the next.
 const MOST_OF_A_RUN: u64 = 32;
@@ -26,6 +28,16 @@ fn lengths(place: &Place) -> (u64, u64) {
     let transaction = database.begin_read().unwrap();
     let length = |table| transaction.open_table(table).unwrap().len().unwrap();
     (length(RECORDS), length(RECENT))
+}
+
+/// Appends these records as in a commit that several runs share.
+async fn put(store: &RedbStore, run: &str, positions: Range<u64>) {
+    let written = Written::new(&run.into(), Position(positions.start), &batch(positions)).unwrap();
+    let work = move |tables: &mut Tables<'_>| {
+        tables.shared = true;
+        written.append(tables)
+    };
+    store.shared().queue.commit(0, work).await.unwrap().unwrap();
 }
 
 /// All records of a run, read in pages of this many.
@@ -51,7 +63,7 @@ async fn a_run_is_read_alike_wherever_its_batches_are() {
     for count in [1, 5, MOST_OF_A_RUN, MOST_OF_A_RUN + 1, MOST_OF_A_RUN + 2, 3 * MOST_OF_A_RUN] {
         let (store, run) = (place.open(), format!("of-{count}"));
         for position in 0..count {
-            put(&store, &run, position..position + 1).await.unwrap();
+            put(&store, &run, position..position + 1).await;
         }
         for page in [1, 7, 1_000] {
             assert_eq!(text(&read(&store, &run, page).await), written(count), "{count} in pages of {page}");
@@ -67,20 +79,33 @@ async fn the_thirty_third_batch_of_a_run_moves_those_before_it() {
         let store = place.open();
         let end = store.read(&"a".into(), Position(0), 1_000).await.unwrap().len() as u64;
         for position in end..batches {
-            put(&store, "a", position..position + 1).await.unwrap();
+            put(&store, "a", position..position + 1).await;
         }
         drop(store);
         assert_eq!(lengths(&place).0, moved, "of {batches}");
     }
 }
 
+/// Where a commit is of few batches, there is nothing to be gained.
+#[tokio::test]
+async fn a_batch_that_is_committed_alone_goes_with_those_before_it_to_where_it_stays() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, "a", 0..2).await;
+    put_alone(&store, "a", 2..3).await.unwrap();
+    put(&store, "a", 3..4).await;
+    assert_eq!(text(&read(&store, "a", 10).await), written(4));
+    drop(store);
+    assert_eq!(lengths(&place), (3, 2));
+}
+
 #[tokio::test]
 async fn a_large_batch_goes_with_those_before_it_to_where_it_stays() {
     let place = Place::new();
     let store = place.open();
-    put(&store, "a", 0..2).await.unwrap();
-    put(&store, "a", 2..300).await.unwrap();
-    put(&store, "a", 300..301).await.unwrap();
+    put(&store, "a", 0..2).await;
+    put(&store, "a", 2..300).await;
+    put(&store, "a", 300..301).await;
     assert_eq!(text(&read(&store, "a", 64).await), written(301));
     drop(store);
     assert_eq!(lengths(&place), (300, 2));
@@ -96,8 +121,8 @@ async fn there_is_a_bound_for_all_runs_together() {
         let some = (first..runs.min(first + 500)).map(|run| {
             let store = &store;
             async move {
-                put(store, &format!("{run:05}"), 0..1).await.unwrap();
-                put(store, &format!("{run:05}"), 1..2).await.unwrap();
+                put(store, &format!("{run:05}"), 0..1).await;
+                put(store, &format!("{run:05}"), 1..2).await;
             }
         });
         futures::future::join_all(some).await;
@@ -119,11 +144,11 @@ async fn a_run_that_is_removed_and_begun_again_has_only_what_is_new() {
     let place = Place::new();
     let store = place.open();
     for position in 0..MOST_OF_A_RUN + 4 {
-        put(&store, "a", position..position + 1).await.unwrap();
+        put(&store, "a", position..position + 1).await;
     }
     assert!(store.remove(&"a".into()).await.unwrap());
     assert!(read(&store, "a", 100).await.is_empty());
-    put(&store, "a", 0..3).await.unwrap();
+    put(&store, "a", 0..3).await;
     assert_eq!(text(&read(&store, "a", 100).await), written(3));
     store.compact().await.unwrap();
     assert_eq!(text(&read(&store, "a", 100).await), written(3));
@@ -136,8 +161,8 @@ async fn a_run_that_is_removed_and_begun_again_has_only_what_is_new() {
 async fn a_copy_and_a_compacted_file_have_everything_where_it_stays() {
     let place = Place::new();
     let store = place.open();
-    put(&store, "a", 0..2).await.unwrap();
-    put_ended(&store, "b", RunStatus::Completed).await;
+    put(&store, "a", 0..2).await;
+    put(&store, "b", 0..3).await;
     let copy = Place::new();
     store.snapshot(&copy.file).await.unwrap();
     assert_eq!(lengths(&copy), (5, 0));
@@ -151,7 +176,7 @@ async fn a_copy_and_a_compacted_file_have_everything_where_it_stays() {
 }
 
 /// Changes what is in a file behind the store's back.
-fn change(place: &Place, table: Table, key: &[u8], value: Option<&[u8]>) {
+fn change(place: &Place, table: Definition, key: &[u8], value: Option<&[u8]>) {
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_write().unwrap();
     let mut opened = transaction.open_table(table).unwrap();
@@ -168,7 +193,7 @@ async fn a_recent_batch_that_is_missing_is_a_gap() {
     let place = Place::new();
     let store = place.open();
     for position in 0..3 {
-        put(&store, "a", position..position + 1).await.unwrap();
+        put(&store, "a", position..position + 1).await;
     }
     drop(store);
     change(&place, RECENT, &1_u64.to_be_bytes(), None);
@@ -186,8 +211,8 @@ async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
     let place = Place::new();
     let store = place.open();
     for run in ["a", "b"] {
-        put(&store, run, 0..2).await.unwrap();
-        put(&store, run, 2..3).await.unwrap();
+        put(&store, run, 0..2).await;
+        put(&store, run, 2..3).await;
     }
     drop(store);
     change(&place, RUNS, b"a", Some(b"short"));
@@ -228,8 +253,10 @@ async fn what_is_drawn_at_random_is_read_as_a_map_has_it() {
             }
             drawn => {
                 let count = if drawn == 3 { 100 } else { 1 + draw(4) };
-                let batch: Batch = batch(end..end + count);
-                store.append(&run.as_str().into(), Position(end), batch).await.unwrap();
+                match drawn {
+                    4..8 => put_alone(&store, &run, end..end + count).await.unwrap(),
+                    _ => put(&store, &run, end..end + count).await,
+                }
                 model.insert(run.clone(), end + count);
             }
         }
@@ -254,10 +281,10 @@ async fn a_run_whose_entry_is_damaged_has_nothing_of_one_that_was_removed() {
     let place = Place::new();
     let store = place.open();
     for position in 0..=MOST_OF_A_RUN {
-        put(&store, "a", position..position + 1).await.unwrap();
+        put(&store, "a", position..position + 1).await;
     }
     store.remove(&"a".into()).await.unwrap();
-    put(&store, "a", 0..2).await.unwrap();
+    put(&store, "a", 0..2).await;
     drop(store);
     assert_eq!(lengths(&place).1, MOST_OF_A_RUN + 2);
     change(&place, RUNS, b"a", Some(b"short"));
@@ -277,8 +304,8 @@ async fn a_run_whose_entry_is_damaged_has_nothing_of_one_that_was_removed() {
 async fn a_number_of_another_runs_batch_is_not_followed() {
     let place = Place::new();
     let store = place.open();
-    put(&store, "a", 0..1).await.unwrap();
-    put(&store, "b", 0..1).await.unwrap();
+    put(&store, "a", 0..1).await;
+    put(&store, "b", 0..1).await;
     drop(store);
     // The entry of `a` names the batch of `b`: behind end, time and count.
     let database = Database::open(&place.file).unwrap();
@@ -299,11 +326,11 @@ async fn a_number_of_another_runs_batch_is_not_followed() {
 async fn a_check_finds_what_is_wrong_with_recent_batches() {
     let place = Place::new();
     let store = place.open();
-    put(&store, "a", 0..1).await.unwrap();
-    put(&store, "b", 0..1).await.unwrap();
-    put(&store, "removed", 0..1).await.unwrap();
+    put(&store, "a", 0..1).await;
+    put(&store, "b", 0..1).await;
+    put(&store, "removed", 0..1).await;
     store.remove(&"removed".into()).await.unwrap();
-    put(&store, "c", 0..1).await.unwrap();
+    put(&store, "c", 0..1).await;
     drop(store);
     assert!(problems(&place).is_empty());
     change(&place, RUNS, b"a", None);
@@ -321,7 +348,7 @@ async fn a_check_finds_what_is_wrong_with_recent_batches() {
     );
     // What is not damaged is used as before.
     let store = place.open();
-    put(&store, "c", 1..2).await.unwrap();
+    put(&store, "c", 1..2).await;
     assert_eq!(text(&read(&store, "c", 10).await), written(2));
 }
 
@@ -329,8 +356,8 @@ async fn a_check_finds_what_is_wrong_with_recent_batches() {
 async fn a_batch_without_records_changes_the_summary_alone() {
     let place = Place::new();
     let store = place.open();
-    put(&store, "a", 0..2).await.unwrap();
-    put(&store, "a", 2..2).await.unwrap();
+    put(&store, "a", 0..2).await;
+    put(&store, "a", 2..2).await;
     assert_eq!(text(&read(&store, "a", 10).await), written(2));
     drop(store);
     assert_eq!(lengths(&place), (0, 1));
