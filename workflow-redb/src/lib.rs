@@ -52,7 +52,7 @@
 //! # What it costs
 //! A commit calls `fsync` once, whether it is of one batch or of many, and writes the pages that changed: batches lie in
 //! the order in which they come, and are moved to the other records of their runs later, 32 of a run at once, so that
-//! batches of many runs share pages. To read a run of `n` records takes O(`n`).
+//! batches of many runs share pages; where a commit is of up to three, they are put there at once. To read a run of `n` records takes O(`n`).
 //! `cargo bench -p workflow-benches --bench durable` measures it beside redb itself and beside decoding the same records;
 //! the guide of the project on durability has the ratios.
 //!
