@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use redb::{Database, TableDefinition};
+use serde::Serialize;
 use workflow_core::Batch;
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -15,14 +16,11 @@ const OPEN: Bytes = TableDefinition::new("workflow.open");
 /// How many numbers of batches an entry has: half of what it may have.
 const NUMBERS: u16 = 16;
 
-/// From how many batches on a store puts those of a commit beside each other.
-const SHARED: usize = 4;
-
 /// A database that whoever calls commits to.
 #[derive(Debug)]
 pub struct Bare {
     database: Database,
-    /// How many batches it has.
+    /// How many batches it has that lie beside those of other runs.
     batches: u64,
 }
 
@@ -31,37 +29,64 @@ pub struct Bare {
 pub struct Prepared {
     run: String,
     is_first: bool,
-    /// The batch as it is beside those of other runs.
-    batch: Vec<u8>,
-    /// Its records, by their keys, as they are beside those of the same run.
-    records: Vec<(Vec<u8>, Vec<u8>)>,
+    records: Records,
     entry: Vec<u8>,
 }
 
+/// The records of a batch.
+#[derive(Debug)]
+enum Records {
+    /// Beside those of other runs, as in a commit that runs share.
+    Shared(Vec<u8>),
+    /// By their keys, beside those of the same run.
+    Alone(Vec<(Vec<u8>, Vec<u8>)>),
+}
+
 impl Prepared {
-    /// The batch of a run at a position, as a store would write it.
+    /// The batch of a run at a position, as a store writes it in a commit of its own.
     ///
     /// # Panics
     /// If it is not JSON.
-    pub fn new(run: &str, position: u64, batch: &Batch) -> Self {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("it is short").to_be_bytes();
-        let json = |record| serde_json::to_vec(record).expect("records are JSON");
-        let mut bytes = [&length(run.as_bytes()), run.as_bytes(), &position.to_be_bytes()].concat();
-        let mut records = Vec::new();
-        for (position, record) in (position..).zip(batch.records.iter().map(json)) {
+    pub fn alone(run: &str, position: u64, batch: &Batch) -> Self {
+        let keyed = |(position, record)| (key(run, position), json(record));
+        let records = (position..).zip(&batch.records).map(keyed).collect();
+        Self::new(run, position, batch, Records::Alone(records), 0)
+    }
+
+    /// The same in a commit that many runs share.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    pub fn shared(run: &str, position: u64, batch: &Batch) -> Self {
+        let mut bytes = key(run, position);
+        for record in batch.records.iter().map(json) {
             bytes.extend_from_slice(&length(&record));
-            bytes.extend_from_slice(&record);
-            let key = [&length(run.as_bytes()), run.as_bytes(), &position.to_be_bytes()].concat();
-            records.push((key, record));
+            bytes.extend(record);
         }
+        Self::new(run, position, batch, Records::Shared(bytes), NUMBERS)
+    }
+
+    fn new(run: &str, position: u64, batch: &Batch, records: Records, numbers: u16) -> Self {
         let mut entry = (position + batch.records.len() as u64).to_be_bytes().to_vec();
         // When it was written: any time is as long.
         entry.extend_from_slice(&position.to_be_bytes());
-        entry.extend_from_slice(&NUMBERS.to_be_bytes());
-        entry.resize(entry.len() + 8 * usize::from(NUMBERS), 0);
-        entry.extend(serde_json::to_vec(&batch.run).expect("summaries are JSON"));
-        Self { run: run.to_owned(), is_first: position == 0, batch: bytes, records, entry }
+        entry.extend_from_slice(&numbers.to_be_bytes());
+        entry.resize(entry.len() + 8 * usize::from(numbers), 0);
+        entry.extend(json(&batch.run));
+        Self { run: run.to_owned(), is_first: position == 0, records, entry }
     }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("records and summaries are JSON")
+}
+
+fn key(run: &str, position: u64) -> Vec<u8> {
+    [&length(run.as_bytes()), run.as_bytes(), &position.to_be_bytes()].concat()
+}
+
+fn length(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).expect("it is short").to_be_bytes()
 }
 
 impl Bare {
@@ -87,12 +112,15 @@ impl Bare {
             let mut runs = transaction.open_table(RUNS)?;
             for batch in batches {
                 let run = batch.run.as_bytes();
-                if batches.len() >= SHARED {
-                    recent.insert(&self.batches.to_be_bytes()[..], &*batch.batch)?;
-                    self.batches += 1;
-                } else {
-                    for (key, record) in &batch.records {
-                        records.insert(&**key, &**record)?;
+                match &batch.records {
+                    Records::Shared(bytes) => {
+                        recent.insert(&self.batches.to_be_bytes()[..], &**bytes)?;
+                        self.batches += 1;
+                    }
+                    Records::Alone(keyed) => {
+                        for (key, record) in keyed {
+                            records.insert(&**key, &**record)?;
+                        }
                     }
                 }
                 runs.insert(run, &*batch.entry)?;

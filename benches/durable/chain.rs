@@ -67,7 +67,7 @@ impl Commits {
         let numbers = self.done..self.done + commits;
         self.done = numbers.end;
         let batches: Vec<_> =
-            numbers.map(|number| Prepared::new("chain", number * RECORDS, &batch(number))).collect();
+            numbers.map(|number| Prepared::alone("chain", number * RECORDS, &batch(number))).collect();
         let began = Instant::now();
         for batch in batches {
             self.bare.commit(&[batch]).expect("it is committed");

@@ -227,7 +227,8 @@ impl Engine {
     }
 
     /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
-    /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`, until observers have seen everything.
+    /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`,
+    /// until observers have seen everything.
     ///
     /// [`hand_over`](Self::hand_over) leaves the runs of a store to be gone on with instead.
     pub async fn shut_down(&self, at_most: Duration) {

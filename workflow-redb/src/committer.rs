@@ -148,7 +148,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, SystemTime};
 
+    use futures::FutureExt as _;
     use futures::executor::block_on;
+    use redb::ReadableTableMetadata as _;
     use redb::backends::InMemoryBackend;
     use workflow_core::{
         Batch, EventStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture,
@@ -189,6 +191,37 @@ mod tests {
         // The one in memory is another one when it is opened again.
         assert!(block_on(store.runs(&RunQuery::new())).unwrap().is_empty());
         block_on(append(&store, "a")).unwrap();
+    }
+
+    /// How many batches are recent after so many runs have appended in one commit.
+    fn recent_of_a_commit(runs: usize) -> u64 {
+        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), None).unwrap();
+        let (shared, (begun, begins), (go, goes)) =
+            (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        // The committer is held up until all of them wait for it.
+        let held = std::thread::spawn(move || {
+            let work = move |_: &mut Tables<'_>| {
+                begun.send(()).unwrap();
+                goes.recv().unwrap();
+                Ok(())
+            };
+            block_on(shared.queue.commit(0, work)).unwrap();
+        });
+        begins.recv().unwrap();
+        let appends = (0..runs).map(|run| append(&store, &run.to_string()));
+        let mut appends = futures::future::join_all(appends);
+        assert!((&mut appends).now_or_never().is_none(), "the committer is held up");
+        go.send(()).unwrap();
+        assert!(block_on(appends).iter().all(Result::is_ok));
+        held.join().unwrap();
+        let count = |tables: &mut Tables<'_>| Ok(tables.recent.len()?);
+        block_on(store.shared().queue.commit(0, count)).unwrap()
+    }
+
+    #[test]
+    fn batches_of_many_runs_are_put_beside_each_other_and_those_of_few_are_not() {
+        let few = SHARED - 1;
+        assert_eq!([1, few, SHARED, 9].map(recent_of_a_commit), [0, 0, SHARED as u64, 9]);
     }
 
     #[test]

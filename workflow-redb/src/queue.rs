@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -18,9 +17,6 @@ const MAX_GROUP: usize = 1_024;
 
 /// How many bytes are committed at once, at most, unless it is a single job.
 const MAX_GROUP_BYTES: usize = 16 << 20;
-
-/// How long the committer waits without sleeping.
-const LINGER: Duration = Duration::from_micros(100);
 
 /// Something to write, and somebody who waits for it.
 pub(crate) trait Job: Send {
@@ -123,7 +119,6 @@ impl Queue {
 
     /// Waits for something to do, until then if a time is set.
     pub(crate) fn next(&self, until: Option<Instant>) -> Next {
-        self.linger();
         let mut waiting = self.waiting();
         while waiting.tasks.is_empty() {
             if waiting.closed {
@@ -142,15 +137,6 @@ impl Queue {
         waiting.take()
     }
 
-    /// Waits a little without sleeping: a run that was just answered often comes again at once, and to wake a thread takes
-    /// as long as a good part of a commit. Others have the processor meanwhile, if they want it.
-    fn linger(&self) {
-        let began = Instant::now();
-        while self.waiting().is_idle() && began.elapsed() < LINGER {
-            thread::yield_now();
-        }
-    }
-
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // Nothing panics while it is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
@@ -158,10 +144,6 @@ impl Queue {
 }
 
 impl Waiting {
-    fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && !self.closed
-    }
-
     /// As many jobs as may be committed at once, or the one task that is done alone.
     fn take(&mut self) -> Next {
         let (mut jobs, mut bytes) = (Vec::new(), 0_usize);

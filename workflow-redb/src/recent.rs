@@ -50,17 +50,24 @@ pub(crate) fn add(
 
 /// Puts a batch behind all others, and says with what number.
 fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
-    let mut last = None;
-    for entry in tables.recent.range::<&[u8]>(..)?.rev() {
-        last = entry?.0.value().try_into().ok().map(u64::from_be_bytes);
-        // A key that is no number is passed over; a check finds it.
-        if last.is_some() {
-            break;
-        }
-    }
-    let number = last.map_or(0, |last| last.wrapping_add(1)).to_be_bytes();
+    let next = match tables.next_recent {
+        Some(next) => next,
+        None => next_number(&tables.recent)?,
+    };
+    tables.next_recent = Some(next.wrapping_add(1));
+    let number = next.to_be_bytes();
     tables.recent.insert(&number[..], batch)?;
     Ok(number)
+}
+
+fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
+    for entry in recent.range::<&[u8]>(..)?.rev() {
+        // A key that is no number is passed over; a check finds it.
+        if let Ok(last) = entry?.0.value().try_into() {
+            return Ok(u64::from_be_bytes(last).wrapping_add(1));
+        }
+    }
+    Ok(0)
 }
 
 /// Moves all there are.

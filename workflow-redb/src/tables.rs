@@ -26,6 +26,8 @@ pub(crate) struct Tables<'t> {
     records: Option<Writing<'t>>,
     /// Whether batches of several runs are written.
     pub(crate) shared: bool,
+    /// The number of the next recent batch, once one was wanted.
+    pub(crate) next_recent: Option<u64>,
     open: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
 }
@@ -37,6 +39,7 @@ impl<'t> Tables<'t> {
             runs: transaction.open_table(RUNS)?,
             records: None,
             shared: false,
+            next_recent: None,
             open: None,
             contexts: None,
             transaction,

@@ -85,9 +85,9 @@ impl Beside {
     fn turn(&mut self, commits: u64) -> Duration {
         let numbers = self.done..self.done + commits;
         self.done = numbers.end;
+        let prepared = if self.runs == 1 { Prepared::alone } else { Prepared::shared };
         let batches = |number| {
-            let batches =
-                (0..self.runs).map(|run| Prepared::new(&name(run), number * RECORDS, &batch(number)));
+            let batches = (0..self.runs).map(|run| prepared(&name(run), number * RECORDS, &batch(number)));
             batches.collect::<Vec<_>>()
         };
         let groups: Vec<Vec<Prepared>> = numbers.map(batches).collect();
