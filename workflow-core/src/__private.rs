@@ -16,10 +16,10 @@ pub use crate::event::{
 pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, input_of, lent_set};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
 pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
-pub use crate::workflow::{Check, Compacted, Precondition, StepFuture, Verdict, Workflow};
+pub use crate::workflow::{Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::kind::{
     AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
-    Unusable, absent, never, rows,
+    Unusable, absent, never, no_such_row, rows,
 };
 pub use crate::{check, warn};

@@ -107,7 +107,15 @@ impl Drop for CancellationSource {
 /// The cancellations that a run's executions hold. An execution that is dropped is told by its run, and not only when
 /// its future is gone: one that computes in a task of its own cannot be dropped before it comes to an `.await`.
 #[derive(Debug, Default)]
-pub(crate) struct Cancellations(Mutex<Held>);
+pub(crate) struct Cancellations(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Made for the first who has something to do with it.
+    held: Option<Box<Held>>,
+    /// Whether the run has ended.
+    closed: bool,
+}
 
 #[derive(Debug, Default)]
 struct Held {
@@ -116,16 +124,16 @@ struct Held {
     next: u64,
     /// Dropped executions, some of which may be about to take theirs on other threads.
     told: HashSet<ExecutionId>,
-    /// Whether the run has ended.
-    closed: bool,
 }
 
 impl Cancellations {
     /// The cancellation of a call, until the call [ends](Self::end).
     pub(crate) fn lease(&self, execution: ExecutionId) -> Lease {
         let token = CancellationToken::new();
-        let mut held = self.lock();
-        if held.closed || held.told.contains(&execution) {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let held = state.held.get_or_insert_default();
+        if closed || held.told.contains(&execution) {
             token.cancel();
         }
         held.next += 1;
@@ -133,43 +141,45 @@ impl Cancellations {
         if !token.is_cancelled() {
             held.open.insert(place, token.clone());
         }
-        drop(held);
+        drop(state);
         Lease { place, token }
     }
 
     /// The call is over.
     pub(crate) fn end(&self, lease: &Lease) {
-        let held = self.lock().open.remove(&lease.place);
+        let held = self.lock().held.as_mut().and_then(|held| held.open.remove(&lease.place));
         drop(held);
         lease.token.cancel();
     }
 
     /// The execution was dropped.
     pub(crate) fn tell(&self, execution: ExecutionId) {
-        let mut held = self.lock();
-        if held.closed {
+        let mut state = self.lock();
+        if state.closed {
             return;
         }
+        let held = state.held.get_or_insert_default();
         held.told.insert(execution);
         let of_it = held.open.range((execution, 0)..=(execution, u64::MAX));
         let places: SmallVec<[_; 1]> = of_it.map(|(place, _)| *place).collect();
         let tokens: SmallVec<[_; 1]> = places.iter().filter_map(|place| held.open.remove(place)).collect();
-        drop(held);
+        drop(state);
         cancel(tokens);
     }
 
     /// The run has ended.
     pub(crate) fn close(&self) {
-        let mut held = self.lock();
-        held.closed = true;
-        held.told = HashSet::new();
-        let tokens = std::mem::take(&mut held.open);
-        drop(held);
-        cancel(tokens.into_values());
+        let mut state = self.lock();
+        state.closed = true;
+        let held = state.held.take();
+        drop(state);
+        if let Some(held) = held {
+            cancel(held.open.into_values());
+        }
     }
 
     /// What is held is never left half-changed.
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -227,10 +237,10 @@ mod tests {
         assert!(ended.cancellation().is_cancelled());
         let told = all.lease(ExecutionId(2));
         all.tell(ExecutionId(2));
-        assert!(all.lock().open.is_empty());
+        assert!(all.lock().held.as_ref().is_some_and(|held| held.open.is_empty()));
         all.close();
         all.tell(ExecutionId(3));
-        assert!(all.lock().told.is_empty());
+        assert!(all.lock().held.is_none());
         all.end(&told);
     }
 }

@@ -236,6 +236,62 @@ pub(crate) struct DisplayHub {
     listener: Option<Arc<Listener>>,
 }
 
+/// What one run shows, if it shows something: its hub is made for the first who shows something or wants to see it.
+#[derive(Debug, Default)]
+pub(crate) struct Shown(Mutex<Hall>);
+
+#[derive(Debug, Default)]
+struct Hall {
+    hub: Option<DisplayHub>,
+    /// What a hub that is made later is told at once.
+    sealed: bool,
+    ended: Option<RunStatus>,
+}
+
+impl Shown {
+    /// The hub, which is made as that says if there is none.
+    pub(crate) fn hub(&self, make: impl FnOnce() -> DisplayHub) -> DisplayHub {
+        let mut hall = self.lock();
+        if let Some(hub) = &hall.hub {
+            return hub.clone();
+        }
+        let hub = make();
+        if hall.sealed {
+            hub.seal();
+        }
+        if let Some(status) = hall.ended {
+            hub.close(status);
+        }
+        hall.hub = Some(hub.clone());
+        hub
+    }
+
+    /// From here on executions neither show anything nor take it back: what they showed stands (S28).
+    pub(crate) fn seal(&self) {
+        let mut hall = self.lock();
+        hall.sealed = true;
+        if let Some(hub) = &hall.hub {
+            hub.seal();
+        }
+    }
+
+    /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
+    pub(crate) fn close(&self, status: RunStatus) {
+        let mut hall = self.lock();
+        hall.ended.get_or_insert(status);
+        let hub = hall.hub.clone();
+        // Viewers are foreign code, which is never run under the lock.
+        drop(hall);
+        if let Some(hub) = hub {
+            hub.close(status);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Hall> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 type Listener = dyn Fn(DisplayItem) + Send + Sync;
 
 impl DisplayHub {
@@ -259,13 +315,13 @@ impl DisplayHub {
         DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone(), _run: run }
     }
 
-    /// From here on executions neither show anything nor take it back: what they showed stands (S28).
-    pub(crate) fn seal(&self) {
+    /// As [`Shown::seal`].
+    fn seal(&self) {
         self.lock().sealed = true;
     }
 
-    /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
-    pub(crate) fn close(&self, status: RunStatus) {
+    /// As [`Shown::close`].
+    fn close(&self, status: RunStatus) {
         let wakers = self.lock().close(status);
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
@@ -581,6 +637,24 @@ mod tests {
         silent.show(Tick(0));
         silent.retract();
         assert_eq!(drain(&mut hub.subscribe(None)), "");
+    }
+
+    // S28
+    #[test]
+    fn a_hub_that_is_made_late_is_as_one_that_was_there() {
+        let shown = Shown::default();
+        let hub = || shown.hub(|| DisplayHub::new(8));
+        let mut early = hub().subscribe(None);
+        show(&display(&hub()), 0..1);
+        assert_eq!(drain(&mut early), "0");
+        let late = Shown::default();
+        late.seal();
+        show(&display(&late.hub(|| DisplayHub::new(8))), 0..1);
+        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None)), "");
+        let late = Shown::default();
+        late.close(RunStatus::Stalled);
+        late.close(RunStatus::Completed);
+        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None)), "Stalled end");
     }
 
     #[test]

@@ -5,26 +5,22 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::oneshot;
 
-use crate::cancel::Cancellations;
 use crate::children::{Birth, HostsRuns};
-use crate::clock::EngineClock;
 use crate::config::ConfigSet;
-use crate::context::ContextStore;
-use crate::display::{DisplayHub, DisplayItem, Forward};
+use crate::display::Forward;
 use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
-use crate::id::{EngineId, RunId, ThreadId};
-use crate::observe::{Observation, Observed, Observers};
+use crate::id::{EngineId, RunId};
 use crate::run::{
-    CancelNote, Command, Gate, HandlesGone, Host, LeaveNote, LetDown, Mailbox, Place, Places, Queue,
-    Received, Run, RunContexts, RunHandle, RunOptions, RunShared, RunStatus, Unhosted,
+    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, Run, RunHandle, RunOptions, RunShared,
+    Unhosted,
 };
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
@@ -97,14 +93,9 @@ struct Inner {
     /// None if the engine takes no leases.
     lease: Option<Leased>,
     unfit: Unfit,
-    contexts: Arc<dyn ContextStore>,
-    observers: Observers,
-    clock: EngineClock,
+    common: Arc<Common>,
     limits: SchedulerLimits,
     run_timeout: Option<Duration>,
-    display_capacity: usize,
-    mailbox_capacity: usize,
-    max_event_bytes: Option<usize>,
     /// The places of all runs together, and those of each workflow that has a bound of its own.
     gate: Option<Arc<Gate>>,
     gates: HashMap<TypeId, Arc<Gate>>,
@@ -115,8 +106,6 @@ struct Inner {
     known: Known,
     idle: Idle,
     shut_down: AtomicBool,
-    /// Whether its runs are left to another. They read it too.
-    hands_over: Arc<AtomicBool>,
 }
 
 /// The engine of a run that belongs to none.
@@ -242,7 +231,7 @@ impl Engine {
     async fn wind_up(&self, at_most: Duration) {
         self.inner.known.all_ended().await;
         self.give_up_lease().await;
-        let observers = self.inner.observers.clone();
+        let observers = self.inner.common.observers.clone();
         if observers.is_empty() {
             return;
         }
@@ -258,22 +247,20 @@ impl Engine {
         const { crate::check::taken_from_outside::<W, S>() };
     }
 
-    /// Starts a run as a task of its own. Boxed, so that it is compiled here and not once more in every crate
+    /// Starts a run as a task of its own. Without types, so that it is compiled here and not once more in every crate
     /// that starts runs.
-    fn spawn(&self, start: Start, options: RunOptions) -> BoxFuture<'_, Result<Arc<RunShared>, StartError>> {
-        Box::pin(async move {
-            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-            let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
-            let (run, shared) = self.prepare(start, options, done).await?;
-            runtime.spawn(run);
-            if let Some(written) = written {
-                stored::begun(&shared, written).await?;
-            }
-            Ok(shared)
-        })
+    async fn spawn(&self, start: Start, options: RunOptions) -> Result<Arc<RunShared>, StartError> {
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
+        let (run, shared) = self.prepare(start, options, done).await?;
+        runtime.spawn(run);
+        if let Some(written) = written {
+            Box::pin(stored::begun(&shared, written)).await?;
+        }
+        Ok(shared)
     }
 
-    /// Runs one workflow to its end in the caller's own task. Boxed for the same reason.
+    /// Runs one workflow to its end in the caller's own task. Boxed, so that this too is compiled here.
     pub(crate) fn run_alone(
         workflow: Unhosted,
         start: Start,
@@ -295,17 +282,22 @@ impl Engine {
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
         let (host, index) = self.host_of(&start)?;
         let layers = self.inner.layers(&host, &options);
-        let (shared, commands) = self.shared(&host, options, None)?;
-        let shared = Arc::new(shared);
+        let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
-        let slot = self.take_slot(&host, &shared.id).await?;
-        self.take_lease().await.map_err(StartError::Store)?;
+        // What few have to wait for, the future of a start has no room for.
+        let slot = match self.places(&host, &shared.id) {
+            Some(places) => Some(Box::pin(self.take_slot(places)).await?),
+            None => None,
+        };
+        if self.inner.lease.is_some() {
+            Box::pin(self.take_lease()).await.map_err(StartError::Store)?;
+        }
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
         let journal = self.inner.journal(&shared, layers);
-        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, commands, slot, journal);
+        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, slot, journal);
         let start = Received { event: start.event, done };
         Ok((run.drive(start, index, registered), shared))
     }
@@ -315,25 +307,23 @@ impl Engine {
         let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
         let event_type = start.event.event_type().type_id();
         let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
-        start.event.check_size(self.inner.max_event_bytes).map_err(StartError::TooLarge)?;
+        start.event.check_size(self.inner.common.max_event_bytes).map_err(StartError::TooLarge)?;
         Ok((host, index))
     }
 
-    /// A place for a run that begins, if there is a bound.
-    async fn take_slot(
-        &self,
-        host: &Host,
-        run: &RunId,
-    ) -> Result<Option<(Places, Option<Place>)>, StartError> {
+    /// What bounds a run that begins, if anything does.
+    fn places(&self, host: &Host, run: &RunId) -> Option<Places> {
         let inner = &self.inner;
-        let places =
-            Places::of(run, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
-        let Some(places) = places else { return Ok(None) };
-        let place = match inner.when_full {
+        Places::of(run, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue)
+    }
+
+    /// A place for a run that begins.
+    async fn take_slot(&self, places: Places) -> Result<(Places, Option<Place>), StartError> {
+        let place = match self.inner.when_full {
             WhenFull::Refuse => places.take_now()?,
             WhenFull::Queue => places.clone().take().await,
         };
-        Ok(Some((places, Some(place))))
+        Ok((places, Some(place)))
     }
 
     /// What a run shares with its handles, and what they tell it.
@@ -342,68 +332,22 @@ impl Engine {
         host: &Arc<Host>,
         options: RunOptions,
         birth: Option<Birth>,
-    ) -> Result<(RunShared, mpsc::Receiver<Command>), StartError> {
-        let engine: Weak<Inner> = Arc::downgrade(&self.inner);
-        let engine: Weak<dyn HostsRuns> = engine;
-        let private_thread = options.thread.is_none();
-        let configs = self.inner.resolve_configs(host, &options)?;
-        let id = options.id.unwrap_or_else(RunId::generate);
-        let (mailbox, commands) = Mailbox::new(self.inner.mailbox_capacity);
-        let shared = RunShared {
-            mailbox,
-            configs,
-            display: self.display(&id, &host.table.name, birth.as_ref()),
-            thread: options.thread.unwrap_or_else(ThreadId::generate),
-            private_thread,
-            table: Arc::clone(&host.table),
-            contexts: Arc::new(RunContexts::new(Arc::clone(&self.inner.contexts))),
-            context_used: AtomicBool::new(false),
-            cancellations: Cancellations::default(),
-            cancel_note: CancelNote::default(),
-            leave_note: LeaveNote::of(Arc::clone(&self.inner.hands_over)),
-            let_down: LetDown::default(),
-            is_kept: self.inner.store.is_some(),
-            observers: self.inner.observers.clone(),
-            max_event_bytes: self.inner.max_event_bytes,
-            metadata: options.metadata,
-            clock: self.inner.clock.clone(),
-            lease: self.inner.lease.as_ref().map(|Leased(lease)| Arc::clone(lease)),
-            timeout: options.timeout.or(self.inner.run_timeout),
-            status: watch::Sender::new(RunStatus::Running),
-            begun: AtomicBool::new(false),
-            finished: OnceLock::new(),
-            _gone: self.inner.idle.after.map(|_| HandlesGone::of(Weak::clone(&engine), id.clone())),
-            id,
-            release_after: self.inner.idle.after,
-            engine,
-            birth,
-            parent: None,
-            resumed: false,
-            children: OnceLock::new(),
-        };
-        Ok((shared, commands))
-    }
-
-    /// The display of a run; what is shown is told to the observers too, if there are any, and to the parent.
-    fn display(&self, run: &RunId, workflow: &Arc<str>, birth: Option<&Birth>) -> DisplayHub {
-        let hub = DisplayHub::new(self.inner.display_capacity);
-        if let Some(birth) = birth {
-            let child = birth.child(run.clone(), Arc::clone(workflow));
-            hub.forward(Forward::new(birth.display.clone(), child));
+    ) -> Result<RunShared, StartError> {
+        let inner = &self.inner;
+        let configs = inner.resolve_configs(host, &options)?;
+        let RunOptions { id, thread, metadata, timeout, .. } = options;
+        let id = id.unwrap_or_else(RunId::generate);
+        let shows = birth.as_ref().map(|birth| {
+            let child = birth.child(id.clone(), Arc::clone(&host.table.name));
+            Forward::new(birth.display.clone(), child)
+        });
+        let peculiar = Peculiar { configs, metadata, birth, ..Peculiar::default() };
+        let (table, common) = (Arc::clone(&host.table), Arc::clone(&inner.common));
+        let shared = RunShared::new(id, thread, timeout.or(inner.run_timeout), table, common, peculiar);
+        if let Some(shows) = shows {
+            shared.display().forward(shows);
         }
-        if self.inner.observers.is_empty() {
-            return hub;
-        }
-        let (observers, clock) = (self.inner.observers.clone(), self.inner.clock.clone());
-        let (run, workflow) = (run.clone(), Arc::clone(workflow));
-        hub.heard_by(move |item| {
-            // Observers have heard it of the child.
-            if matches!(item, DisplayItem::Child { .. }) {
-                return;
-            }
-            let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
-            observers.tell(&Observation { run, workflow, at: clock.now(), what });
-        })
+        Ok(shared)
     }
 
     fn register(&self, id: &RunId, run: Weak<RunShared>) -> Result<Registered, StartError> {

@@ -315,7 +315,12 @@ impl AnyEvent {
 
     /// What type the event is of.
     pub fn event_type(&self) -> EventType {
-        *self.payload.event_type()
+        *self.known_type()
+    }
+
+    /// The same, not copied.
+    pub(crate) fn known_type(&self) -> &'static EventType {
+        self.payload.event_type()
     }
 
     /// The wire name of the event's type.
@@ -355,6 +360,7 @@ impl AnyEvent {
     }
 
     /// Whether it is within the bound, if there is one. What has no JSON has no size either.
+    #[inline]
     pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
         let Some(limit) = most else { return Ok(()) };
         match json::size_of(&*self.payload, limit) {

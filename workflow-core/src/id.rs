@@ -51,7 +51,8 @@ macro_rules! text_id {
 
             /// A fresh identity: a UUID of version 7, which sorts by creation time.
             pub fn generate() -> Self {
-                Self(uuid::Uuid::now_v7().to_string().into())
+                let mut text = uuid::Uuid::encode_buffer();
+                Self((&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)).into())
             }
 
             /// The text of the identity.

@@ -6,14 +6,11 @@ use std::any::TypeId;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use pin_project_lite::pin_project;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
 use crate::input::{InputSpec, Slot, Slots, StepInput};
-use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 use crate::table::{StepSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
@@ -68,11 +65,6 @@ pub trait Unusable: Sized {
     /// It is never called for.
     fn owned(_: &Slot<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
-    }
-
-    /// It is never called for.
-    fn start<F: Future, E>(_: F, _: E, _: &mut Emitted) -> StepFuture<'_> {
-        unreachable!("a workflow that cannot be shared does not compile")
     }
 
     /// It is never called for.
@@ -173,38 +165,9 @@ impl<P> Unusable for Owned<P> {
 pub struct Launch<W>(PhantomData<W>);
 
 impl<W: Send + Sync> Launch<W> {
-    /// A step, which puts into the batch what it returns.
-    pub fn start<F: Future>(
-        step: F,
-        emit: fn(F::Output, &mut Emitted) -> Result<(), StepError>,
-        batch: &mut Emitted,
-    ) -> Pin<Box<Started<'_, F>>> {
-        Box::pin(Started { step, emit, batch })
-    }
-
-    /// A precondition.
+    /// A step, a precondition or a compaction.
     pub fn ask<F>(future: F) -> Pin<Box<F>> {
         Box::pin(future)
-    }
-}
-
-pin_project! {
-    /// A step that was started.
-    #[doc(hidden)]
-    pub struct Started<'a, F: Future> {
-        #[pin]
-        step: F,
-        emit: fn(F::Output, &mut Emitted) -> Result<(), StepError>,
-        batch: &'a mut Emitted,
-    }
-}
-
-impl<F: Future> Future for Started<'_, F> {
-    type Output = Result<(), StepError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        this.step.poll(cx).map(|output| (this.emit)(output, this.batch))
     }
 }
 
@@ -213,20 +176,20 @@ impl<W> Unusable for Launch<W> {
 }
 
 /// The answer to a call of a step that the workflow does not have.
-///
-/// # Errors
-/// Always.
 #[doc(hidden)]
-pub fn absent<'a>() -> Result<StepFuture<'a>, StepError> {
-    Err(StepError::permanent("the workflow has no step in this row"))
+pub fn absent() -> StepFuture {
+    Box::pin(std::future::ready(Err(no_such_row())))
+}
+
+/// Why there is nothing to be called.
+#[doc(hidden)]
+pub fn no_such_row() -> StepError {
+    StepError::permanent("the workflow has no step in this row")
 }
 
 /// Stands for the call of a step that cannot be called.
-///
-/// # Errors
-/// None: it is never called itself.
 #[doc(hidden)]
-pub fn never<'a>() -> Result<StepFuture<'a>, StepError> {
+pub fn never() -> StepFuture {
     unreachable!("a workflow with a mistake does not compile")
 }
 

@@ -91,6 +91,7 @@ pub mod kind;
 mod middleware;
 mod observe;
 mod output;
+mod paged;
 mod retry;
 mod run;
 pub mod scheduler;

@@ -102,7 +102,7 @@ impl Next {
         let Self { host, step, asked } = self;
         match host.middleware.get(asked).map(Arc::clone) {
             Some(middleware) => middleware.call(call, Self { host, step, asked: asked + 1 }),
-            None => Box::pin(host.step(step, call)),
+            None => host.step(step, call),
         }
     }
 }

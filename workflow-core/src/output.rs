@@ -173,10 +173,13 @@ impl Emitted {
 
     /// Every event of the batch, in the order in which they enter the log, and every timer that it sets.
     pub(crate) fn into_parts(self) -> (SmallVec<[AnyEvent; 1]>, Vec<SetTimer>) {
-        let (mut events, mut timers) = (SmallVec::new(), Vec::new());
+        let (mut events, mut timers) = (SmallVec::with_capacity(self.items.len()), Vec::new());
         for item in self.items {
             match item {
                 EmittedItem::Event(event) => events.push(event),
+                EmittedItem::FanOut(fan_out) if events.is_empty() => {
+                    events = SmallVec::from_vec(fan_out.items);
+                }
                 EmittedItem::FanOut(fan_out) => events.extend(fan_out.items),
                 EmittedItem::Timer(timer) => timers.push(*timer),
                 EmittedItem::Expiring(expiring) => {
@@ -187,6 +190,22 @@ impl Emitted {
             }
         }
         (events, timers)
+    }
+
+    /// Its event, if there is one and nothing else.
+    pub(crate) fn single(&self) -> Option<&AnyEvent> {
+        match &self.items[..] {
+            [EmittedItem::Event(event)] => Some(event),
+            _ => None,
+        }
+    }
+
+    /// The same, out of the batch.
+    pub(crate) fn take_single(&mut self) -> Option<AnyEvent> {
+        match self.items.pop() {
+            Some(EmittedItem::Event(event)) => Some(event),
+            _ => None,
+        }
     }
 
     /// How many timers it sets.
@@ -289,6 +308,7 @@ impl<T: StepOutput> StepOutput for Vec<T> {
     type Events = T::Events;
 
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+        emitted.items.reserve(self.len());
         self.into_iter().try_for_each(|output| output.emit(emitted))
     }
 }

@@ -2,7 +2,8 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -16,14 +17,18 @@ use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
 mod append;
 mod arrivals;
+mod at_once;
 mod bind;
 mod decision;
 mod evaluate;
 mod execution;
 mod group;
+mod parked;
 mod prefixes;
 mod recalled;
 mod scope;
+mod seen;
+mod start;
 mod timers;
 
 pub use decision::{Decision, Verdict};
@@ -31,8 +36,11 @@ pub use group::{BranchSummary, GroupSummary};
 pub use prefixes::Prefixes;
 pub use timers::TimerEntry;
 
+pub(crate) use at_once::AtOnce;
 use evaluate::{Candidate, Cursor, Unevaluated};
 pub(crate) use execution::{Full, Unbegun};
+pub(crate) use parked::ParkedScheduler;
+pub(crate) use start::{Inputs, Start, Wanted};
 
 use execution::{Execution, StepTotals};
 use group::{Group, GroupId};
@@ -321,7 +329,7 @@ pub struct Scheduler {
     limits: SchedulerLimits,
     scopes: Scopes,
     groups: FxHashMap<GroupId, Group>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<Wanted>,
     /// Events of the log that were not evaluated yet, in order (S11).
     unevaluated: VecDeque<Unevaluated>,
     /// The event being evaluated, and where.
@@ -330,20 +338,18 @@ pub struct Scheduler {
     appending: VecDeque<append::Batch>,
     candidates: FxHashMap<CandidateId, Candidate>,
     executions: Vec<Execution>,
-    /// The numbers that a journal tells of, by what was evaluated.
-    recalled: Recalled,
-    /// The numbers below the last of those that the journal does not tell of: of executions that had not ended when it
-    /// ended, in their order.
-    untold: VecDeque<ExecutionId>,
+    /// The numbers that a journal tells of; none in a run that begins.
+    recalled: Option<Box<Recalled>>,
     running: usize,
-    /// Those of the running executions that can be dropped with their branches.
-    running_in_branches: BTreeSet<ExecutionId>,
+    /// Those of the running executions that can be dropped with their branches, each at the place that it knows.
+    running_in_branches: Vec<ExecutionId>,
     waiting: usize,
     totals: Vec<StepTotals>,
-    requests: BTreeMap<Seq, append::OpenRequest>,
+    requests: BTreeMap<Seq, Box<append::OpenRequest>>,
     timers: BTreeMap<TimerId, TimerEntry>,
-    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47).
-    settling: BTreeSet<ScopeId>,
+    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47). One may be
+    /// there twice.
+    settling: BinaryHeap<Reverse<ScopeId>>,
     decisions: Vec<Decision>,
     last_seq: u64,
     next_candidate: u64,
@@ -394,14 +400,13 @@ impl Scheduler {
             appending: VecDeque::new(),
             candidates: FxHashMap::default(),
             executions: Vec::new(),
-            recalled: Recalled::default(),
-            untold: VecDeque::new(),
+            recalled: None,
             running: 0,
-            running_in_branches: BTreeSet::new(),
+            running_in_branches: Vec::new(),
             waiting: 0,
             requests: BTreeMap::new(),
             timers: BTreeMap::new(),
-            settling: BTreeSet::new(),
+            settling: BinaryHeap::new(),
             decisions: Vec::new(),
             last_seq: 0,
             next_candidate: 0,
@@ -439,12 +444,18 @@ impl Scheduler {
     /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
         let mut work = usize::MAX;
-        self.next_within(&mut work)
+        Some(match self.next_within(&mut work)? {
+            Wanted::Act(action) => action,
+            Wanted::Start(start) => {
+                let row = self.table.step(start.step);
+                start.into_action(row)
+            }
+        })
     }
 
     /// The same within so many units of work, each of which is subtracted. `None` with nothing left of them says only
     /// that more work may be left: many events can be evaluated without an action.
-    pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<Action> {
+    pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<Wanted> {
         loop {
             if let Some(action) = self.actions.pop_front() {
                 return Some(action);
@@ -454,6 +465,10 @@ impl Scheduler {
             }
             *work -= 1;
         }
+    }
+
+    fn want(&mut self, action: Action) {
+        self.actions.push_back(Wanted::Act(action));
     }
 
     /// One unit of work that may bring forth actions; `false` if there is none.
@@ -469,7 +484,7 @@ impl Scheduler {
         }
         if !self.timers.is_empty() || self.can_go_on() {
             self.waits = true;
-            self.actions.push_back(Action::Wait);
+            self.want(Action::Wait);
         } else {
             self.finish(End::Stalled);
         }
@@ -481,9 +496,10 @@ impl Scheduler {
             self.end = Some(end.clone());
             self.cursor = None;
             self.unevaluated.clear();
-            self.actions
-                .retain(|action| matches!(action, Action::RefuseCommit { .. } | Action::RefuseReceived));
-            self.actions.push_back(Action::Finish { end });
+            self.actions.retain(|wanted| {
+                matches!(wanted, Wanted::Act(Action::RefuseCommit { .. } | Action::RefuseReceived))
+            });
+            self.want(Action::Finish { end });
         }
     }
 
@@ -517,6 +533,15 @@ impl Scheduler {
         self.totals[step.get()].surplus
     }
 
+    /// Keeps no room for more: for one that waits.
+    pub(crate) fn shrink(&mut self) {
+        self.actions.shrink_to_fit();
+        self.unevaluated.shrink_to_fit();
+        self.appending.shrink_to_fit();
+        self.executions.shrink_to_fit();
+        self.decisions.shrink_to_fit();
+    }
+
     /// Whether it has said that nothing can happen before something arrives, and nothing has.
     pub(crate) fn waits(&self) -> bool {
         self.waits
@@ -525,6 +550,15 @@ impl Scheduler {
     /// How many executions wait for their turn (S21).
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Whether there is nothing to be done before another fact is told, but for what follows from there being nothing.
+    pub(crate) fn is_done(&self) -> bool {
+        self.actions.is_empty()
+            && self.cursor.is_none()
+            && self.unevaluated.is_empty()
+            && self.settling.is_empty()
+            && !self.refuses()
     }
 
     /// Whether nothing runs, waits for its turn, or is asked.
@@ -536,14 +570,9 @@ impl Scheduler {
     /// and behind them.
     pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
         // No run has more, whatever a journal says.
-        self.recalled = Recalled::new(numbers, self.limits.executions);
-        self.executions.resize_with(self.recalled.last(), Execution::unknown);
-        self.untold = self.recalled.untold();
-    }
-
-    /// How many executions it knows of, those included that a journal tells of.
-    pub(crate) fn known_executions(&self) -> usize {
-        self.executions.len()
+        let recalled = Recalled::new(numbers, self.limits.executions);
+        self.executions.resize_with(recalled.last(), Execution::unknown);
+        self.recalled = Some(Box::new(recalled));
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.

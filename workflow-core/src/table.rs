@@ -112,6 +112,12 @@ pub struct EventRow {
     pub(crate) upgrade: Option<Upgrade>,
     /// The steps that take it, in declaration order.
     pub(crate) takers: Vec<StepIndex>,
+    /// The only step that takes it, if that takes nothing else, and once each time: it runs whenever one comes.
+    pub(crate) direct: Option<StepIndex>,
+    /// Whether some step takes exactly so many of it.
+    pub(crate) fills: bool,
+    /// Whether some step takes it in a list.
+    pub(crate) listed: bool,
     /// The topics it belongs to.
     pub(crate) topics: Vec<TopicIndex>,
     /// For a request: the event that replies to it.

@@ -8,13 +8,18 @@ use crate::draw::Graph;
 use crate::error::{RunError, StepError};
 use crate::event::{FromEvent, StartEvent};
 use crate::input::{InputSpec, StepCall};
+use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 
 mod run;
 
-/// A running step, which borrows its workflow and its call.
+/// A call of a step, with its workflow and what it was bound to: it ends with what the step emits.
 #[doc(hidden)]
-pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + Send + 'a>>;
+pub type StepFuture = Pin<Box<dyn Future<Output = Result<Emitted, StepError>> + Send>>;
+
+/// A running compaction, which borrows its workflow and its call.
+#[doc(hidden)]
+pub type Compaction<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + Send + 'a>>;
 
 /// A set of steps with a static dependency table. Write `#[workflow]` on an impl block and it is
 /// implemented; see the [crate's front page](crate).
@@ -82,9 +87,9 @@ pub trait Workflow: Sized + Send + Sync + 'static {
         DependencyTable::for_drawing(Self::TABLE).graph()
     }
 
-    /// Calls the step of this row, which leaves in its call what it emits.
+    /// Calls the step of this row. Nothing of it is done before the future is polled.
     #[doc(hidden)]
-    fn call<'a>(this: &'a Self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
+    fn call(this: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
 
     /// Asks the precondition of the step of this row.
     #[doc(hidden)]
@@ -92,8 +97,8 @@ pub trait Workflow: Sized + Send + Sync + 'static {
 
     /// Makes smaller what the step of this row works with, before it is attempted again.
     #[doc(hidden)]
-    fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
-        crate::kind::absent()
+    fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
+        Err(crate::kind::no_such_row())
     }
 }
 

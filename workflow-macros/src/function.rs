@@ -182,7 +182,7 @@ impl<'a> Function<'a> {
 
     /// A boxed future of this body, reported at the function's name: that is where the compiler then says that it
     /// is not `Send`.
-    fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
+    pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
         let place = Place::of(self.ident());
         let (path, name) =
             if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };

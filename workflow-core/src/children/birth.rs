@@ -73,7 +73,7 @@ pub(crate) struct Birth {
 
 impl Birth {
     pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
-        let above = parent.birth.as_ref();
+        let above = parent.birth();
         Self {
             parent: names,
             depth: above.map_or(0, |birth| birth.depth) + 1,

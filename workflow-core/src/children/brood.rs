@@ -108,10 +108,10 @@ impl Brood {
         mut options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let engine = self.run.engine.upgrade().ok_or_else(|| self.ended())?;
+        let engine = self.run.common.engine.upgrade().ok_or_else(|| self.ended())?;
         // A thread that was made for the parent alone goes with it.
-        if birth.awaited || !self.run.private_thread {
-            options.thread.get_or_insert_with(|| self.run.thread.clone());
+        if birth.awaited || !self.run.has_private_thread() {
+            options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
         if birth.is_of_resumed() {
             engine.find_child(start, options, birth).await

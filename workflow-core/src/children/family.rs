@@ -81,7 +81,7 @@ impl Family {
             state.awaited.insert((child.execution, place));
         }
         let awaited = child.awaited;
-        let member = Member { child, joined: parent.clock.now(), run, unwanted, ended: None };
+        let member = Member { child, joined: parent.common.clock.now(), run, unwanted, ended: None };
         match state.members.get_mut(place) {
             Some(known) => *known = member,
             None => state.members.push(member),
@@ -90,7 +90,7 @@ impl Family {
         // Told after the lock: who is woken may end at once.
         drop(state);
         if joins_left {
-            joins.leave_note.leave();
+            joins.note_leave();
         }
         Some(place)
     }
@@ -137,7 +137,7 @@ impl Family {
         // Told after the lock: who is woken may end at once.
         drop(state);
         for run in left {
-            run.leave_note.leave();
+            run.note_leave();
         }
     }
 
@@ -159,12 +159,12 @@ impl Family {
         drop(state);
         let told = ending.into_iter().map(|(run, unwanted, why)| {
             if left {
-                run.leave_note.leave();
+                run.note_leave();
             }
             unwanted.tell();
             // Read also by one that is about to be left, which takes no notice of the other.
             if let Some(why) = why {
-                run.cancel_note.leave(&why);
+                run.note_cancel(&why);
             }
             run
         });

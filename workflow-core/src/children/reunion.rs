@@ -26,7 +26,7 @@ impl<'a> Reunion<'a> {
     /// Without an execution that asks for the child: it may have ended before.
     pub(crate) fn unasked(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
         let ParentRun { step, execution, attempt, .. } = names;
-        let display = parent.display.display(Arc::clone(step), *execution, *attempt);
+        let display = parent.display().display(Arc::clone(step), *execution, *attempt);
         Self { names, awaited, unwanted: Arc::default(), display }
     }
 
@@ -41,14 +41,14 @@ impl<'a> Reunion<'a> {
         if joins && place.is_none() {
             return;
         }
-        run.display.forward(Forward::new(display, child));
+        run.display().forward(Forward::new(display, child));
         let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.why_unwanted(awaited));
         let watched = async move {
             let told = poll_fn(|cx| if unwanted.is_told(cx) { ().into() } else { std::task::Poll::Pending });
             if let Either::Left(_) = select(pin!(told), pin!(run.ended())).await {
                 // Where its parent is left, so is it.
-                if !run.leave_note.is_there() {
-                    run.cancel_note.leave(&why);
+                if !run.is_to_be_left() {
+                    run.note_cancel(&why);
                 }
                 run.ended().await;
             }

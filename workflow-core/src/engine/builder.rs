@@ -4,8 +4,8 @@ use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::claim::Unfit;
 use super::lease::{Lease, Leased, SHORTEST};
-use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull};
+use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull, no_engine};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
@@ -23,7 +23,7 @@ use crate::id::EngineId;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{Bounded, Gate, Host, Queue, Unhosted, describe_metrics};
+use crate::run::{Bounded, Common, Gate, Host, Queue, Unhosted, describe_metrics};
 use crate::scheduler::SchedulerLimits;
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
@@ -371,43 +371,49 @@ impl EngineBuilder {
             return Err(BuildError { problems: self.problems });
         }
         describe_metrics();
-        // Without a journal a run is all that there is of it.
-        let idle = self.store.as_ref().map(|_| self.release_after);
         let middleware: Arc<[_]> = self.middleware.into();
         let rules = Arc::new(self.rules);
         let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
         let hosts = hosts.map(|host| (host.id, Arc::new(host)));
-        let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         let id = EngineId::generate();
         let leased = |(store, duration): (&Arc<dyn EventStore>, Duration)| {
             Leased(Arc::new(Lease::new(id.clone(), Arc::clone(store), duration)))
         };
         let lease = self.store.as_ref().zip(self.lease).map(leased);
+        // Without a journal a run is all that there is of it.
+        let release_after = self.store.as_ref().map(|_| self.release_after);
+        let common = Common {
+            observers: Observers::start(self.observers),
+            clock: self.clock,
+            contexts: self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default())),
+            lease: lease.as_ref().map(|Leased(lease)| Arc::clone(lease)),
+            is_kept: self.store.is_some(),
+            release_after,
+            hands_over: AtomicBool::new(false),
+            max_event_bytes: self.max_event_bytes,
+            display_capacity: self.display_capacity,
+            mailbox_capacity: self.mailbox_capacity,
+            engine: no_engine(),
+        };
         Ok(Engine {
-            inner: Arc::new(Inner {
+            inner: Arc::new_cyclic(|engine| Inner {
+                common: Arc::new(Common { engine: Weak::<Inner>::clone(engine), ..common }),
                 id,
                 lease,
                 unfit: Unfit::default(),
                 hosts: hosts.collect(),
                 configs: self.configs,
                 store: self.store,
-                contexts,
-                observers: Observers::start(self.observers),
-                clock: self.clock,
                 limits: self.limits,
                 run_timeout: self.run_timeout,
-                display_capacity: self.display_capacity,
-                mailbox_capacity: self.mailbox_capacity,
-                max_event_bytes: self.max_event_bytes,
                 gate: self.gate.map(Arc::new),
                 gates: self.gates.into_iter().map(|(id, (gate, _))| (id, Arc::new(gate))).collect(),
                 queue: Arc::new(Queue::default()),
                 when_full: self.when_full,
                 children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
                 known: Known::default(),
-                idle: Idle::after(idle),
+                idle: Idle::default(),
                 shut_down: AtomicBool::new(false),
-                hands_over: Arc::default(),
             }),
         })
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{Engine, Inner, Registered, Start};
 use crate::children::{Birth, HostsRuns, Spawned};
 use crate::error::StartError;
 use crate::id::RunId;
-use crate::run::{Bounded, Command, Gate, Host, Journal, Places, Received, Run, RunOptions, RunShared};
+use crate::run::{Bounded, Gate, Host, Journal, Places, Received, Run, RunOptions, RunShared};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 
@@ -108,24 +108,22 @@ impl Engine {
     pub(super) fn bear(
         &self,
         host: Arc<Host>,
-        (shared, commands): (RunShared, mpsc::Receiver<Command>),
+        shared: RunShared,
         journal: impl FnOnce(&RunShared) -> Option<Journal>,
     ) -> Result<(Box<Run>, Arc<RunShared>, Registered), StartError> {
         let shared = Arc::new(shared);
-        let (gate, lent) =
-            (&self.inner.children.gate, shared.birth.as_ref().and_then(|birth| birth.lent.clone()));
+        let (gate, lent) = (&self.inner.children.gate, shared.birth().and_then(|birth| birth.lent.clone()));
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
         if self.inner.shut_down.load(Ordering::SeqCst) {
             return Err(StartError::ShutDown);
         }
-        if let Some(birth) = &shared.birth {
+        if let Some(birth) = &shared.birth() {
             let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));
             birth.join(child, &shared)?;
         }
         let journal = journal(&shared);
-        let run =
-            Run::new(Arc::clone(&shared), host, self.inner.limits, commands, Some((places, None)), journal);
+        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, Some((places, None)), journal);
         Ok((run, shared, registered))
     }
 }

@@ -108,7 +108,7 @@ impl Engine {
         let Birth { parent: names, awaited, unwanted, display, .. } = birth;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.here(&names.run).ok_or_else(ended)?;
-        if shared.birth.as_ref().is_some_and(|birth| birth.is_of(&parent)) {
+        if shared.birth().is_some_and(|birth| birth.is_of(&parent)) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
         Reunion { names: &names, awaited, unwanted, display }.reunite(&parent, &shared);
@@ -130,9 +130,9 @@ impl Engine {
             birth.let_parent_down(error.clone());
         }
         let (runtime, host, _) = hosted?;
-        let (shared, commands) = self.shared(&host, beginning.options(id, &host), Some(birth))?;
+        let shared = self.shared(&host, beginning.options(id, &host), Some(birth))?;
         let shared: RunShared = beginning.restores(shared);
-        let (run, shared, registered) = self.bear(host, (shared, commands), |_| None)?;
+        let (run, shared, registered) = self.bear(host, shared, |_| None)?;
         let store = self.inner.store.clone();
         runtime.spawn(async move { run.drive_from(store, &records, registered).await });
         Ok(Spawned { shared, written: None })

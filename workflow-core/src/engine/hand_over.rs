@@ -67,10 +67,10 @@ impl Engine {
         }
         // All runs at once, and before anything is refused: no step is told so, or of another run that was left, and fails
         // for that.
-        self.inner.hands_over.store(true, Ordering::SeqCst);
+        self.inner.common.hands_over.store(true, Ordering::SeqCst);
         self.inner.shut_down.store(true, Ordering::SeqCst);
         self.inner.wake_driven();
-        let over = self.inner.clock.sleep(at_most).shared();
+        let over = self.inner.common.clock.sleep(at_most).shared();
         let runs = stream::iter(self.inner.known.ids()).zip(stream::repeat(over));
         runs.for_each_concurrent(LOADED_AT_ONCE, |(run, over)| async move { self.leave(&run, over).await })
             .await;
@@ -83,7 +83,7 @@ impl Engine {
         match self.inner.known.find(id) {
             Some(Found::Driven(run)) => {
                 if let Some(run) = run.upgrade() {
-                    run.leave_note.leave();
+                    run.note_leave();
                 }
             }
             // Its journal has everything.
@@ -100,7 +100,7 @@ impl Inner {
             if let Some(Found::Driven(run)) = self.known.find(&id)
                 && let Some(run) = run.upgrade()
             {
-                run.leave_note.leave();
+                run.note_leave();
             }
         }
     }

@@ -27,9 +27,8 @@ pub(super) const LOADED_AT_ONCE: usize = 32;
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// The reminders of runs that were let go of.
+#[derive(Default)]
 pub(super) struct Idle {
-    /// How long a run waits before it is let go of; none without a store.
-    pub(super) after: Option<Duration>,
     reminders: Mutex<Reminders>,
     /// Tells that there is another reminder.
     changed: Notify,
@@ -45,10 +44,6 @@ struct Reminders {
 }
 
 impl Idle {
-    pub(super) fn after(after: Option<Duration>) -> Self {
-        Self { after, reminders: Mutex::default(), changed: Notify::new() }
-    }
-
     /// Sees to it that the run is loaded at that time. As long as there is a reminder, the engine is there.
     pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
         let mut reminders = engine.idle.lock();
@@ -129,7 +124,7 @@ impl Attended {
             }
             let room = LOADED_AT_ONCE - loads.len();
             if let Some(first) = until_due(&inner, first.filter(|_| room > 0), &mut loads).await {
-                let due = inner.idle.take_due(inner.clock.now().max(first), room);
+                let due = inner.idle.take_due(inner.common.clock.now().max(first), room);
                 loads.extend(due.into_iter().map(|run| load(Arc::clone(&inner), run)));
             }
         }
@@ -144,7 +139,7 @@ type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
 async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) -> Option<SystemTime> {
     let due = pin!(async {
         match first {
-            Some(first) => inner.clock.sleep_until(first).await,
+            Some(first) => inner.common.clock.sleep_until(first).await,
             None => pending().await,
         }
     });
@@ -163,7 +158,7 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
 fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = Engine { inner: Arc::clone(&inner) }.wake(&run, None).await;
-        if let (Err(error), Some(again)) = (loaded, inner.clock.now().checked_add(AGAIN_AFTER)) {
+        if let (Err(error), Some(again)) = (loaded, inner.common.clock.now().checked_add(AGAIN_AFTER)) {
             tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
             Idle::remind(&inner, again, &run);
         }
@@ -192,7 +187,7 @@ impl Engine {
             Some(Found::Driven(run)) => {
                 let run = run.upgrade();
                 if let (Some(run), Some(reason)) = (&run, unwanted) {
-                    run.cancel_note.leave(reason);
+                    run.note_cancel(reason);
                 }
                 Ok(run.is_some_and(|run| !run.mailbox.is_closed()))
             }
@@ -205,7 +200,7 @@ impl Engine {
         let reason = run.cancel_note.left();
         while let Err(error) = self.wake(&run.id, reason.as_ref()).await {
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
-            self.inner.clock.sleep(AGAIN_AFTER).await;
+            self.inner.common.clock.sleep(AGAIN_AFTER).await;
         }
     }
 

@@ -1,7 +1,8 @@
 //! The runs of an engine that have not ended: those that it drives, and those that it has let go of.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
@@ -22,6 +23,8 @@ use crate::store::Position;
 #[derive(Default)]
 pub(super) struct Known {
     runs: DashMap<RunId, Place>,
+    /// How many there are, for which the map would look everywhere.
+    count: AtomicUsize,
     /// Tells that there are none any more.
     emptied: Notify,
     holds: Arc<Holds>,
@@ -58,7 +61,7 @@ impl Known {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.runs.len()
+        self.count.load(Ordering::SeqCst)
     }
 
     pub(super) fn has(&self, run: &RunId) -> bool {
@@ -69,7 +72,7 @@ impl Known {
         Some(match &*self.runs.get(run)? {
             Place::Driven(run) => Found::Driven(Weak::clone(run)),
             Place::Released(Released { end, term, run, .. }) => {
-                Found::Released(Absent { end: *end, term: *term, run: Weak::clone(run) })
+                Found::Released(Absent { end: *end, term: term.map(NonZeroU64::get), run: Weak::clone(run) })
             }
         })
     }
@@ -88,7 +91,7 @@ impl Known {
         loop {
             let mut emptied = std::pin::pin!(self.emptied.notified());
             emptied.as_mut().enable();
-            if self.runs.is_empty() {
+            if self.len() == 0 {
                 return;
             }
             emptied.await;
@@ -109,7 +112,7 @@ impl Known {
     /// Forgets a run, if it is as it is thought to be; answers how it was, to be dropped when nothing is locked.
     fn forget(&self, run: &RunId, is_so: impl FnOnce(&Place) -> bool) -> Option<Place> {
         let gone = self.runs.remove_if(run, |_, place| is_so(place));
-        if self.runs.is_empty() {
+        if gone.is_some() && self.count.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.emptied.notify_waiters();
         }
         gone.map(|(_, place)| place)
@@ -136,6 +139,8 @@ impl Registered {
         match engine.known.runs.entry(id.clone()) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {
+                // Before anybody can forget it.
+                engine.known.count.fetch_add(1, Ordering::SeqCst);
                 vacant.insert(Place::Driven(run));
                 Some(Self { engine: Arc::clone(engine), id: id.clone() })
             }
@@ -174,7 +179,7 @@ impl Registration for Registered {
             Arc::clone(&self.engine).note_left(run);
         }
         // Either it is found among those that were let go of, or it finds here that all runs are left.
-        if self.engine.hands_over.load(Ordering::SeqCst) {
+        if self.engine.common.hands_over.load(Ordering::SeqCst) {
             Engine { inner: Arc::clone(&self.engine) }.lose(&self.id, RunError::Abandoned);
         }
     }
@@ -188,6 +193,6 @@ impl Drop for Registered {
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Known").field("runs", &self.runs.len()).finish_non_exhaustive()
+        f.debug_struct("Known").field("runs", &self.len()).finish_non_exhaustive()
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use super::Engine;
 use super::claim::Whose;
@@ -15,7 +14,7 @@ use super::known::{Absent, Found, Registered};
 use crate::children::{ParentRun, Reunion};
 use crate::error::{ResumeError, RunError, StartError};
 use crate::id::{RunId, ThreadId};
-use crate::run::{Command, Host, Journal, Places, Run, RunHandle, RunOptions, RunShared};
+use crate::run::{Host, Journal, Run, RunHandle, RunOptions, RunShared};
 use crate::store::{EventStore, Position, Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
 
@@ -97,9 +96,7 @@ impl Beginning {
 
     /// What is not among the options: the run as it was, and as one of an earlier process.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
-        let Self { private_thread, timeout, .. } = *self;
-        // What it has in contexts may be an earlier process's.
-        RunShared { private_thread, timeout, context_used: AtomicBool::new(true), ..shared }
+        shared.restored(self.private_thread, self.timeout)
     }
 }
 
@@ -273,21 +270,18 @@ impl Engine {
         let runtime = inner.idle.runtime().ok_or(ResumeError::NoRuntime)?;
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         let awaited = beginning.awaited;
-        let (shared, commands) = match absent.and_then(|absent| absent.run.upgrade()) {
+        let shared = match absent.and_then(|absent| absent.run.upgrade()) {
             Some(shared) => {
-                let commands = shared.mailbox.reopen();
-                (shared, commands)
+                shared.mailbox.reopen();
+                shared
             }
             None => self.restored(id, host, beginning)?,
         };
         let ended = matches!(records.last(), Some(Record::RunEnded { .. }));
         let store = self.inner.store.clone().filter(|_| !ended);
         let journal = store.and_then(|store| Journal::resume(store, records, &host.table));
-        let places =
-            Places::of(id, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue);
-        let places = places.filter(|_| !ended).map(|places| (places, None));
-        let mut run =
-            Run::new(Arc::clone(&shared), Arc::clone(host), inner.limits, commands, places, journal);
+        let places = self.places(host, id).filter(|_| !ended).map(|places| (places, None));
+        let mut run = Run::new(Arc::clone(&shared), Arc::clone(host), inner.limits, places, journal);
         if ended {
             run.look_back(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
@@ -299,7 +293,7 @@ impl Engine {
             return Err(incompatible(difference));
         }
         if let Some(reason) = unwanted {
-            shared.cancel_note.leave(reason);
+            shared.note_cancel(reason);
         }
         if let Some(absent) = absent {
             let Some(registered) = Registered::again(inner, id, Arc::downgrade(&shared)) else {
@@ -316,7 +310,7 @@ impl Engine {
             return Err(ResumeError::ShutDown);
         }
         if unwanted.is_none()
-            && let Some(names) = &shared.parent
+            && let Some(names) = shared.parent()
             && let Some(parent) = self.here(&names.run)
         {
             Reunion::unasked(&parent, names, awaited).reunite(&parent, &shared);
@@ -331,16 +325,14 @@ impl Engine {
         id: &RunId,
         host: &Arc<Host>,
         beginning: Beginning,
-    ) -> Result<(Arc<RunShared>, mpsc::Receiver<Command>), ResumeError> {
+    ) -> Result<Arc<RunShared>, ResumeError> {
         let made = self.shared(host, beginning.options(id, host), None);
-        let (shared, commands) = made.map_err(|error| match error {
+        let shared = made.map_err(|error| match error {
             StartError::Config(error) => ResumeError::Config(error),
             // Nothing else can be wrong with what a run is made of.
             other => ResumeError::Store(StoreError::unavailable(other)),
         })?;
-        let shared = beginning.restores(shared);
-        let shared = RunShared { parent: beginning.parent, resumed: true, ..shared };
-        Ok((Arc::new(shared), commands))
+        Ok(Arc::new(beginning.restores(shared).resumed(beginning.parent)))
     }
 }
 

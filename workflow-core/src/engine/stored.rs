@@ -69,17 +69,17 @@ impl Inner {
     /// The journal of a run that begins, if there is a store.
     pub(super) fn journal(&self, run: &RunShared, configs: BTreeMap<String, Value>) -> Option<Journal> {
         let store = Arc::clone(self.store.as_ref()?);
-        let (workflow, at) = (Arc::clone(&run.table.name), run.clock.now());
+        let (workflow, at) = (Arc::clone(&run.table.name), run.common.clock.now());
         let summary = RunSummary::running(Arc::clone(&workflow), at);
         let first = Record::RunStarted {
             format: JOURNAL_FORMAT,
             workflow,
             table: run.table.recorded().clone(),
-            thread: run.thread.clone(),
-            metadata: run.metadata.clone(),
+            thread: run.thread().clone(),
+            metadata: run.metadata().clone(),
             parent: run.parent().cloned(),
-            awaited: run.birth.as_ref().is_some_and(|birth| birth.awaited),
-            private_thread: run.private_thread,
+            awaited: run.birth().is_some_and(|birth| birth.awaited),
+            private_thread: run.has_private_thread(),
             timeout: run.timeout,
             configs,
             at,

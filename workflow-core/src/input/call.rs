@@ -60,10 +60,16 @@ pub struct StepCall {
 pub(crate) struct Frame {
     pub(crate) slots: SlotValues,
     pub(crate) context: CallContext,
+    taken: OnceLock<Box<Taken>>,
+}
+
+/// What a step was given besides events, by name. Most are given none of it.
+#[derive(Debug, Default)]
+struct Taken {
     emitted: OnceLock<Arc<EmitBuffer>>,
-    display: OnceLock<Box<Display>>,
+    display: OnceLock<Display>,
     children: OnceLock<Arc<Brood>>,
-    cancellation: OnceLock<Box<Lease>>,
+    cancellation: OnceLock<Lease>,
 }
 
 /// What a parameter borrows that is not in the log.
@@ -71,24 +77,28 @@ type Kept = Option<Box<dyn Any + Send>>;
 
 impl Frame {
     fn new(slots: SlotValues, context: CallContext) -> Self {
-        let (emitted, display, children, cancellation) = Default::default();
-        Self { slots, context, emitted, display, children, cancellation }
+        Self { slots, context, taken: OnceLock::new() }
+    }
+
+    fn taken(&self) -> &Taken {
+        self.taken.get_or_init(Box::default)
     }
 }
 
 impl Drop for Frame {
     /// An attempt that did not commit takes back what it showed (S25), and no child outlives who waits for it.
     fn drop(&mut self) {
-        if let Some(children) = self.children.take() {
+        let Some(mut taken) = self.taken.take() else { return };
+        if let Some(children) = taken.children.take() {
             children.end();
         }
-        if let Some(display) = self.display.take() {
+        if let Some(display) = taken.display.take() {
             display.retract();
         }
-        if let Some(buffer) = self.emitted.get() {
+        if let Some(buffer) = taken.emitted.get() {
             buffer.close_into(&mut Emitted::default());
         }
-        if let Some(lease) = &self.cancellation.take() {
+        if let Some(lease) = &taken.cancellation.take() {
             self.context.run.cancellations.end(lease);
         }
     }
@@ -96,7 +106,10 @@ impl Drop for Frame {
 
 impl StepCall {
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
-        let kept = slots.iter().map(|_| None).collect();
+        let kept = match slots.len() {
+            few @ 0..=2 => SmallVec::from_buf_and_len([None, None], few),
+            many => std::iter::repeat_with(|| None).take(many).collect(),
+        };
         let frame = Frame::new(slots, context);
         Self { frame, kept, batch: Emitted::default() }
     }
@@ -163,14 +176,17 @@ impl StepCall {
 
     /// Ends an attempt that succeeded: what it showed goes with what it leaves in the log, which is what its emitters
     /// hold, then what it returned, in that order (S7, S23).
-    pub(crate) fn committed(mut self) -> Emitted {
+    #[doc(hidden)]
+    pub fn committed(&mut self) -> Emitted {
         self.kept.clear();
+        let returned = std::mem::take(&mut self.batch);
+        let Some(taken) = self.frame.taken.get_mut() else { return returned };
         let mut emitted = Emitted::default();
-        if let Some(buffer) = self.frame.emitted.get() {
+        if let Some(buffer) = taken.emitted.get() {
             buffer.close_into(&mut emitted);
         }
-        emitted.append(std::mem::take(&mut self.batch));
-        emitted.showed(self.frame.display.take().map(|display| *display));
+        emitted.append(returned);
+        emitted.showed(taken.display.take());
         emitted
     }
 }
@@ -258,8 +274,8 @@ impl<'a> Slot<'a> {
     /// The execution's display.
     pub fn display(&self) -> Display {
         let CallContext { step, execution, attempt, .. } = self.frame.context;
-        let display = || Box::new(self.run().display_for(step, execution, attempt));
-        Display::clone(self.frame.display.get_or_init(display))
+        let display = || self.run().display_for(step, execution, attempt);
+        self.frame.taken().display.get_or_init(display).clone()
     }
 
     /// The execution's child runs.
@@ -272,14 +288,14 @@ impl<'a> Slot<'a> {
             return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
         }
         let brood = || Arc::new(Brood::of(context, self.display()));
-        Ok(Children::new(Arc::clone(self.frame.children.get_or_init(brood))))
+        Ok(Children::new(Arc::clone(self.frame.taken().children.get_or_init(brood))))
     }
 
     /// The execution's cancellation.
     pub fn cancellation(&self) -> Cancellation {
         let execution = self.frame.context.execution;
-        let lease = || Box::new(self.run().cancellations.lease(execution));
-        self.frame.cancellation.get_or_init(lease).cancellation()
+        let lease = || self.run().cancellations.lease(execution);
+        self.frame.taken().cancellation.get_or_init(lease).cancellation()
     }
 
     /// The value of the event bound to the slot; nothing if there is none.
@@ -298,7 +314,7 @@ impl<'a> Slot<'a> {
     }
 
     pub(crate) fn emit_buffer(&self) -> &'a Arc<EmitBuffer> {
-        self.frame.emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
+        self.frame.taken().emitted.get_or_init(|| Arc::new(EmitBuffer::default()))
     }
 
     pub(crate) fn mismatch(&self) -> StepError {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+use smallvec::SmallVec;
 
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
@@ -17,8 +18,9 @@ use crate::id::ScopeId;
 pub(crate) struct GatheredBranch {
     pub(crate) scope: ScopeId,
     pub(crate) item: AnyEvent,
-    pub(crate) events: Vec<AnyEvent>,
-    pub(crate) failure: Option<BranchFailure>,
+    pub(crate) events: SmallVec<[AnyEvent; 1]>,
+    /// Boxed: few fail, and there may be very many branches.
+    pub(crate) failure: Option<Box<BranchFailure>>,
 }
 
 /// The log entry of a settled fan-out.
@@ -185,7 +187,7 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
 
     /// Why the branch failed, if it did.
     pub fn failure(&self) -> Option<&'a BranchFailure> {
-        self.branch.failure.as_ref()
+        self.branch.failure.as_deref()
     }
 
     /// The branch's scope, as explanations and traces name it.

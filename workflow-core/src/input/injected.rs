@@ -49,7 +49,7 @@ impl RunInfo {
         let context = &frame.context;
         Self {
             run: context.run.id.clone(),
-            thread: context.run.thread.clone(),
+            thread: context.run.thread().clone(),
             workflow: Arc::clone(&context.run.table.name),
             step: context.run.step_name(context.step),
             execution: context.execution,

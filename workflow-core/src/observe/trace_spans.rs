@@ -53,7 +53,7 @@ impl Observer for TracingObserver {
 
 /// The span of a run; disabled if nobody wants one.
 pub(crate) fn run_span(run: &RunShared) -> Span {
-    if !run.observers.wants_spans() {
+    if !run.common.observers.wants_spans() {
         return Span::none();
     }
     tracing::info_span!(
@@ -65,7 +65,7 @@ pub(crate) fn run_span(run: &RunShared) -> Span {
         "error.type" = field::Empty,
         workflow.name = &*run.table.name,
         workflow.run.id = %run.id,
-        workflow.thread.id = %run.thread,
+        workflow.thread.id = %run.thread(),
         workflow.run.status = field::Empty,
     )
 }

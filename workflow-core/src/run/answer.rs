@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use super::drive::{Received, Run};
 use super::handle::{Command, MakeReply};
 use super::in_flight::{Arrived, Due, StepResult};
-use super::journal::Journal;
 use super::request::OpenRequest;
 use super::spans::Ended;
 use crate::error::{SendError, StepError};
@@ -15,34 +14,40 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
 use crate::retry::NotRetried;
-use crate::scheduler::{Cause, Fact};
+use crate::scheduler::{Cause, Fact, Start};
 use crate::table::StepIndex;
 
 impl Run {
-    pub(super) fn arrive(&mut self, arrived: Arrived) {
+    /// Takes in what arrived; says which execution begins with it, if that is the next thing to be done.
+    pub(super) fn arrive(&mut self, arrived: Arrived) -> Option<Start> {
         match arrived {
-            Arrived::Execution(execution, result) => self.executed(execution, result),
+            Arrived::Execution(execution, result) => return self.executed(execution, result),
             Arrived::Check(candidate, answer) => self.answered(candidate, answer),
             Arrived::Dropped => self.dropping -= 1,
             Arrived::Due(Due::Retry(execution)) => self.retry_due(execution),
             Arrived::Due(Due::Timer(at)) => self.timers.rings(at),
             Arrived::Due(Due::Timeout) => self.time_ran_out(),
         }
+        None
     }
 
-    fn executed(&mut self, execution: ExecutionId, result: StepResult) {
+    /// An execution has returned, or failed.
+    pub(super) fn executed(&mut self, execution: ExecutionId, mut result: StepResult) -> Option<Start> {
         if !self.droppable.is_empty() {
             self.droppable.remove(&execution);
         }
         // What was dropped while its result waited here has nothing to say any more.
         if !self.scheduler.is_running(execution) {
-            return;
+            return None;
         }
-        let Some(step) = self.trace.step_of(execution) else { return };
+        let step = self.trace.step_of(execution)?;
+        if let Ok(next) = self.commit_at_once(execution, step, &mut result) {
+            return next;
+        }
         let emissions = result.and_then(|emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
             for event in emitted.events().chain(emitted.timed_events()) {
-                event.check_size(self.shared.max_event_bytes)?;
+                event.check_size(self.shared.common.max_event_bytes)?;
             }
             self.check_timers(&emitted)?;
             Ok((emitted, emissions))
@@ -59,11 +64,18 @@ impl Run {
                 self.attempt_failed(execution, step, error);
             }
         }
+        None
     }
 
     /// An execution's batch is accepted.
     pub(super) fn note_success(&mut self, execution: ExecutionId) {
-        let Some(step) = self.trace.succeeded(execution) else { return };
+        if let Some(step) = self.trace.succeeded(execution) {
+            self.tell_success(execution, step);
+        }
+    }
+
+    #[inline]
+    pub(super) fn tell_success(&mut self, execution: ExecutionId, step: StepIndex) {
         self.note_end(execution, step, Ended::Succeeded);
         let name = &self.host.table.step(step).name;
         self.shared.tell(|| Observed::ExecutionSucceeded {
@@ -74,6 +86,7 @@ impl Run {
     }
 
     /// Tells spans and metrics of the end of an execution.
+    #[inline]
     pub(super) fn note_end(&mut self, execution: ExecutionId, step: StepIndex, ended: Ended<'_>) {
         self.spans.end(execution, ended);
         let took = || self.trace.took(execution);
@@ -148,7 +161,7 @@ impl Run {
         self.scheduler.apply(Fact::CancelRequested);
         let is_cancelled = self.scheduler.end().is_some();
         if is_cancelled {
-            self.cancel_reason = reason;
+            self.cancel_reason = Some(reason);
         }
         is_cancelled
     }
@@ -168,7 +181,7 @@ impl Run {
         let is_open = self.scheduler.open_requests().any(|(seq, _)| seq == request);
         let asked = self.log.get(request).filter(|_| is_open).ok_or_else(|| self.why_not_open(request))?;
         let reply = make(&asked.event)?;
-        reply.check_size(self.shared.max_event_bytes).map_err(SendError::TooLarge)?;
+        reply.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
         Ok(reply)
     }
 
@@ -176,7 +189,7 @@ impl Run {
     fn why_not_open(&self, request: Seq) -> SendError {
         let since = self.log.since(request).map(|record| record.cause);
         // What is still on its way into the log has closed it too.
-        for cause in since.chain(self.journal.iter().flat_map(Journal::entering)) {
+        for cause in since.chain(self.journal.iter().flat_map(|journal| journal.entering())) {
             match cause {
                 Cause::Reply(seq) if seq == request => return SendError::Answered { request },
                 Cause::Expired(seq) if seq == request => return SendError::Expired { request },

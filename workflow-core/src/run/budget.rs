@@ -26,6 +26,11 @@ impl Budget {
         Self(limit.map(|limit| Box::new(Account { limit, used: Duration::ZERO, active: None })))
     }
 
+    /// Whether there is a bound.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// How long the run may be active; no time for one without a bound.
     pub(super) fn limit(&self) -> Duration {
         self.0.as_ref().map_or(Duration::ZERO, |account| account.limit)
@@ -41,7 +46,7 @@ impl Run {
         let Some(end) = self.clock.wall().checked_add(left) else { return };
         let dropped = Arc::<Dropped>::default();
         account.active = Some((self.clock.now, Arc::clone(&dropped)));
-        let sleep = self.shared.clock.sleep_until(end);
+        let sleep = self.shared.common.clock.sleep_until(end);
         self.in_flight.push(InFlight::Wait(Due::Timeout, sleep, dropped));
     }
 

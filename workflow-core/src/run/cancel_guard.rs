@@ -5,11 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::Context;
 
-use futures::task::AtomicWaker;
-
-use super::RunHandle;
+use super::{RunHandle, RunShared};
 
 /// A note beside a run's mailbox that says that it is to be cancelled.
 #[derive(Debug, Default)]
@@ -18,25 +15,26 @@ pub(crate) struct CancelNote {
     reason: OnceLock<Arc<str>>,
     /// Whether the run has not read it yet.
     unread: AtomicBool,
-    waker: AtomicWaker,
+}
+
+impl RunShared {
+    /// Leaves the run a note that it is to be cancelled.
+    pub(crate) fn note_cancel(&self, reason: &Arc<str>) {
+        if self.cancel_note.reason.set(Arc::clone(reason)).is_ok() {
+            self.cancel_note.unread.store(true, Ordering::Release);
+            self.bell.wake();
+        }
+    }
 }
 
 impl CancelNote {
-    pub(crate) fn leave(&self, reason: &Arc<str>) {
-        if self.reason.set(Arc::clone(reason)).is_ok() {
-            self.unread.store(true, Ordering::Release);
-            self.waker.wake();
-        }
-    }
-
-    /// Wakes the run when it is there.
-    pub(super) fn wakes(&self, cx: &mut Context<'_>) {
-        self.waker.register(cx.waker());
-    }
-
     /// The reason, if the run has not read it.
     pub(crate) fn left(&self) -> Option<Arc<str>> {
         if self.unread.load(Ordering::Acquire) { self.reason.get().cloned() } else { None }
+    }
+
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread.load(Ordering::Acquire)
     }
 
     /// The reason, once. As long as there is none it costs one load.

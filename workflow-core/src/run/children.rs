@@ -11,15 +11,20 @@ use crate::store::Record;
 impl Run {
     /// A child that nobody wants any more is cancelled.
     pub(super) fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
-        let Some(birth) = &self.shared.birth else { return };
+        let Some(birth) = &self.shared.birth() else { return };
         // Where its parent is left, that is said before it is told that nobody wants it.
         if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) || self.is_leaving() {
             return;
         }
         self.scheduler.apply(Fact::CancelRequested);
         if self.scheduler.end().is_some() {
-            self.cancel_reason = birth.why_unwanted();
+            self.cancel_reason = Some(birth.why_unwanted());
         }
+    }
+
+    /// Whether it has any, or may have had before it was gone on with.
+    pub(super) fn has_children(&self) -> bool {
+        self.shared.children.get().is_some() || self.shared.is_of_resumed()
     }
 
     /// Children first: those that end with the run have ended before anybody is told that it has.
@@ -31,7 +36,7 @@ impl Run {
                 child.ended().await;
             }
         }
-        let engine = self.shared.engine.upgrade().filter(|_| self.shared.is_of_resumed());
+        let engine = self.shared.common.engine.upgrade().filter(|_| self.shared.is_of_resumed());
         if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_left) {
             engine.end_forsaken(self.shared.id.clone()).await;
         }
@@ -57,7 +62,7 @@ pub(super) fn disown(run: &RunShared) {
 
 /// Tells whom a child's end concerns, before everybody is told.
 pub(super) fn part(run: &RunShared, status: RunStatus) {
-    if let Some(birth) = &run.birth {
+    if let Some(birth) = &run.birth() {
         birth.ended(status);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::clock::EngineClock;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RunClock {
     /// The last reading, from the beginning of the run. It never goes backwards.
     pub(super) now: Duration,

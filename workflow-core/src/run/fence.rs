@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 
 use super::drive::Run;
 use crate::engine::Lease;
-use crate::scheduler::Action;
+use crate::scheduler::{Action, Wanted};
 use crate::store::{Position, Record};
 
 /// Where a run stands with its engine's lease.
@@ -57,8 +57,8 @@ impl Fence {
 
 impl Run {
     /// Whether the action begins something that must not be done by two: an execution or a precondition.
-    pub(super) fn begins(action: &Action) -> bool {
-        matches!(action, Action::StartExecution { .. } | Action::AskPrecondition { .. })
+    pub(super) fn begins(wanted: &Wanted) -> bool {
+        matches!(wanted, Wanted::Start(_) | Wanted::Act(Action::AskPrecondition { .. }))
     }
 
     /// Whether the run must not begin anything now. It is woken when that may have changed. O(1).

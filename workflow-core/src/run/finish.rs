@@ -20,8 +20,7 @@ pub(crate) struct Finished {
     pub(super) status: RunStatus,
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// Nothing for a run whose task is gone.
-    /// Behind a pointer: a run that has not ended has room for one.
-    pub(crate) kept: Option<Box<Kept>>,
+    pub(crate) kept: Option<Kept>,
 }
 
 impl From<&End> for RunStatus {
@@ -44,10 +43,11 @@ impl Run {
     /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
     pub(super) fn stop(&mut self) {
         self.held.clear();
-        self.close_mailbox();
+        // Whoever still asks is told how the run ended.
+        self.shared.mailbox.discard();
         self.refuse_what_is_left();
         // Sealed before executions are dropped: what they showed stands (S28).
-        self.shared.display.seal();
+        self.shared.shown.seal();
         self.drop_what_runs();
         self.shared.contexts.close();
     }
@@ -61,16 +61,16 @@ impl Run {
             None if self.is_left => RunStatus::Cancelled,
             None => RunStatus::from(&end),
         };
-        self.shared.display.close(status);
+        self.shared.shown.close(status);
         let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.
         let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
-        let _ = self.shared.finished.set(finished);
+        let _ = self.shared.finished.set(Box::new(finished));
     }
 
     /// The same for a run that ended earlier, as its journal says.
     pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
-        self.shared.display.close(status);
+        self.shared.shown.close(status);
         let end = self.scheduler.end().cloned().filter(|end| RunStatus::from(end) == status);
         let outcome = match end {
             Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
@@ -78,7 +78,7 @@ impl Run {
             None => Err(self.past(status, error.unwrap_or_default(), asked)),
         };
         let kept = Some(self.keep(status));
-        let _ = self.shared.finished.set(Finished { status, outcome, kept });
+        let _ = self.shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
 
     /// What only the journal's last record tells of: that a precondition failed, that of this step.
@@ -92,7 +92,8 @@ impl Run {
     fn refuse_what_is_left(&mut self) {
         self.refuse_actions();
         while let Some(arrived) = self.arrived.pop_front() {
-            self.arrive(arrived);
+            let next = self.arrive(arrived);
+            debug_assert!(next.is_none(), "nothing begins in a run that has ended");
             self.refuse_actions();
         }
         self.receiving.clear();
@@ -113,10 +114,7 @@ impl Run {
         for execution in self.trace.running() {
             self.drop_execution(execution);
         }
-        // It would be made anew.
-        if !self.in_flight.is_empty() {
-            self.in_flight.clear();
-        }
+        self.in_flight.clear();
     }
 
     fn outcome(&mut self, end: &End) -> Result<AnyEvent, RunError> {
@@ -128,13 +126,17 @@ impl Run {
             End::Failed(executions) => self.failure(executions),
             End::PreconditionFailed(candidate) => self.precondition_error(*candidate),
             End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
-            End::Cancelled => RunError::Cancelled { reason: Arc::clone(&self.cancel_reason) },
+            End::Cancelled => RunError::Cancelled { reason: self.why_cancelled() },
             End::TimedOut => RunError::TimedOut { after: self.budget.limit() },
             End::LogFull => RunError::LogFull { limit: self.limits.events },
             End::TooManyExecutions => self.ran_away(),
             // Said by the journal.
             End::AppendFailed => RunError::Abandoned,
         })
+    }
+
+    pub(super) fn why_cancelled(&self) -> Arc<str> {
+        self.cancel_reason.clone().unwrap_or_else(|| "cancelled".into())
     }
 
     fn ran_away(&self) -> RunError {
@@ -181,19 +183,14 @@ impl Run {
     }
 
     /// What reports and explanations are made of, if anybody asks.
-    fn keep(&mut self, status: RunStatus) -> Box<Kept> {
-        Box::new(Kept::new(Past {
-            id: self.shared.id.clone(),
-            thread: self.shared.thread.clone(),
-            metadata: self.shared.metadata.clone(),
-            parent: self.shared.parent().cloned(),
-            children: self.shared.children.get().cloned(),
+    fn keep(&mut self, status: RunStatus) -> Kept {
+        Kept::new(Past {
             status,
             scheduler: self.scheduler.take(),
             log: std::mem::take(&mut self.log),
             trace: std::mem::take(&mut self.trace),
             began_at: self.clock.began_at,
-        }))
+        })
     }
 }
 
@@ -201,7 +198,7 @@ impl Run {
 /// is gone before it did.
 pub(super) fn announce(run: &RunShared) {
     let status = finished(run).status;
-    run.display.close(status);
+    run.shown.close(status);
     run.contexts.close();
     if let Some(family) = run.children.get() {
         family.over();
@@ -211,12 +208,12 @@ pub(super) fn announce(run: &RunShared) {
         run.tell(|| Observed::RunEnded { status });
     }
     super::children::part(run, status);
-    run.status.send_replace(status);
+    run.standing.set(status);
 }
 
 /// How the run finished, or that its task is gone before it did.
 pub(super) fn finished(run: &RunShared) -> &Finished {
     let abandoned =
-        || Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None };
+        || Box::new(Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None });
     run.finished.get_or_init(abandoned)
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, Either, select};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::past::Kept;
 use super::request::{OpenRequest, RequestId};
@@ -83,7 +83,7 @@ impl<W: Workflow> RunHandle<W> {
 
     /// The thread the run belongs to.
     pub fn thread(&self) -> &ThreadId {
-        &self.shared.thread
+        self.shared.thread()
     }
 
     /// Where the run stands now.
@@ -93,7 +93,7 @@ impl<W: Workflow> RunHandle<W> {
 
     /// Waits until the run waits for a timer or for something from outside, or has ended; says which.
     pub async fn settled(&self) -> RunStatus {
-        self.shared.wait_for(|status| *status != RunStatus::Running).await
+        self.shared.wait_for(|status| status != RunStatus::Running).await
     }
 
     /// What the run shows, from the oldest item that is still kept; as many viewers as wanted (S25).
@@ -101,7 +101,7 @@ impl<W: Workflow> RunHandle<W> {
     /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
     /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display.subscribe(Some(Arc::clone(&self.shared)))
+        self.shared.display().subscribe(Some(Arc::clone(&self.shared)))
     }
 
     /// Sends an event in. An event type that no step of `W` takes does not compile.
@@ -119,7 +119,7 @@ impl<W: Workflow> RunHandle<W> {
 
     async fn send_any(&self, event: AnyEvent) -> Result<(), SendError> {
         let index = self.index_of(&event.event_type())?;
-        event.check_size(self.shared.max_event_bytes).map_err(SendError::TooLarge)?;
+        event.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
         let (done, answer) = oneshot::channel();
         self.ask(Command::Send { event, index, done }, answer).await?
     }
@@ -218,7 +218,7 @@ impl<W: Workflow> RunHandle<W> {
         match self.ask(Command::Explain { done }, answer).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
             Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation()),
+            Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
         }
     }
 
@@ -248,7 +248,7 @@ impl<W: Workflow> RunHandle<W> {
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
     /// failed has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
-        Ok(self.kept().await?.report())
+        Ok(self.kept().await?.report(&self.shared))
     }
 
     /// What the run did so far, at any time; after the end the same as [`report`](Self::report).
@@ -268,7 +268,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn kept(&self) -> Result<&Kept, RunError> {
-        self.shared.finished().await.kept.as_deref().ok_or(RunError::Abandoned)
+        self.shared.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
     }
 
     fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
@@ -278,7 +278,7 @@ impl<W: Workflow> RunHandle<W> {
 
     async fn ask<T>(&self, mut command: Command, mut answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
         let shared = &self.shared;
-        while let Err(mpsc::error::SendError(back)) = shared.mailbox.sender().send(command).await {
+        while let Err(back) = shared.mailbox.send(command, &shared.bell).await {
             command = back;
             let woken = shared.wake().await;
             if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {
@@ -297,7 +297,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn ended(&self) -> SendError {
-        let status = self.shared.wait_for(|status| status.is_ended()).await;
+        let status = self.shared.wait_for(RunStatus::is_ended).await;
         SendError::Ended { run: self.shared.id.clone(), status }
     }
 }

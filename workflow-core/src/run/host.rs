@@ -3,7 +3,6 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -22,17 +21,17 @@ use crate::output::Emitted;
 use crate::retry::{RetryPolicy, Rules};
 use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex, TableSpec};
-use crate::workflow::{Check, StepFuture, Workflow};
+use crate::workflow::{Check, Compaction, StepFuture, Workflow};
 
 /// A workflow without its type: all that a host asks of it.
 pub(crate) trait Steps: Send + Sync {
-    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
+    fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
-    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError>;
+    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<Compaction<'a>, StepError>;
 }
 
 impl<W: Workflow> Steps for W {
-    fn call<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+    fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture {
         W::call(self, step, call)
     }
 
@@ -40,7 +39,7 @@ impl<W: Workflow> Steps for W {
         W::check(&self, step, call)
     }
 
-    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+    fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
         W::compact(self, step, call)
     }
 }
@@ -55,15 +54,15 @@ impl NoSteps {
 }
 
 impl Steps for NoSteps {
-    fn call<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
-        Err(Self::refusal())
+    fn call(self: Arc<Self>, _: usize, _: StepCall) -> StepFuture {
+        Box::pin(std::future::ready(Err(Self::refusal())))
     }
 
     fn check(self: Arc<Self>, _: usize, _: &mut StepCall) -> Check {
         Check::Answered(Err(Self::refusal()))
     }
 
-    fn compact<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<StepFuture<'a>, StepError> {
+    fn compact<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
         Err(Self::refusal())
     }
 }
@@ -203,16 +202,8 @@ impl Host {
     }
 
     /// One execution of a step, from its bindings to its batch.
-    #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the call twice")]
-    pub(crate) fn step(
-        self: Arc<Self>,
-        step: usize,
-        mut call: StepCall,
-    ) -> impl Future<Output = Result<Emitted, StepError>> + Send + use<> {
-        async move {
-            self.steps.call(step, &mut call)?.await?;
-            Ok(call.committed())
-        }
+    pub(crate) fn step(&self, step: usize, call: StepCall) -> StepFuture {
+        Arc::clone(&self.steps).call(step, call)
     }
 
     /// The same with what stands around it.

@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
 
 use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinHandle, coop};
-use tokio_util::sync::ReusableBoxFuture;
 use tracing::Span;
 
 use super::host::Host;
@@ -23,6 +23,7 @@ use crate::id::ExecutionId;
 use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::scheduler::CandidateId;
+use crate::workflow::StepFuture;
 
 /// How an execution came to its end.
 pub(super) type StepResult = Result<Emitted, StepError>;
@@ -33,6 +34,34 @@ pub(super) enum InFlight {
     Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
     Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>, Arc<Dropped>),
     Wait(Due, BoxFuture<'static, ()>, Arc<Dropped>),
+}
+
+/// All that a run waits for, in memory that is there as long as it waits for something.
+#[derive(Default)]
+pub(super) struct Flights(Option<FuturesUnordered<InFlight>>);
+
+impl Flights {
+    pub(super) fn push(&mut self, flight: InFlight) {
+        self.0.get_or_insert_default().push(flight);
+    }
+
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+        self.0.as_mut().map_or(Poll::Ready(None), |flights| flights.poll_next_unpin(cx))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(FuturesUnordered::is_empty)
+    }
+
+    /// Drops what is there.
+    pub(super) fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    /// Gives the memory back, if there is nothing.
+    pub(super) fn shrink(&mut self) {
+        self.0.take_if(|flights| flights.is_empty());
+    }
 }
 
 /// What a run waits for a time for.
@@ -164,8 +193,9 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
 
 impl<F> Guarded<F> {
     fn discard(&mut self) {
-        let future = self.0.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+        if let Some(future) = self.0.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+        }
     }
 }
 
@@ -173,15 +203,6 @@ impl<F> Drop for Guarded<F> {
     fn drop(&mut self) {
         self.discard();
     }
-}
-
-/// One execution, in memory that another one may use after it.
-pub(super) type Execution = ReusableBoxFuture<'static, StepResult>;
-
-fn kept_in(spare: Option<Execution>, future: impl Future<Output = StepResult> + Send + 'static) -> Execution {
-    let Some(mut spare) = spare else { return ReusableBoxFuture::new(future) };
-    spare.set(future);
-    spare
 }
 
 /// How an attempt is made.
@@ -192,57 +213,56 @@ pub(super) struct Attempt {
 }
 
 /// A step's future, guarded, in its span.
-pub(super) struct GuardedStep {
-    future: Guarded<Execution>,
+pub(super) struct Begun {
+    future: Guarded<StepFuture>,
     span: Span,
+}
+
+/// The same that is polled more than once: how long its polls take is noted.
+pub(super) struct GuardedStep {
+    begun: Begun,
     host: Arc<Host>,
     step: usize,
 }
 
-impl GuardedStep {
-    /// Begins an attempt, in `spare` if there is room.
-    pub(super) fn new(
-        host: &Arc<Host>,
-        step: usize,
-        call: StepCall,
-        span: Span,
-        attempt: Attempt,
-        spare: Option<Execution>,
-    ) -> Self {
-        let begun = Arc::clone(host);
-        let future = match (attempt.timeout, attempt.compacts) {
-            (None, false) if host.middleware.is_empty() => kept_in(spare, begun.step(step, call)),
-            (None, false) => kept_in(spare, begun.surrounded(step, call)),
-            (timeout, true) => kept_in(spare, begun.compacted(step, call, timeout)),
-            (Some(timeout), false) => kept_in(spare, timeout.around(begun.surrounded(step, call))),
+impl Begun {
+    /// Begins an attempt.
+    pub(super) fn new(host: &Arc<Host>, step: usize, call: StepCall, span: Span, attempt: Attempt) -> Self {
+        let begun = || Arc::clone(host);
+        let future: StepFuture = match (attempt.timeout, attempt.compacts) {
+            (None, false) if host.middleware.is_empty() => host.step(step, call),
+            (None, false) => Box::pin(begun().surrounded(step, call)),
+            (timeout, true) => Box::pin(begun().compacted(step, call, timeout)),
+            (Some(timeout), false) => Box::pin(timeout.around(begun().surrounded(step, call))),
         };
-        Self { future: Guarded::new(future), span, host: Arc::clone(host), step }
+        Self { future: Guarded::new(future), span }
     }
 
-    /// What is left of an execution that has ended.
-    pub(super) fn into_spare(mut self) -> Option<Execution> {
-        self.future.0.take()
-    }
-
-    fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
-        let began = Instant::now();
-        let polled = self.poll(cx);
-        self.host.weight(self.step).note(began.elapsed());
-        polled
-    }
-
-    /// Polls without weighing: for whoever reads the clock anyway.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let _entered = self.span.enter();
         self.future.poll(cx)
     }
 
+    /// It is polled again.
+    pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> GuardedStep {
+        GuardedStep { begun: self, host: Arc::clone(host), step }
+    }
+}
+
+impl GuardedStep {
+    fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
+        let began = Instant::now();
+        let polled = self.begun.poll(cx);
+        self.host.weight(self.step).note(began.elapsed());
+        polled
+    }
+
     /// Moves the execution to a task of its own, if there is a runtime; `only_if_parallel` asks for one
     /// with several threads.
-    pub(super) fn spawn(self, only_if_parallel: bool) -> Result<AbortOnDrop, Self> {
-        let Ok(runtime) = Handle::try_current() else { return Err(self) };
+    pub(super) fn spawn(self, only_if_parallel: bool) -> Result<AbortOnDrop, Begun> {
+        let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
         if only_if_parallel && runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return Err(self);
+            return Err(self.begun);
         }
         let mut step = self;
         Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll_weighed(cx)))))

@@ -206,7 +206,7 @@ impl Run {
 
     /// Whether the store has fallen so far behind that nothing more is to be put on its way.
     pub(super) fn journal_is_full(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::is_full)
+        self.journal.as_deref().is_some_and(Journal::is_full)
     }
 
     fn record_batch(&mut self, entering: &Entering) {
@@ -379,7 +379,7 @@ impl Run {
     /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
     fn why_ended(&self) -> (Option<Arc<str>>, Option<String>) {
         match self.scheduler.end() {
-            Some(End::Cancelled) => (None, Some(self.cancel_reason.to_string())),
+            Some(End::Cancelled) => (None, Some(self.why_cancelled().to_string())),
             Some(End::PreconditionFailed(candidate)) => {
                 let failure = self.precondition_failures.get(candidate);
                 failure.map(|(step, error)| (self.step_name(*step), error.to_string())).unzip()

@@ -2,9 +2,6 @@
 //! before somebody else does, so that no step is told, and the run stops too and is left as it is.
 
 use std::sync::OnceLock;
-use std::task::Context;
-
-use futures::task::AtomicWaker;
 
 use super::RunShared;
 use super::drive::Run;
@@ -15,8 +12,7 @@ use crate::store::StoreError;
 #[derive(Debug, Default)]
 pub(crate) struct LetDown {
     /// Written once: what is wrong with the first of them.
-    why: OnceLock<StoreError>,
-    waker: AtomicWaker,
+    why: OnceLock<Box<StoreError>>,
 }
 
 impl LetDown {
@@ -30,8 +26,7 @@ impl LetDown {
             _ => return false,
         };
         // Another child may have been let down before.
-        let _ = self.why.set(why);
-        self.waker.wake();
+        let _ = self.why.set(Box::new(why));
         true
     }
 }
@@ -41,23 +36,31 @@ impl RunShared {
     /// is told. A run without a journal does not: there is nowhere to go on from.
     pub(crate) fn is_let_down(&self, error: &RunError) -> bool {
         // The child's task is gone, and nothing is wrong with the store: neither is anything with the run's own journal.
-        if self.is_kept && matches!(error, RunError::Abandoned) {
-            self.leave_note.leave();
+        if self.common.is_kept && matches!(error, RunError::Abandoned) {
+            self.note_leave();
         }
-        self.is_kept && (self.let_down.leave(error) || self.stops())
+        self.common.is_kept && (self.let_down_by(error) || self.stops())
+    }
+
+    /// Leaves the note if that is how a child ended; says whether it is.
+    fn let_down_by(&self, error: &RunError) -> bool {
+        let is_so = self.let_down.leave(error);
+        if is_so {
+            self.bell.wake();
+        }
+        is_so
     }
 
     /// Whether it stops and is left.
     pub(crate) fn stops(&self) -> bool {
-        self.is_kept && (self.leave_note.is_there() || self.let_down.why.get().is_some())
+        self.common.is_kept && (self.is_to_be_left() || self.let_down.why.get().is_some())
     }
 }
 
 impl Run {
     /// Stops as if the store had let down the run itself, once what it is being given is answered.
-    pub(super) fn poll_let_down(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn read_let_down(&mut self) {
         let Some(journal) = self.journal.as_mut() else { return };
-        self.shared.let_down.waker.register(cx.waker());
         let Some(why) = self.shared.let_down.why.get() else { return };
         if self.scheduler.end().is_none() && journal.fail(why) {
             self.not_entered(Vec::new());

@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::append_log::Appender;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{LogEntry, Prefix, SlotValue, SlotValues};
-use crate::scheduler::{Binding, Bound, Cause, Entry, Prefixes};
+use crate::paged::Paged;
+use crate::scheduler::{Binding, Bound, Cause, Entry, Prefixes, Start};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
 /// One event of the log.
@@ -26,14 +28,35 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// The event at position n is at n - 1.
-    records: Vec<Record>,
-    lists: FxHashMap<(ScopeId, TopicIndex), Appender<LogEntry>>,
-    /// Scope n is at n - 1: scopes are numbered in the order in which their items enter the log.
-    branches: Vec<BranchRecord>,
+    records: Paged<Record>,
+    /// Those of the root, each at the place of its topic.
+    lists: Vec<Option<List>>,
+    /// Those of open branches.
+    lists_of_branches: FxHashMap<ScopeId, SmallVec<[(TopicIndex, List); 1]>>,
+    /// In order: scopes are numbered in the order in which their items enter the log.
+    branches: Vec<Branches>,
+    /// How many branches these are.
+    branched: u32,
+}
+
+type List = Appender<LogEntry>;
+
+/// Branches one after the other, whose items are one after the other too.
+#[derive(Debug)]
+struct Branches {
+    first: BranchRecord,
+    count: u32,
+}
+
+/// The log of a run that waits.
+#[derive(Debug)]
+pub(super) struct ParkedLog {
+    records: Box<[Record]>,
+    lists: Box<[Option<List>]>,
 }
 
 /// Where a branch came from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BranchRecord {
     pub(super) scope: ScopeId,
     pub(super) parent: ScopeId,
@@ -42,9 +65,18 @@ pub(super) struct BranchRecord {
 }
 
 impl Log {
-    /// Makes room for so many events.
-    pub(super) fn reserve(&mut self, events: usize) {
-        self.records.reserve(events);
+    /// Whether it can be parked: it has no branches.
+    pub(super) fn can_park(&self) -> bool {
+        self.branches.is_empty() && self.lists_of_branches.is_empty()
+    }
+
+    pub(super) fn park(&mut self) -> ParkedLog {
+        let Self { records, lists, lists_of_branches: _, branches: _, branched: _ } = std::mem::take(self);
+        ParkedLog { records: records.into_boxed(), lists: lists.into() }
+    }
+
+    pub(super) fn unpark(ParkedLog { records, lists }: ParkedLog) -> Self {
+        Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
     pub(super) fn append(
@@ -56,23 +88,52 @@ impl Log {
         at: Duration,
     ) {
         debug_assert_eq!(entry.seq.0, self.records.len() as u64 + 1, "positions have no gaps");
-        for topic in &table.event(entry.event).topics {
+        let row = table.event(entry.event);
+        for topic in row.topics.iter().filter(|_| row.listed) {
             if table.topic(*topic).listed {
-                let list = self.lists.entry((entry.scope, *topic)).or_default();
+                let list = self.list_mut(entry.scope, *topic);
                 list.push(LogEntry { seq: entry.seq, event: event.clone() });
             }
         }
         self.records.push(Record { event, index: entry.event, scope: entry.scope, cause, at });
     }
 
-    /// The item of a branch is in the log.
-    pub(super) fn branch(&mut self, branch: BranchRecord) {
-        debug_assert_eq!(branch.scope.0 as usize, self.branches.len() + 1, "branches have no gaps");
-        self.branches.push(branch);
+    fn list_mut(&mut self, scope: ScopeId, topic: TopicIndex) -> &mut List {
+        if scope != ScopeId::ROOT {
+            return list_of(self.lists_of_branches.entry(scope).or_default(), topic);
+        }
+        if self.lists.len() <= topic.get() {
+            self.lists.resize_with(topic.get() + 1, || None);
+        }
+        self.lists[topic.get()].get_or_insert_default()
     }
 
-    pub(super) fn branches(&self) -> &[BranchRecord] {
-        &self.branches
+    fn list(&self, scope: ScopeId, topic: TopicIndex) -> Option<&List> {
+        if scope == ScopeId::ROOT {
+            return self.lists.get(topic.get())?.as_ref();
+        }
+        let lists = self.lists_of_branches.get(&scope)?;
+        lists.iter().find_map(|(of, list)| (*of == topic).then_some(list))
+    }
+
+    /// The item of a branch is in the log.
+    pub(super) fn branch(&mut self, branch: BranchRecord) {
+        debug_assert_eq!(branch.scope.0, self.branched + 1, "branches have no gaps");
+        self.branched += 1;
+        match self.branches.last_mut() {
+            Some(last) if last.at(last.count) == branch => last.count += 1,
+            _ => self.branches.push(Branches { first: branch, count: 1 }),
+        }
+    }
+
+    /// By their numbers.
+    pub(super) fn branches(&self) -> impl Iterator<Item = BranchRecord> {
+        self.branches.iter().flat_map(|branches| (0..branches.count).map(|place| branches.at(place)))
+    }
+
+    /// How many branches there are.
+    pub(super) fn branched(&self) -> u32 {
+        self.branched
     }
 
     pub(super) fn get(&self, seq: Seq) -> Option<&Record> {
@@ -81,36 +142,50 @@ impl Log {
 
     /// Everything behind a position.
     pub(super) fn since(&self, seq: Seq) -> impl Iterator<Item = &Record> {
-        self.records.iter().skip(usize::try_from(seq.0).unwrap_or(usize::MAX))
+        self.records.iter_from(usize::try_from(seq.0).unwrap_or(usize::MAX))
     }
 
     /// When the first event entered it, from the beginning of the run's clock.
     pub(super) fn began(&self) -> Duration {
-        self.records.first().map_or(Duration::ZERO, |record| record.at)
+        self.records.get(0).map_or(Duration::ZERO, |record| record.at)
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = (Seq, &Record)> {
         self.records.iter().enumerate().map(|(i, record)| (Seq(i as u64 + 1), record))
     }
 
-    /// What the slots of a step hold, by what the scheduler bound them to.
-    pub(super) fn slots(&self, step: &StepRow, binding: &Binding) -> SlotValues {
-        let inputs = step.inputs.iter().map(|input| input.topic);
-        binding.iter().zip(inputs).map(|(bound, topic)| self.slot(bound, topic)).collect()
+    /// What the slots of an execution hold.
+    pub(super) fn slots_of(&self, step: &StepRow, start: &Start) -> SlotValues {
+        let mut slots = SlotValues::new();
+        for (slot, input) in step.inputs.iter().enumerate() {
+            slots.push(match start.inputs.others() {
+                Some(binding) => self.slot_of(step, binding, slot),
+                None if input.topic.is_some() => self.one(start.trigger),
+                None => SlotValue::Empty,
+            });
+        }
+        slots
+    }
+
+    fn one(&self, seq: Seq) -> SlotValue {
+        self.get(seq).map_or(SlotValue::Empty, |record| SlotValue::One(seq, record.event.clone()))
+    }
+
+    /// What one slot of a step holds, by what the scheduler bound it to.
+    pub(super) fn slot_of(&self, step: &StepRow, binding: &Binding, slot: usize) -> SlotValue {
+        self.slot(&binding[slot], step.inputs[slot].topic)
     }
 
     fn slot(&self, bound: &Bound, topic: Option<TopicIndex>) -> SlotValue {
         match bound {
             Bound::Nothing => SlotValue::Empty,
-            Bound::One(seq) => {
-                self.get(*seq).map_or(SlotValue::Empty, |record| SlotValue::One(*seq, record.event.clone()))
-            }
+            Bound::One(seq) => self.one(*seq),
             Bound::List(prefixes) => SlotValue::List(self.prefix(prefixes, topic)),
         }
     }
 
     fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
-        let list = |scope: ScopeId| topic.and_then(|topic| self.lists.get(&(scope, topic)));
+        let list = |scope: ScopeId| topic.and_then(|topic| self.list(scope, topic));
         let segments = prefixes
             .iter()
             .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(scope)?.log()), len as usize)));
@@ -118,9 +193,26 @@ impl Log {
     }
 
     /// Frees the lists of a settled scope; executions that hold prefixes keep theirs.
-    pub(super) fn free(&mut self, scope: ScopeId, table: &DependencyTable) {
-        for topic in 0..table.topics.len() {
-            self.lists.remove(&(scope, TopicIndex::at(topic)));
+    pub(super) fn free(&mut self, scope: ScopeId) {
+        if !self.lists_of_branches.is_empty() {
+            self.lists_of_branches.remove(&scope);
         }
     }
+}
+
+impl Branches {
+    fn at(&self, place: u32) -> BranchRecord {
+        let BranchRecord { scope, item, .. } = self.first;
+        let (scope, item) = (ScopeId(scope.0 + place), Seq(item.0 + u64::from(place)));
+        BranchRecord { scope, item, ..self.first }
+    }
+}
+
+/// The list of a topic, which begins here if it is not there.
+fn list_of(lists: &mut SmallVec<[(TopicIndex, List); 1]>, topic: TopicIndex) -> &mut List {
+    let place = lists.iter().position(|(of, _)| *of == topic).unwrap_or_else(|| {
+        lists.push((topic, List::default()));
+        lists.len() - 1
+    });
+    &mut lists[place].1
 }

@@ -99,6 +99,12 @@ mod on {
             self.events.increment(1);
         }
 
+        /// The same; one that counts nothing is left in its place.
+        pub(crate) fn take(&mut self) -> Self {
+            let (workflow, events) = (self.workflow.clone(), self.events.clone());
+            Self { workflow, events, level: self.level.take(), waiting: std::mem::take(&mut self.waiting) }
+        }
+
         /// An execution ended.
         pub(crate) fn executed(&self, step: &Arc<str>, ended: Ended<'_>, took: impl FnOnce() -> Duration) {
             let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
@@ -191,6 +197,10 @@ mod off {
 
         pub(crate) fn level(&mut self) -> Option<Level> {
             None
+        }
+
+        pub(crate) fn take(&mut self) -> Self {
+            Self
         }
 
         pub(crate) fn logged(&self) {}

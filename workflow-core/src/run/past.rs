@@ -1,19 +1,18 @@
 //! What a run did, as reports and explanations see it: made from scheduler, log and trace when somebody
 //! asks, so that a run nobody asks about pays nothing for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use super::RunStatus;
 use super::log::Log;
 use super::report::{ChildReport, LoggedEvent, Quality, RunReport, StepReport};
 use super::timers::{PendingTimer, Timers};
 use super::trace::Trace;
 use super::waiting::HeldBack;
-use crate::children::{Family, ParentRun};
+use super::{RunShared, RunStatus};
 use crate::explain::Explanation;
-use crate::id::{ExecutionId, RunId, ThreadId};
+use crate::id::{ExecutionId, RunId};
 use crate::scheduler::{Cause, Scheduler};
 use crate::table::StepIndex;
 
@@ -28,12 +27,6 @@ pub(crate) struct Kept {
 /// The state of a run at its end.
 #[derive(Debug)]
 pub(super) struct Past {
-    pub(super) id: RunId,
-    pub(super) thread: ThreadId,
-    pub(super) metadata: BTreeMap<String, String>,
-    pub(super) parent: Option<ParentRun>,
-    /// None of a run that has none.
-    pub(super) children: Option<Arc<Family>>,
     pub(super) status: RunStatus,
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
@@ -46,44 +39,27 @@ impl Kept {
         Self { past, report: OnceLock::new(), explanation: OnceLock::new() }
     }
 
-    pub(crate) fn report(&self) -> Arc<RunReport> {
-        Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view().report())))
+    pub(crate) fn report(&self, run: &RunShared) -> Arc<RunReport> {
+        Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view(run).report())))
     }
 
-    pub(crate) fn explanation(&self) -> Arc<Explanation> {
-        Arc::clone(self.explanation.get_or_init(|| Arc::new(self.past.view().explain())))
+    pub(crate) fn explanation(&self, run: &RunShared) -> Arc<Explanation> {
+        Arc::clone(self.explanation.get_or_init(|| Arc::new(self.past.view(run).explain())))
     }
 }
 
 impl Past {
-    fn view(&self) -> View<'_> {
-        let Self { id, thread, metadata, parent, children, status, scheduler, log, trace, began_at } = self;
-        let (parent, children, status, began_at) = (parent.as_ref(), children.as_ref(), *status, *began_at);
-        View {
-            id,
-            thread,
-            metadata,
-            parent,
-            children,
-            status,
-            scheduler,
-            log,
-            trace,
-            timers: None,
-            held: None,
-            began_at,
-        }
+    fn view<'a>(&'a self, run: &'a RunShared) -> View<'a> {
+        let Self { status, scheduler, log, trace, began_at } = self;
+        let (status, began_at) = (*status, *began_at);
+        View { run, status, scheduler, log, trace, timers: None, held: None, began_at }
     }
 }
 
 /// A look at a run, be it ended or not.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) id: &'a RunId,
-    pub(super) thread: &'a ThreadId,
-    pub(super) metadata: &'a BTreeMap<String, String>,
-    pub(super) parent: Option<&'a ParentRun>,
-    pub(super) children: Option<&'a Arc<Family>>,
+    pub(super) run: &'a RunShared,
     pub(super) status: RunStatus,
     pub(super) scheduler: &'a Scheduler,
     pub(super) log: &'a Log,
@@ -102,15 +78,15 @@ impl View<'_> {
 
     pub(super) fn report(&self) -> RunReport {
         let table = self.scheduler.table();
-        let children = self.children.map(|family| family.reports()).unwrap_or_default();
+        let children = self.run.children.get().map(|family| family.reports()).unwrap_or_default();
         RunReport {
-            run: self.id.clone(),
-            thread: self.thread.clone(),
+            run: self.run.id.clone(),
+            thread: self.run.thread().clone(),
             workflow: Arc::clone(&table.name),
             status: self.status,
             quality: self.quality(),
             steps: self.steps(),
-            parent: self.parent.cloned(),
+            parent: self.run.parent().cloned(),
             waiting: self.held.map(|held| held.executions(self.scheduler, self.trace)).unwrap_or_default(),
             trace: self.trace.report(table, self.log.began(), &by_execution(&children)),
             log: self.logged_events(),
@@ -118,7 +94,7 @@ impl View<'_> {
             branches: self.trace.branches(self.log.branches(), table),
             violations: self.trace.violations(table),
             children,
-            metadata: self.metadata.clone(),
+            metadata: self.run.metadata().clone(),
         }
     }
 
@@ -128,7 +104,7 @@ impl View<'_> {
                 Quality::Failed
             }
             _ if self.scheduler.is_degraded() => Quality::Degraded,
-            _ if self.children.is_some_and(|family| family.has_failures()) => Quality::Degraded,
+            _ if self.run.children.get().is_some_and(|family| family.has_failures()) => Quality::Degraded,
             _ => Quality::Clean,
         }
     }

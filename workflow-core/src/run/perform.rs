@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::{SmallVec, smallvec};
 
 use super::drive::{Asked, Run};
-use super::in_flight::{Arrived, Attempt, Dropped, Guarded, GuardedStep, InFlight, panicked};
+use super::in_flight::{Arrived, Attempt, Begun, Dropped, Guarded, InFlight, StepResult, panicked};
 use super::journal::Entering;
 use super::log::BranchRecord;
 use super::spans::Ended;
@@ -16,12 +16,12 @@ use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::failure::StepFailed;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, StepCall};
+use crate::input::{BranchFailure, CallContext, Gathered, GatheredBranch, SlotValue, SlotValues, StepCall};
 use crate::observe::Observed;
 use crate::output::{Emitted, SetTimer};
 use crate::scheduler::{
-    Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Fact, GroupSummary,
-    TimerEntry,
+    Action, Answer, Binding, BranchSummary, CandidateId, Cause, Emission, Entry, Evaluated, Fact,
+    GroupSummary, Inputs, Start, TimerEntry, Wanted,
 };
 use crate::table::{OutputRow, StepIndex};
 use crate::workflow::Check;
@@ -33,7 +33,8 @@ impl Run {
                 self.ask(candidate, step, scope, trigger, &binding);
             }
             Action::StartExecution { execution, step, scope, trigger, binding } => {
-                self.start(execution, step, scope, trigger, binding, cx);
+                let inputs = Inputs::of(binding, self.host.table.step(step), trigger);
+                self.start_on(Start { execution, step, scope, trigger, inputs }, &mut 0, cx);
             }
             Action::Append { cause, entries, timers } => self.append(cause, entries, timers),
             Action::AppendGathered { entry, group } => self.append_gathered(entry, &group),
@@ -51,22 +52,17 @@ impl Run {
         CallContext { run: Arc::clone(&self.shared), step: step.get(), execution, attempt, scope }
     }
 
-    /// Begins the first attempt of an execution, or another (S37).
-    fn start(
-        &mut self,
-        execution: ExecutionId,
-        step: StepIndex,
-        scope: ScopeId,
-        trigger: Seq,
-        binding: Binding,
-        cx: &mut Context<'_>,
-    ) {
+    /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
+    pub(super) fn start(&mut self, start: Start, cx: &mut Context<'_>) -> Option<StepResult> {
+        let Start { execution, step, scope, trigger, .. } = start;
         let row = self.host.table.step(step);
-        let slots = self.log.slots(row, &binding);
-        let attempt = self.trace.attempt(execution);
+        let slots = self.log.slots_of(row, &start);
+        // One that a journal tells of was traced when it was read.
+        let is_new = !self.trace.has_begun(execution);
+        let attempt = if is_new { 1 } else { self.trace.attempt(execution) };
         let span = self.spans.begin(&row.name, execution, attempt, scope);
         let forced = row.policy.spawn;
-        let timeout = row.policy.timeout.map(|after| Timeout::new(after, &self.shared.clock));
+        let timeout = row.policy.timeout.map(|after| Timeout::new(after, &self.shared.common.clock));
         if attempt == 1 {
             self.shared.tell(|| Observed::ExecutionStarted {
                 execution,
@@ -75,18 +71,18 @@ impl Run {
                 trigger,
             });
         }
-        // One that a journal tells of was traced when it was read.
-        if self.trace.step_of(execution).is_none() {
-            self.trace.start(execution, step, scope, trigger, binding, self.clock.now);
+        let mut compacts = false;
+        if is_new {
+            self.trace.start(start, self.clock.now);
         } else {
             self.shared.tell(|| Observed::AttemptStarted { execution, step: Arc::clone(&row.name), attempt });
             self.trace.attempted_again(execution);
+            compacts = self.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
         }
         let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
-        let compacts = self.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
         let attempt = Attempt { timeout, compacts };
-        let step_future = GuardedStep::new(&self.host, step.get(), call, span, attempt, self.spare.take());
-        self.launch(execution, step, step_future, forced, cx);
+        let begun = Begun::new(&self.host, step.get(), call, span, attempt);
+        self.launch(execution, step, begun, forced, cx)
     }
 
     /// Polls the execution at once; what is pending stays in this task, and what is heavy moves to another.
@@ -94,32 +90,36 @@ impl Run {
         &mut self,
         execution: ExecutionId,
         step: StepIndex,
-        mut future: GuardedStep,
+        mut begun: Begun,
         forced: bool,
         cx: &mut Context<'_>,
-    ) {
+    ) -> Option<StepResult> {
         if forced || self.host.weight(step.get()).is_heavy() {
-            future = match future.spawn(!forced) {
+            begun = match begun.weighed(&self.host, step.get()).spawn(!forced) {
                 Ok(task) => {
                     let dropped = self.droppable(execution);
                     self.in_flight.push(InFlight::Spawned(execution, task, dropped));
-                    return;
+                    return None;
                 }
-                Err(future) => future,
+                Err(begun) => begun,
             };
         }
-        let polled = future.poll(cx);
+        let polled = begun.poll(cx);
         self.host.weight(step.get()).note(self.clock.tick());
         match polled {
-            Poll::Ready(result) => {
-                self.spare = future.into_spare();
-                self.arrived.push_back(Arrived::Execution(execution, result));
-            }
+            Poll::Ready(result) => Some(result),
             Poll::Pending => {
                 let dropped = self.droppable(execution);
+                let future = begun.weighed(&self.host, step.get());
                 self.in_flight.push(InFlight::Execution(execution, future, dropped));
+                None
             }
         }
+    }
+
+    /// What an execution returned waits for its turn.
+    pub(super) fn returned(&mut self, execution: ExecutionId, result: StepResult) {
+        self.arrived.push_back(Arrived::Execution(execution, result));
     }
 
     pub(super) fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
@@ -131,8 +131,7 @@ impl Run {
             self.dropping += usize::from(dropped.tell());
             self.shared.cancellations.tell(execution);
         }
-        self.held
-            .retain(|held| !matches!(held, Action::StartExecution { execution: id, .. } if *id == execution));
+        self.held.retain(|held| held.start().is_none_or(|start| start.execution != execution));
         if let Some(step) = self.trace.dropped(execution, self.clock.now) {
             self.note_end(execution, step, Ended::Dropped);
             let step = Arc::clone(&self.host.table.step(step).name);
@@ -142,12 +141,17 @@ impl Run {
 
     /// A scope is settled or dropped: its lists go, and nobody waits for its preconditions any more.
     pub(super) fn free(&mut self, scope: ScopeId) {
-        self.log.free(scope, &self.host.table);
-        self.held.retain(|held| !matches!(held, Action::AskPrecondition { scope: of, .. } if *of == scope));
+        self.log.free(scope);
+        self.held.retain(
+            |held| !matches!(held, Wanted::Act(Action::AskPrecondition { scope: of, .. }) if *of == scope),
+        );
+        if self.asked.is_empty() {
+            return;
+        }
         let all = (scope, CandidateId(0))..=(scope, CandidateId(u64::MAX));
         while let Some((asking, _)) = self.asked.range(all.clone()).next() {
             let asking = *asking;
-            if let Some(Asked { dropped: Some(dropped), .. }) = self.asked.remove(&asking) {
+            if let Some(Asked { dropped, .. }) = self.asked.remove(&asking) {
                 self.dropping += usize::from(dropped.tell());
             }
         }
@@ -163,17 +167,18 @@ impl Run {
         binding: &Binding,
     ) {
         let row = self.host.table.step(step);
-        let slots = self.log.slots(row, binding);
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
-        let slots = wanted.map(|slot| slot.map_or(SlotValue::Empty, |slot| slots[slot].clone()));
-        let call = StepCall::new(slots.collect(), self.call(ExecutionId(0), step, scope, 1));
-        self.asked.insert((scope, candidate), Asked { step, trigger, dropped: None });
+        let mut slots = SlotValues::new();
+        for slot in wanted {
+            slots.push(slot.map_or(SlotValue::Empty, |slot| self.log.slot_of(row, binding, slot)));
+        }
+        let call = StepCall::new(slots, self.call(ExecutionId(0), step, scope, 1));
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
         match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
-            Check::Answered(answer) => self.answered(candidate, answer),
+            Check::Answered(answer) => self.answer(candidate, (step, scope, trigger), answer),
             Check::Pending(check) => {
                 let dropped = Arc::<Dropped>::default();
-                let asked = Asked { step, trigger, dropped: Some(Arc::clone(&dropped)) };
+                let asked = Asked { step, trigger, dropped: Arc::clone(&dropped) };
                 self.asked.insert((scope, candidate), asked);
                 self.in_flight.push(InFlight::Check(candidate, Guarded::new(check), dropped));
             }
@@ -184,6 +189,15 @@ impl Run {
         // Without a scope the candidate was dropped, and nobody wants to know any more.
         let Some(scope) = self.scheduler.scope_of(candidate) else { return };
         let Some(Asked { step, trigger, .. }) = self.asked.remove(&(scope, candidate)) else { return };
+        self.answer(candidate, (step, scope, trigger), answer);
+    }
+
+    fn answer(
+        &mut self,
+        candidate: CandidateId,
+        (step, scope, trigger): Evaluated,
+        answer: Result<bool, StepError>,
+    ) {
         let row = self.host.table.step(step);
         if let Some(precondition) = &row.precondition {
             self.shared.tell(|| Observed::PreconditionAnswered {
@@ -270,10 +284,10 @@ impl Run {
         Some(AnyEvent::new(StepFailed::new(step, execution, attempts, &error)))
     }
 
-    fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
+    pub(super) fn append_event(&mut self, entry: Entry, event: AnyEvent, cause: Cause) {
         let Entry { seq, scope, .. } = entry;
         self.shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });
-        if event.event_type().roles.is_display() {
+        if event.known_type().roles.is_display() {
             self.display(cause, event.clone());
         }
         self.meter.logged();
@@ -283,7 +297,7 @@ impl Run {
     /// An event that is both control and display is shown when it enters the log (S2).
     fn display(&self, cause: Cause, event: AnyEvent) {
         let (Cause::Execution(execution) | Cause::Timer { execution, .. }) = cause else {
-            return self.shared.display.receive(event);
+            return self.shared.display().receive(event);
         };
         if let Some(step) = self.trace.step_of(execution) {
             let attempt = self.trace.attempt(execution);
@@ -293,7 +307,8 @@ impl Run {
 
     /// What a fan-out left behind, as the event that says so.
     pub(super) fn gathered(&mut self, group: &GroupSummary) -> AnyEvent {
-        let branches = group.branches.iter().filter_map(|branch| self.gathered_branch(branch)).collect();
+        let mut branches = Vec::with_capacity(group.branches.len());
+        branches.extend(group.branches.iter().filter_map(|branch| self.gathered_branch(branch)));
         AnyEvent::from_erased(Arc::new(Gathered { branches }))
     }
 
@@ -316,6 +331,7 @@ impl Run {
         }
         let event = |seq: Seq| self.log.get(seq).map(|record| record.event.clone());
         let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
+        let failure = failure.map(Box::new);
         Some(GatheredBranch { scope: branch.scope, item: event(branch.item)?, events, failure })
     }
 
@@ -354,7 +370,7 @@ impl Run {
     ) -> Result<SmallVec<[Emission; 1]>, Internal> {
         let table = &self.host.table;
         let outputs = &table.step(step).outputs;
-        let mut emissions = SmallVec::new();
+        let mut emissions = SmallVec::with_capacity(emitted.items.len());
         for item in &emitted.items {
             let event = item.event_type();
             let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);

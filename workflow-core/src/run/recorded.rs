@@ -1,22 +1,18 @@
 //! A run as its journal alone tells of it: without its workflow, an engine or a runtime. The records are told to a
 //! scheduler as when a run goes on (`replay`), and then what it came to is looked at instead of gone on with.
 
-use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
 
 use super::drive::Run;
 use super::past::View;
-use super::{CancelNote, Host, LeaveNote, LetDown, Mailbox, RunContexts, RunReport, RunShared, RunStatus};
-use crate::cancel::Cancellations;
+use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
 use crate::clock::{Clock, EngineClock};
 use crate::context::MemoryContexts;
-use crate::display::DisplayHub;
 use crate::draw::Graph;
 use crate::engine::no_engine;
 use crate::error::RecordedRunError;
@@ -107,8 +103,7 @@ impl RecordedRun {
         let host = Host::of_table(Arc::new(last_table(run, records)?));
         let limits = limits(&host.table, records);
         let shared = shared(run, &host, records)?;
-        let (_, mailbox) = Mailbox::new(1);
-        let mut replayed = Run::new(Arc::new(shared), Arc::new(host), limits, mailbox, None, None);
+        let mut replayed = Run::new(Arc::new(shared), Arc::new(host), limits, None, None);
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
@@ -231,37 +226,22 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let (mailbox, _) = Mailbox::new(1);
-    Ok(RunShared {
-        id: run.clone(),
-        mailbox,
-        thread: thread.clone(),
-        private_thread: *private_thread,
-        table: Arc::clone(&host.table),
-        configs: HashMap::new(),
-        contexts: Arc::new(RunContexts::new(Arc::new(MemoryContexts::default()))),
-        context_used: AtomicBool::new(false),
-        display: DisplayHub::new(1),
-        cancellations: Cancellations::default(),
-        cancel_note: CancelNote::default(),
-        leave_note: LeaveNote::default(),
-        let_down: LetDown::default(),
-        is_kept: false,
+    let common = Common {
         observers: Observers::start(Vec::new()),
-        max_event_bytes: None,
-        metadata: metadata.clone(),
         clock: EngineClock::new(Stopped(last)),
+        contexts: Arc::new(MemoryContexts::default()),
         lease: None,
-        timeout: *timeout,
-        status: watch::Sender::new(RunStatus::Running),
-        begun: AtomicBool::new(false),
-        finished: OnceLock::new(),
-        engine: no_engine(),
+        is_kept: false,
         release_after: None,
-        _gone: None,
-        birth: None,
-        parent: parent.clone(),
-        resumed: true,
-        children: OnceLock::new(),
-    })
+        hands_over: AtomicBool::new(false),
+        max_event_bytes: None,
+        display_capacity: 1,
+        mailbox_capacity: 1,
+        engine: no_engine(),
+    };
+    let (table, peculiar) =
+        (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
+    let shared =
+        RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), peculiar);
+    Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
 }

@@ -2,13 +2,12 @@
 //! be kept until a timer is due or somebody wants something of it.
 
 use std::any::Any;
+use std::num::NonZeroU64;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::task::coop;
 
 use super::drive::Run;
 use super::fence::Fence;
@@ -36,8 +35,8 @@ pub(crate) trait Registration: Send + 'static {
 pub(crate) struct Released {
     /// Where its journal ends.
     pub(crate) end: Position,
-    /// The term of its engine's lease for which it was the engine's; none if it had no lease.
-    pub(crate) term: Option<u64>,
+    /// The term of its engine's lease for which it was the engine's, the first of which is 1; none if it had no lease.
+    pub(crate) term: Option<NonZeroU64>,
     /// When the first of its timers is due.
     pub(crate) due: Option<SystemTime>,
     /// The run as its handles know it; nothing once there are none.
@@ -51,6 +50,8 @@ pub(crate) struct Released {
 pub(super) enum Paused {
     /// It has ended.
     Ended,
+    /// It waits, and most of what it is has nothing to do.
+    AtRest,
     /// It has waited for so long that nothing of it needs to be kept.
     Idle,
 }
@@ -58,11 +59,11 @@ pub(super) enum Paused {
 impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        let Some(after) = self.shared.release_after.filter(|_| self.is_at_rest()) else {
+        let Some(after) = self.shared.common.release_after.filter(|_| self.is_at_rest()) else {
             self.patience = None;
-            return Poll::Pending;
+            return if self.can_park() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
         };
-        let patience = self.patience.get_or_insert_with(|| self.shared.clock.sleep(after));
+        let patience = self.patience.get_or_insert_with(|| self.shared.common.clock.sleep(after));
         patience.as_mut().poll(cx).map(|()| {
             self.patience = None;
             Paused::Idle
@@ -71,13 +72,12 @@ impl Run {
 
     /// Waits until nobody else has hold of it; none if it has ended before. It does what there is to do meanwhile: whoever
     /// has it may wait for long.
-    pub(super) async fn take_hold<R: Registration>(&mut self, registered: &R) -> Option<Held> {
-        let mut held = registered.hold();
+    pub(super) async fn take_hold(&mut self, mut held: BoxFuture<'static, Held>) -> Option<Held> {
         let polled = std::future::poll_fn(|cx| match held.as_mut().poll(cx) {
             Poll::Ready(held) => Poll::Ready(Some(held)),
             Poll::Pending => match self.poll_on(cx) {
                 Poll::Ready(Paused::Ended) => Poll::Ready(None),
-                Poll::Ready(Paused::Idle) | Poll::Pending => Poll::Pending,
+                Poll::Ready(Paused::Idle | Paused::AtRest) | Poll::Pending => Poll::Pending,
             },
         });
         polled.await
@@ -91,37 +91,30 @@ impl Run {
             && self.shared.parent().is_none()
             && self.shared.children.get().is_none_or(|family| !family.is_alive())
             && self.held.is_empty()
-            && self.closing.is_none()
+            && !self.shared.mailbox.is_in_use()
             && self.arrived.is_empty()
             && self.receiving.is_empty()
-            && self.journal.as_ref().is_some_and(Journal::is_quiet)
+            && self.journal.as_deref().is_some_and(Journal::is_quiet)
     }
 
     /// Whether it can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
     ///
     /// It does not wait: whoever is about to tell it something may never be polled again.
     pub(super) fn closes(&mut self) -> bool {
-        self.mailbox.close();
+        let shared = Arc::clone(&self.shared);
+        shared.mailbox.close();
         let mut told = false;
-        let is_sent_to = loop {
-            // What is there is taken whatever turns the task has left.
-            match coop::unconstrained(self.mailbox.recv()).now_or_never() {
-                Some(Some(command)) => {
-                    told = true;
-                    self.obey(command);
-                }
-                Some(None) => break false,
-                None => break true,
-            }
-        };
-        if is_sent_to
-            || told
+        // What is there is taken whatever turns the task has left.
+        while let Some(command) = shared.mailbox.take() {
+            told = true;
+            self.obey(command);
+        }
+        if told
             || !self.is_at_rest()
             || self.shared.cancel_note.left().is_some()
-            || self.shared.leave_note.is_there()
+            || self.shared.is_to_be_left()
         {
-            let before = std::mem::replace(&mut self.mailbox, self.shared.mailbox.reopen());
-            self.closing = is_sent_to.then_some(before);
+            shared.mailbox.reopen();
             return false;
         }
         true
@@ -129,13 +122,13 @@ impl Run {
 
     /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
     pub(super) fn released(mut self: Box<Self>) -> Released {
-        let end = self.journal.as_ref().map_or(Position(0), Journal::end);
+        let end = self.journal.as_deref().map_or(Position(0), Journal::end);
         let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
         let run =
             if Arc::strong_count(&self.shared) > 2 { Arc::downgrade(&self.shared) } else { Weak::new() };
         self.shared.tell(|| Observed::RunReleased);
         self.is_released = true;
-        let term = self.fence.as_ref().and_then(Fence::term);
+        let term = self.fence.as_deref().and_then(Fence::term).and_then(NonZeroU64::new);
         Released { end, term, due, run, _level: self.meter.level() }
     }
 
@@ -158,7 +151,7 @@ impl Run {
 pub(crate) fn give_up(run: &RunShared, error: RunError) {
     let is_left = matches!(error, RunError::Abandoned);
     let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };
-    if run.finished.set(Finished { status, outcome: Err(error), kept: None }).is_ok() {
+    if run.finished.set(Box::new(Finished { status, outcome: Err(error), kept: None })).is_ok() {
         announce(run);
     }
 }

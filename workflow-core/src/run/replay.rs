@@ -5,7 +5,7 @@
 //! between other events may have been numbered, so that a batch is confirmed here only when a record needs what follows
 //! from it: then each position is given as it was.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use super::RunStatus;
@@ -15,7 +15,7 @@ use crate::error::{Incompatibility, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Action, Answer, CandidateId, Evaluated, Fact};
+use crate::scheduler::{Action, Answer, CandidateId, Evaluated, Fact, Inputs, Start, Wanted};
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
@@ -31,7 +31,7 @@ struct Replay<'a> {
     /// What the scheduler wants in the log and the journal has not told of yet.
     due: VecDeque<Action>,
     /// What was begun and has not ended, as it was begun.
-    started: BTreeMap<ExecutionId, Box<Action>>,
+    started: BTreeSet<ExecutionId>,
     /// What was asked and not answered, in the order of asking.
     asked: BTreeMap<CandidateId, Action>,
     /// When the next attempts of what failed are due.
@@ -51,14 +51,12 @@ impl Run {
     /// would not have written is in the way.
     pub(crate) fn replay(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         self.scheduler.recall(numbers(&self.host.table, records));
-        self.trace.reserve(self.scheduler.known_executions());
-        self.log.reserve(logged(records));
         self.goes_on();
         let mut replay = Replay {
             run: self,
             position: Position(1),
             due: VecDeque::new(),
-            started: BTreeMap::new(),
+            started: BTreeSet::new(),
             asked: BTreeMap::new(),
             retries: HashMap::new(),
             unconfirmed: VecDeque::new(),
@@ -92,15 +90,6 @@ fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = 
         }
         _ => None,
     })
-}
-
-/// How many events the records have brought into the log, at most.
-fn logged(records: &[Record]) -> usize {
-    let last = records.iter().rev().find_map(|record| match record {
-        Record::EventLogged { seq, .. } | Record::FanOutGathered { seq, .. } => usize::try_from(seq.0).ok(),
-        _ => None,
-    });
-    last.unwrap_or(0).min(records.len())
 }
 
 impl Replay<'_> {
@@ -214,10 +203,10 @@ impl Replay<'_> {
             }
             match action {
                 Action::Append { .. } | Action::AppendGathered { .. } => self.due.push_back(action),
-                Action::StartExecution { execution, step, scope, trigger, ref binding } => {
-                    let binding = binding.clone();
-                    self.run.trace.start(execution, step, scope, trigger, binding, self.now);
-                    self.started.insert(execution, Box::new(action));
+                Action::StartExecution { execution, step, scope, trigger, binding } => {
+                    let inputs = Inputs::of(binding, self.run.host.table.step(step), trigger);
+                    self.run.trace.start(Start { execution, step, scope, trigger, inputs }, self.now);
+                    self.started.insert(execution);
                 }
                 Action::AskPrecondition { candidate, .. } => {
                     self.asked.insert(candidate, action);
@@ -274,7 +263,7 @@ impl Replay<'_> {
 
     /// The execution has begun, as the record says.
     fn begun(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> Replayed {
-        if self.until(|replay| replay.started.contains_key(&execution))? {
+        if self.until(|replay| replay.started.contains(&execution))? {
             self.run.trace.attempted_again(execution);
             return Ok(());
         }
@@ -353,12 +342,11 @@ impl Replay<'_> {
         if run.scheduler.end().is_some() {
             return;
         }
-        run.held.extend(due);
-        run.held.extend(asked.into_values());
-        for (execution, action) in started {
+        run.held.extend(due.into_iter().chain(asked.into_values()).map(Wanted::Act));
+        for execution in started {
             match retries.get(&execution).map(|due| due.duration_since(run.clock.wall())) {
                 Some(Ok(left)) if !left.is_zero() => run.wait_for_retry(execution, left),
-                _ => run.held.push_back(*action),
+                _ => run.attempt_again(execution),
             }
         }
         run.count_time();

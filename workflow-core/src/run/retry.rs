@@ -11,7 +11,7 @@ use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, RunId};
 use crate::observe::Observed;
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::Action;
+use crate::scheduler::Wanted;
 use crate::table::StepIndex;
 
 impl Run {
@@ -71,7 +71,7 @@ impl Run {
         if retry_in.is_zero() && ending.is_empty() {
             return self.attempt_again(execution);
         }
-        let sleep = self.shared.clock.sleep(retry_in);
+        let sleep = self.shared.common.clock.sleep(retry_in);
         let due = Box::pin(async move {
             sleep.await;
             for child in ending {
@@ -92,13 +92,10 @@ impl Run {
     }
 
     /// With what the execution is bound to: the log still has all of it (S20, S37).
-    fn attempt_again(&mut self, execution: ExecutionId) {
-        let (Some((step, scope, trigger)), Some(binding)) =
-            (self.trace.origin(execution), self.trace.binding(execution).cloned())
-        else {
-            return;
-        };
-        self.held.push_back(Action::StartExecution { execution, step, scope, trigger, binding });
+    pub(super) fn attempt_again(&mut self, execution: ExecutionId) {
+        if let Some(start) = self.trace.begun_as(execution) {
+            self.held.push_back(Wanted::Start(start));
+        }
     }
 }
 

@@ -1,91 +1,153 @@
 //! What a run's task, its handles and its executions share.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
+use futures::task::AtomicWaker;
 
-use super::{CancelNote, Finished, LeaveNote, LetDown, Mailbox, RunReport, RunStatus};
+use super::{CancelNote, Common, Finished, LetDown, Mailbox, RunReport, RunStatus, Standing};
 use crate::cancel::Cancellations;
-use crate::children::{Birth, Family, HostsRuns, ParentRun};
-use crate::clock::EngineClock;
+use crate::children::{Birth, Family, ParentRun};
 use crate::config::Config;
 use crate::context::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
 };
-use crate::display::{Display, DisplayHub};
-use crate::engine::Lease;
+use crate::display::{Display, DisplayHub, DisplayItem, Shown};
 use crate::error::RunError;
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, RunId, ThreadId};
-use crate::observe::{Observation, Observed, Observers};
+use crate::observe::{Observation, Observed};
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
+/// There is one for each run, so that what only some of them have is made when it is needed.
 pub(crate) struct RunShared {
     pub(crate) id: RunId,
-    pub(crate) mailbox: Mailbox,
-    pub(crate) thread: ThreadId,
-    /// Whether the thread was made for this run alone.
-    pub(crate) private_thread: bool,
+    pub(crate) common: Arc<Common>,
     pub(crate) table: Arc<DependencyTable>,
-    pub(crate) configs: HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>,
-    pub(crate) contexts: Arc<RunContexts>,
-    pub(crate) context_used: AtomicBool,
-    pub(crate) display: DisplayHub,
-    pub(crate) cancellations: Cancellations,
-    pub(crate) cancel_note: CancelNote,
-    pub(crate) leave_note: LeaveNote,
-    pub(crate) let_down: LetDown,
-    /// Whether it has a journal.
-    pub(crate) is_kept: bool,
-    pub(crate) observers: Observers,
-    /// The most bytes of JSON that an event may have.
-    pub(crate) max_event_bytes: Option<usize>,
-    pub(crate) metadata: BTreeMap<String, String>,
-    pub(crate) clock: EngineClock,
-    /// The lease of its engine, if that takes one.
-    pub(crate) lease: Option<Arc<Lease>>,
+    /// Made when somebody asks for it, if the run was given none.
+    thread: OnceLock<ThreadId>,
     /// How long the run may be active.
     pub(crate) timeout: Option<Duration>,
-    pub(crate) status: watch::Sender<RunStatus>,
+    peculiar: Option<Box<Peculiar>>,
+    /// Wakes its task: something is in the mailbox, or a note beside it.
+    pub(crate) bell: AtomicWaker,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) standing: Standing,
+    pub(crate) cancel_note: CancelNote,
+    pub(crate) leave_note: AtomicBool,
+    pub(crate) let_down: LetDown,
     /// Whether anybody was told that the run began.
-    pub(crate) begun: AtomicBool,
-    pub(crate) finished: OnceLock<Finished>,
-    /// Who starts its children, and loads it again after it was let go of.
-    pub(crate) engine: Weak<dyn HostsRuns>,
-    /// How long it waits before it is let go of; none of one that never is.
-    pub(crate) release_after: Option<Duration>,
-    /// Dropped with the last handle of a run that was let go of.
-    pub(crate) _gone: Option<HandlesGone>,
+    begun: AtomicBool,
+    /// Whether the thread was made for this run alone.
+    private_thread: bool,
+    pub(crate) contexts: Contexts,
+    pub(crate) shown: Shown,
+    pub(crate) cancellations: Cancellations,
+    /// Made for the first child.
+    pub(crate) children: OnceLock<Arc<Family>>,
+    pub(crate) finished: OnceLock<Box<Finished>>,
+}
+
+/// What few runs have.
+#[derive(Default)]
+pub(crate) struct Peculiar {
+    pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) metadata: BTreeMap<String, String>,
     /// Where it comes from, if it is a child.
     pub(crate) birth: Option<Birth>,
     /// The run that it is a child of, as its journal says.
     pub(crate) parent: Option<ParentRun>,
     /// Whether it goes on after an earlier process.
     pub(crate) resumed: bool,
-    /// Made for the first child.
-    pub(crate) children: OnceLock<Arc<Family>>,
+}
+
+impl Peculiar {
+    fn is_nothing(&self) -> bool {
+        let Self { configs, metadata, birth, parent, resumed } = self;
+        configs.is_empty() && metadata.is_empty() && birth.is_none() && parent.is_none() && !resumed
+    }
 }
 
 impl RunShared {
+    pub(crate) fn new(
+        id: RunId,
+        thread: Option<ThreadId>,
+        timeout: Option<Duration>,
+        table: Arc<DependencyTable>,
+        common: Arc<Common>,
+        peculiar: Peculiar,
+    ) -> Self {
+        Self {
+            id,
+            table,
+            private_thread: thread.is_none(),
+            thread: thread.map(OnceLock::from).unwrap_or_default(),
+            timeout,
+            peculiar: (!peculiar.is_nothing()).then(|| Box::new(peculiar)),
+            bell: AtomicWaker::new(),
+            mailbox: Mailbox::new(common.mailbox_capacity),
+            standing: Standing::new(),
+            cancel_note: CancelNote::default(),
+            leave_note: AtomicBool::new(false),
+            let_down: LetDown::default(),
+            begun: AtomicBool::new(false),
+            contexts: Contexts::default(),
+            shown: Shown::default(),
+            cancellations: Cancellations::default(),
+            children: OnceLock::new(),
+            finished: OnceLock::new(),
+            common,
+        }
+    }
+
+    /// The same as its journal tells of it.
+    pub(crate) fn restored(mut self, private_thread: bool, timeout: Option<Duration>) -> Self {
+        (self.private_thread, self.timeout) = (private_thread, timeout);
+        // What it has in contexts may be an earlier process's.
+        self.contexts.note_use();
+        self
+    }
+
+    /// The same as one that goes on after an earlier process.
+    pub(crate) fn resumed(mut self, parent: Option<ParentRun>) -> Self {
+        let peculiar = self.peculiar.get_or_insert_default();
+        (peculiar.parent, peculiar.resumed) = (parent, true);
+        self
+    }
+
+    pub(crate) fn thread(&self) -> &ThreadId {
+        self.thread.get_or_init(ThreadId::generate)
+    }
+
+    pub(crate) fn has_private_thread(&self) -> bool {
+        self.private_thread
+    }
+
+    pub(crate) fn metadata(&self) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.peculiar.as_ref().map_or(&NONE, |peculiar| &peculiar.metadata)
+    }
+
+    pub(crate) fn birth(&self) -> Option<&Birth> {
+        self.peculiar.as_ref()?.birth.as_ref()
+    }
+
     pub(crate) fn run_context(&self) -> RunContext {
-        self.context_used.store(true, Ordering::Relaxed);
-        RunContext::new(self.id.clone(), Arc::clone(&self.contexts) as _)
+        RunContext::new(self.id.clone(), self.contexts.of(&self.common.contexts))
     }
 
     pub(crate) fn thread_context(&self) -> ThreadContext {
-        self.context_used.store(true, Ordering::Relaxed);
-        ThreadContext::new(self.thread.clone(), Arc::clone(&self.contexts) as _)
+        ThreadContext::new(self.thread().clone(), self.contexts.of(&self.common.contexts))
     }
 
     pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
-        let config = Arc::clone(self.configs.get(&TypeId::of::<C>())?);
+        let config = Arc::clone(self.peculiar.as_ref()?.configs.get(&TypeId::of::<C>())?);
         config.downcast().ok().map(Config::from_arc)
     }
 
@@ -93,17 +155,37 @@ impl RunShared {
         Arc::clone(&self.table.steps[step].name)
     }
 
+    /// What it shows; it is told to the observers too, if there are any.
+    pub(crate) fn display(&self) -> DisplayHub {
+        self.shown.hub(|| {
+            let hub = DisplayHub::new(self.common.display_capacity);
+            if self.common.observers.is_empty() {
+                return hub;
+            }
+            let (run, workflow) = (self.id.clone(), Arc::clone(&self.table.name));
+            let common = Arc::clone(&self.common);
+            hub.heard_by(move |item| {
+                // Observers have heard it of the child.
+                if matches!(item, DisplayItem::Child { .. }) {
+                    return;
+                }
+                let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
+                common.observers.tell(&Observation { run, workflow, at: common.clock.now(), what });
+            })
+        })
+    }
+
     pub(crate) fn display_for(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display {
-        self.display.display(self.step_name(step), execution, attempt)
+        self.display().display(self.step_name(step), execution, attempt)
     }
 
     /// Tells the observers, if there are any.
     pub(crate) fn tell(&self, what: impl FnOnce() -> Observed) {
-        if !self.observers.is_empty() {
-            self.observers.tell(&Observation {
+        if !self.common.observers.is_empty() {
+            self.common.observers.tell(&Observation {
                 run: self.id.clone(),
                 workflow: Arc::clone(&self.table.name),
-                at: self.clock.now(),
+                at: self.common.clock.now(),
                 what: what(),
             });
         }
@@ -123,21 +205,22 @@ impl RunShared {
         if !self.begun.swap(true, Ordering::Relaxed) {
             self.tell(|| Observed::RunResumed);
             // For whoever waits for that.
-            self.status.send_modify(|_| {});
+            self.standing.look_again();
         }
     }
 
     /// Tells of a run that goes on after it was let go of.
     pub(super) fn loaded(&self) {
         self.begun.store(true, Ordering::Relaxed);
-        self.status
-            .send_if_modified(|status| std::mem::replace(status, RunStatus::Waiting) != RunStatus::Waiting);
+        if self.status() != RunStatus::Waiting {
+            self.standing.set(RunStatus::Waiting);
+        }
         self.tell(|| Observed::RunLoaded);
     }
 
     /// Loads the run again if it was let go of; whether it goes on.
     pub(super) async fn wake(&self) -> Result<bool, StoreError> {
-        match self.engine.upgrade() {
+        match self.common.engine.upgrade() {
             Some(engine) => engine.wake(self.id.clone()).await,
             None => Ok(false),
         }
@@ -145,37 +228,39 @@ impl RunShared {
 
     /// Cancels the run, also from where nothing can be waited for.
     pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
-        self.cancel_note.leave(reason);
-        if let Some(engine) = self.engine.upgrade() {
+        self.note_cancel(reason);
+        if let Some(engine) = self.common.engine.upgrade() {
             engine.note_left(Arc::clone(self));
         }
     }
 
     /// Whether a run that is to go on here does, once that is known.
     pub(crate) async fn went_on(&self) -> bool {
-        let mut status = self.status.subscribe();
-        // The sender lives in `self`.
-        let _ = status.wait_for(|status| self.has_begun() || status.is_ended()).await;
+        self.standing.wait_for(|status| self.has_begun() || status.is_ended()).await;
         self.has_begun()
     }
 
     /// Who writes its journal, if its engine takes leases.
     pub(super) fn owner(&self) -> Option<&EngineId> {
-        self.lease.as_ref().map(|lease| lease.engine())
+        self.common.lease.as_ref().map(|lease| lease.engine())
     }
 
     /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.
     pub(crate) fn is_of_resumed(&self) -> bool {
-        self.resumed || self.birth.as_ref().is_some_and(Birth::is_of_resumed)
+        let is_resumed = |peculiar: &Peculiar| {
+            peculiar.resumed || peculiar.birth.as_ref().is_some_and(Birth::is_of_resumed)
+        };
+        self.peculiar.as_deref().is_some_and(is_resumed)
     }
 
     pub(crate) fn status(&self) -> RunStatus {
-        *self.status.borrow()
+        self.standing.now()
     }
 
     /// Which run it is a child of.
     pub(crate) fn parent(&self) -> Option<&ParentRun> {
-        self.birth.as_ref().map(|birth| &birth.parent).or(self.parent.as_ref())
+        let peculiar = self.peculiar.as_ref()?;
+        peculiar.birth.as_ref().map(|birth| &birth.parent).or(peculiar.parent.as_ref())
     }
 
     pub(crate) fn family(&self) -> &Arc<Family> {
@@ -184,11 +269,11 @@ impl RunShared {
 
     /// What the run did, if it has ended and its task is not gone.
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
-        Some(self.finished.get()?.kept.as_ref()?.report())
+        Some(self.finished.get()?.kept.as_ref()?.report(self))
     }
 
     pub(crate) async fn ended(&self) {
-        self.wait_for(|status| status.is_ended()).await;
+        self.wait_for(RunStatus::is_ended).await;
     }
 
     /// What the run ended with.
@@ -197,66 +282,89 @@ impl RunShared {
     }
 
     pub(super) async fn finished(&self) -> &Finished {
-        self.wait_for(|status| status.is_ended()).await;
+        self.wait_for(RunStatus::is_ended).await;
         self.finished.get().expect("a run that has ended says how before it says so")
     }
 
-    pub(super) async fn wait_for(&self, is_due: fn(&RunStatus) -> bool) -> RunStatus {
-        let mut status = self.status.subscribe();
-        // The sender lives in `self`.
-        let due = status.wait_for(is_due).await.map(|status| *status);
-        due.unwrap_or_else(|_| self.status())
+    pub(super) async fn wait_for(&self, is_due: fn(RunStatus) -> bool) -> RunStatus {
+        self.standing.wait_for(is_due).await
     }
 
     /// Forgets what belongs to this run alone.
     pub(crate) async fn clear_contexts(&self) {
-        if !self.context_used.load(Ordering::Relaxed) {
-            return;
-        }
         // A store that cannot clear keeps what it has; the run has its outcome already.
-        let _ = self.contexts.store.clear(&ContextScope::Run(self.id.clone())).await;
-        if self.private_thread {
-            let _ = self.contexts.store.clear(&ContextScope::Thread(self.thread.clone())).await;
+        let contexts = &self.common.contexts;
+        let _ = contexts.clear(&ContextScope::Run(self.id.clone())).await;
+        if let Some(thread) = self.thread.get().filter(|_| self.private_thread) {
+            let _ = contexts.clear(&ContextScope::Thread(thread.clone())).await;
         }
     }
 }
 
-/// Tells the engine that a run has no handles any more.
-pub(crate) struct HandlesGone {
-    engine: Weak<dyn HostsRuns>,
-    run: RunId,
-}
-
-impl HandlesGone {
-    pub(crate) fn of(engine: Weak<dyn HostsRuns>, run: RunId) -> Self {
-        Self { engine, run }
-    }
-}
-
-impl Drop for HandlesGone {
+impl Drop for RunShared {
+    /// The engine keeps nothing for the handles of a run that was let go of once there are none.
     fn drop(&mut self) {
-        if let Some(engine) = self.engine.upgrade() {
-            engine.handles_gone(&self.run);
+        if self.common.release_after.is_some()
+            && let Some(engine) = self.common.engine.upgrade()
+        {
+            engine.handles_gone(&self.id);
         }
+    }
+}
+
+/// The contexts of one run.
+#[derive(Default)]
+pub(crate) struct Contexts(Mutex<HandedOut>);
+
+#[derive(Default)]
+struct HandedOut {
+    /// Made for the first who wants a context.
+    contexts: Option<Arc<RunContexts>>,
+    /// Whether there may be something in them.
+    used: bool,
+    closed: bool,
+}
+
+impl Contexts {
+    fn of(&self, store: &Arc<dyn ContextStore>) -> Arc<dyn ContextStore> {
+        let mut out = self.lock();
+        let closed = out.closed;
+        let made = || Arc::new(RunContexts { store: Arc::clone(store), closed: AtomicBool::new(closed) });
+        let contexts = Arc::clone(out.contexts.get_or_insert_with(made));
+        out.used = true;
+        contexts
+    }
+
+    fn note_use(&self) {
+        self.lock().used = true;
+    }
+
+    /// Whether there is something to be cleared.
+    pub(super) fn are_used(&self) -> bool {
+        self.lock().used
+    }
+
+    pub(super) fn close(&self) {
+        let mut out = self.lock();
+        out.closed = true;
+        if let Some(contexts) = &out.contexts {
+            contexts.closed.store(true, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HandedOut> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The context store as one run sees it: closed once the run has ended, so that a step which is still being
 /// stopped cannot write any more.
-pub(crate) struct RunContexts {
+struct RunContexts {
     store: Arc<dyn ContextStore>,
     closed: AtomicBool,
 }
 
 impl RunContexts {
-    pub(crate) fn new(store: Arc<dyn ContextStore>) -> Self {
-        Self { store, closed: AtomicBool::new(false) }
-    }
-
-    pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-    }
-
     fn open(&self) -> Result<&dyn ContextStore, ContextError> {
         if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
     }

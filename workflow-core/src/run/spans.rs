@@ -40,6 +40,12 @@ pub(super) struct Spans {
     executions: FxHashMap<ExecutionId, Span>,
 }
 
+impl Default for Spans {
+    fn default() -> Self {
+        Self { run: Span::none(), executions: FxHashMap::default() }
+    }
+}
+
 impl Spans {
     /// Begins the run's span, below the one that is current where the run is started.
     pub(super) fn of(run: &RunShared) -> Self {

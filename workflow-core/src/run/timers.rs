@@ -71,6 +71,16 @@ pub(super) struct Timers {
 }
 
 impl Timers {
+    /// Whether none is pending.
+    pub(super) fn has_none(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Whether nothing was set that may still come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.alarm.is_none() && self.rang.is_none()
+    }
+
     /// The earliest that is still pending.
     fn next(&mut self, scheduler: &Scheduler) -> Option<(SystemTime, TimerId)> {
         while let Some(((due, timer), _)) = self.queue.first_key_value() {
@@ -154,7 +164,7 @@ impl Run {
         if let Some((_, earlier)) = self.timers.alarm.replace((due, Arc::clone(&dropped))) {
             self.dropping += usize::from(earlier.tell());
         }
-        let sleep = self.shared.clock.sleep_until(due);
+        let sleep = self.shared.common.clock.sleep_until(due);
         self.in_flight.push(InFlight::Wait(Due::Timer(due), sleep, dropped));
     }
 }

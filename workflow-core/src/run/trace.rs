@@ -10,22 +10,31 @@ use super::log::BranchRecord;
 use super::report::{BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, Violation};
 use crate::error::StepError;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::paged::Paged;
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Binding, Bound, Entry};
+use crate::scheduler::{Bound, Entry, Inputs, Start};
 use crate::table::{DependencyTable, StepIndex};
 
 /// The executions of a run while it runs.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    entries: Vec<Entered>,
-    /// By execution number, the place of its entry; the scheduler numbers executions from 1, and starts
-    /// those that wait later.
-    places: Vec<u32>,
+    /// Execution n is at n - 1. The scheduler starts those that wait later than others: what has not begun stands there
+    /// without a place in the order.
+    entries: Paged<Entered>,
+    /// How many have begun.
+    begun: u32,
     /// Of those that were, or are to be, attempted again.
     attempts: FxHashMap<ExecutionId, Attempts>,
     /// Of those that failed for good.
     failures: FxHashMap<ExecutionId, Failure>,
     pub(super) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
+}
+
+/// The trace of a run that waits, in which nothing has failed.
+#[derive(Debug)]
+pub(super) struct ParkedTrace {
+    entries: Box<[Entered]>,
+    begun: u32,
 }
 
 /// What an execution has behind it besides the attempt that it is at.
@@ -39,15 +48,16 @@ struct Attempts {
 /// There is one for each execution until the run ends, so it is small.
 #[derive(Debug)]
 struct Entered {
-    execution: ExecutionId,
     trigger: Seq,
-    binding: Binding,
+    inputs: Inputs,
     /// The first of the events that it left in the log.
     first_emitted: Seq,
     /// How many there are.
     emitted: u32,
     step: StepIndex,
     scope: ScopeId,
+    /// Its place in the order in which executions begin, from 1; 0 if it has not begun.
+    order: u32,
     state: State,
     /// Both from the beginning of the run's clock.
     started: Nanos,
@@ -91,16 +101,41 @@ impl From<Nanos> for Duration {
 }
 
 impl Entered {
+    /// In the place of one that has not begun.
+    fn unbegun() -> Self {
+        Self {
+            trigger: Seq(0),
+            inputs: Inputs::TRIGGER,
+            first_emitted: Seq(0),
+            emitted: 0,
+            step: StepIndex::at(0),
+            scope: ScopeId::ROOT,
+            order: 0,
+            state: State::Running,
+            started: Nanos(0),
+            ended: Nanos(0),
+        }
+    }
+
     fn took(&self) -> Duration {
         Duration::from(self.ended).saturating_sub(self.started.into())
     }
 }
 
 impl Trace {
-    /// Makes room for so many executions.
-    pub(super) fn reserve(&mut self, executions: usize) {
-        self.entries.reserve(executions);
-        self.places.reserve(executions + 1);
+    /// Whether it can be parked: nothing has failed.
+    pub(super) fn can_park(&self) -> bool {
+        let Self { entries: _, begun: _, attempts, failures, violations } = self;
+        attempts.is_empty() && failures.is_empty() && violations.is_empty()
+    }
+
+    pub(super) fn park(&mut self) -> ParkedTrace {
+        let Self { entries, begun, .. } = std::mem::take(self);
+        ParkedTrace { entries: entries.into_boxed(), begun }
+    }
+
+    pub(super) fn unpark(ParkedTrace { entries, begun }: ParkedTrace) -> Self {
+        Self { entries: entries.into_iter().collect(), begun, ..Self::default() }
     }
 
     /// How long the execution took; nothing while it runs.
@@ -108,42 +143,44 @@ impl Trace {
         self.entry(execution).map_or(Duration::ZERO, Entered::took)
     }
 
-    pub(super) fn start(
-        &mut self,
-        execution: ExecutionId,
-        step: StepIndex,
-        scope: ScopeId,
-        trigger: Seq,
-        binding: Binding,
-        now: Duration,
-    ) {
-        let place = usize::try_from(execution.0).unwrap_or(0);
-        if self.places.len() <= place {
-            self.places.resize(place + 1, u32::MAX);
+    /// The first attempt begins.
+    pub(super) fn start(&mut self, start: Start, now: Duration) {
+        let Start { execution, step, scope, trigger, inputs } = start;
+        let Some(place) = place_of(execution) else { return };
+        while self.entries.len() < place {
+            self.entries.push(Entered::unbegun());
         }
-        self.places[place] = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        self.entries.push(Entered {
-            execution,
-            step,
-            scope,
-            trigger,
-            binding,
-            first_emitted: Seq(0),
-            emitted: 0,
-            started: now.into(),
-            ended: now.into(),
-            state: State::Running,
-        });
+        self.begun = self.begun.saturating_add(1);
+        let (order, now) = (self.begun, Nanos::from(now));
+        let begun =
+            Entered { trigger, inputs, step, scope, order, started: now, ended: now, ..Entered::unbegun() };
+        match self.entries.get_mut(place) {
+            Some(entry) => *entry = begun,
+            None => self.entries.push(begun),
+        }
     }
 
+    /// Unless it has not begun.
     fn entry(&self, execution: ExecutionId) -> Option<&Entered> {
-        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
-        self.entries.get(place as usize)
+        self.entries.get(place_of(execution)?).filter(|entry| entry.order > 0)
     }
 
     fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut Entered> {
-        let place = *self.places.get(usize::try_from(execution.0).ok()?)?;
-        self.entries.get_mut(place as usize)
+        self.entries.get_mut(place_of(execution)?).filter(|entry| entry.order > 0)
+    }
+
+    pub(super) fn has_begun(&self, execution: ExecutionId) -> bool {
+        self.entry(execution).is_some()
+    }
+
+    /// Those that have begun, by their numbers.
+    fn numbered(&self) -> impl Iterator<Item = (ExecutionId, &Entered)> {
+        (1..).map(ExecutionId).zip(self.entries.iter()).filter(|(_, entry)| entry.order > 0)
+    }
+
+    /// Those that have begun, in the order in which they did. O(n log n).
+    fn ordered(&self) -> Vec<(ExecutionId, &Entered)> {
+        in_order(self.numbered())
     }
 
     pub(super) fn scope_of(&self, execution: ExecutionId) -> Option<ScopeId> {
@@ -159,9 +196,10 @@ impl Trace {
         self.entry(execution).map(|entry| (entry.step, entry.scope, entry.trigger))
     }
 
-    /// What the execution was bound to.
-    pub(super) fn binding(&self, execution: ExecutionId) -> Option<&Binding> {
-        self.entry(execution).map(|entry| &entry.binding)
+    /// What the execution was begun as.
+    pub(super) fn begun_as(&self, execution: ExecutionId) -> Option<Start> {
+        let Entered { step, scope, trigger, inputs, .. } = self.entry(execution)?;
+        Some(Start { execution, step: *step, scope: *scope, trigger: *trigger, inputs: inputs.clone() })
     }
 
     /// The failed attempts that were, or are to be, followed by another.
@@ -223,6 +261,14 @@ impl Trace {
         }
     }
 
+    /// The step returned this one event, which is in the log.
+    pub(super) fn committed(&mut self, execution: ExecutionId, now: Duration, event: Seq) {
+        if let Some(entry) = self.entry_mut(execution) {
+            (entry.ended, entry.state) = (now.into(), State::Succeeded);
+            (entry.first_emitted, entry.emitted) = (event, 1);
+        }
+    }
+
     pub(super) fn succeeded(&mut self, execution: ExecutionId) -> Option<StepIndex> {
         let entry = self.entry_mut(execution)?;
         entry.state = State::Succeeded;
@@ -277,14 +323,16 @@ impl Trace {
     /// How many executions of each step have begun.
     pub(super) fn begun(&self, table: &DependencyTable) -> Vec<u64> {
         let mut begun = vec![0; table.steps.len()];
-        self.entries.iter().for_each(|entry| begun[entry.step.get()] += 1);
+        self.numbered().for_each(|(_, entry)| begun[entry.step.get()] += 1);
         begun
     }
 
     /// The executions that still run.
     pub(super) fn running(&self) -> Vec<ExecutionId> {
-        let running = self.entries.iter().filter(|entry| entry.state == State::Running);
-        running.map(|entry| entry.execution).collect()
+        in_order(self.numbered().filter(|(_, entry)| entry.state == State::Running))
+            .into_iter()
+            .map(|(execution, _)| execution)
+            .collect()
     }
 
     pub(super) fn report(
@@ -294,29 +342,29 @@ impl Trace {
         children: &HashMap<ExecutionId, Vec<RunId>>,
     ) -> Vec<ExecutionTrace> {
         let takers = self.takers_of_failures();
-        let traced = self.entries.iter().map(|entry| {
-            let failure = self.caught_failure(entry.execution);
+        let traced = self.ordered().into_iter().map(|(execution, entry)| {
+            let failure = self.caught_failure(execution);
             let caught_by = failure.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default();
             ExecutionTrace {
-                outcome: self.outcome(entry),
+                outcome: self.outcome(execution, entry),
                 failure,
                 caught_by,
-                children: children.get(&entry.execution).cloned().unwrap_or_default(),
-                attempts: self.attempts(entry.execution).to_vec(),
-                next_attempt: self.next_attempt(entry.execution).map(|due| due.saturating_sub(began)),
-                ..traced(entry, table, began)
+                children: children.get(&execution).cloned().unwrap_or_default(),
+                attempts: self.attempts(execution).to_vec(),
+                next_attempt: self.next_attempt(execution).map(|due| due.saturating_sub(began)),
+                ..traced(execution, entry, table, began)
             }
         });
         traced.collect()
     }
 
-    fn outcome(&self, entry: &Entered) -> ExecutionOutcome {
+    fn outcome(&self, execution: ExecutionId, entry: &Entered) -> ExecutionOutcome {
         match entry.state {
             State::Succeeded => ExecutionOutcome::Succeeded,
             State::Refused => ExecutionOutcome::Refused,
             State::Dropped => ExecutionOutcome::Dropped,
             State::Running | State::Failed => {
-                let failure = self.failures.get(&entry.execution);
+                let failure = self.failures.get(&execution);
                 failure.map_or(ExecutionOutcome::Running, |failure| failure.outcome.clone())
             }
         }
@@ -334,14 +382,14 @@ impl Trace {
         if takers.is_empty() {
             return takers;
         }
-        for entry in &self.entries {
-            let single = entry.binding.iter().filter_map(|bound| match bound {
+        for (execution, entry) in self.ordered() {
+            let single = entry.inputs.others().into_iter().flatten().filter_map(|bound| match bound {
                 Bound::One(seq) if *seq != entry.trigger => Some(*seq),
                 _ => None,
             });
             for seq in single.chain([entry.trigger]) {
                 if let Some(takers) = takers.get_mut(&seq) {
-                    takers.push(entry.execution);
+                    takers.push(execution);
                 }
             }
         }
@@ -349,21 +397,25 @@ impl Trace {
     }
 
     /// The branches with what ran in them. O(executions + branches).
-    pub(super) fn branches(&self, records: &[BranchRecord], table: &DependencyTable) -> Vec<BranchReport> {
+    pub(super) fn branches(
+        &self,
+        records: impl Iterator<Item = BranchRecord>,
+        table: &DependencyTable,
+    ) -> Vec<BranchReport> {
         let mut branches: Vec<BranchReport> =
-            records.iter().filter_map(|record| self.branch(record, table)).collect();
-        for entry in self.entries.iter().filter(|entry| entry.scope != ScopeId::ROOT) {
+            records.filter_map(|record| self.branch(record, table)).collect();
+        for (execution, entry) in self.numbered().filter(|(_, entry)| entry.scope != ScopeId::ROOT) {
             if let Some(branch) = branches.get_mut(entry.scope.0 as usize - 1) {
                 branch.executions += 1;
                 let failed = entry.state == State::Failed;
-                branch.failed |= failed && self.caught_failure(entry.execution).is_none();
+                branch.failed |= failed && self.caught_failure(execution).is_none();
             }
         }
         branches
     }
 
-    fn branch(&self, record: &BranchRecord, table: &DependencyTable) -> Option<BranchReport> {
-        let BranchRecord { scope, parent, item, opener } = *record;
+    fn branch(&self, record: BranchRecord, table: &DependencyTable) -> Option<BranchReport> {
+        let BranchRecord { scope, parent, item, opener } = record;
         let step = Arc::clone(&table.step(self.step_of(opener)?).name);
         Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false })
     }
@@ -378,15 +430,34 @@ impl Trace {
     }
 }
 
+fn in_order<'a>(
+    entries: impl Iterator<Item = (ExecutionId, &'a Entered)>,
+) -> Vec<(ExecutionId, &'a Entered)> {
+    let mut ordered: Vec<_> = entries.collect();
+    ordered.sort_unstable_by_key(|(_, entry)| entry.order);
+    ordered
+}
+
+/// The place of an execution among the entries.
+fn place_of(execution: ExecutionId) -> Option<usize> {
+    usize::try_from(execution.0).ok()?.checked_sub(1)
+}
+
 /// What an entry says by itself.
-fn traced(entry: &Entered, table: &DependencyTable, began: Duration) -> ExecutionTrace {
+fn traced(
+    execution: ExecutionId,
+    entry: &Entered,
+    table: &DependencyTable,
+    began: Duration,
+) -> ExecutionTrace {
+    let row = table.step(entry.step);
     let emitted = (entry.first_emitted.0..).map(Seq).take(entry.emitted as usize);
     ExecutionTrace {
-        execution: entry.execution,
-        step: Arc::clone(&table.step(entry.step).name),
+        execution,
+        step: Arc::clone(&row.name),
         scope: entry.scope,
         trigger: entry.trigger,
-        inputs: entry.binding.iter().map(bound_input).collect(),
+        inputs: entry.inputs.binding(row, entry.trigger).iter().map(bound_input).collect(),
         emitted: emitted.collect(),
         started: Duration::from(entry.started).saturating_sub(began),
         took: entry.took(),

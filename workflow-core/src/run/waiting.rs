@@ -11,7 +11,7 @@ use super::places::Gate;
 use super::report::BoundInput;
 use super::trace::{Trace, bound_input};
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::scheduler::{Action, Full, Scheduler, Unbegun};
+use crate::scheduler::{Full, Scheduler, Unbegun, Wanted};
 use crate::table::DependencyTable;
 
 /// An execution that is due and has not begun (S21).
@@ -107,7 +107,7 @@ pub enum WaitsFor {
 /// What a run holds back besides its scheduler.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldBack<'a> {
-    pub(super) actions: &'a VecDeque<Action>,
+    pub(super) actions: &'a VecDeque<Wanted>,
     /// Where the run itself waits for a place, if it does.
     pub(super) gate: Option<&'a Gate>,
 }
@@ -118,23 +118,24 @@ impl HeldBack<'_> {
         let table = scheduler.table();
         let held = self.actions.iter().filter_map(Unbegun::of);
         // Those that are held back between two attempts have begun.
-        let held = held.filter(|unbegun| trace.step_of(unbegun.execution).is_none());
+        let held = held.filter(|unbegun| trace.step_of(unbegun.start.execution).is_none());
         let unbegun = scheduler.unbegun().chain(held);
         let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, table)).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.execution);
         waiting
     }
 
-    fn waiting(self, unbegun: &Unbegun<'_>, table: &DependencyTable) -> WaitingExecution {
-        let step = &table.step(unbegun.step).name;
+    fn waiting(self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
+        let start = &unbegun.start;
+        let row = table.step(start.step);
         WaitingExecution {
-            execution: unbegun.execution,
-            step: Arc::clone(step),
-            scope: unbegun.scope,
-            trigger: unbegun.trigger,
-            inputs: unbegun.binding.iter().map(bound_input).collect(),
+            execution: start.execution,
+            step: Arc::clone(&row.name),
+            scope: start.scope,
+            trigger: start.trigger,
+            inputs: start.binding(row).iter().map(bound_input).collect(),
             waits_for: match unbegun.full {
-                Some(Full::Step(limit)) => WaitsFor::Step { step: Arc::clone(step), limit },
+                Some(Full::Step(limit)) => WaitsFor::Step { step: Arc::clone(&row.name), limit },
                 Some(Full::Run(limit)) => WaitsFor::Run { limit },
                 None => self.gate.map_or(WaitsFor::Nothing, Gate::waits_for),
             },

@@ -1,10 +1,12 @@
 //! What enters the log: batches are numbered when they are handed out and take effect when they are
 //! confirmed, oldest first (S4, S23).
 
+use std::cmp::Reverse;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::evaluate::Unevaluated;
-use super::group::Opening;
+use super::group::{Items, Opening};
 use super::{Action, Cause, Emission, End, Entry, Scheduler, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::{DependencyTable, EventIndex};
@@ -19,16 +21,25 @@ pub(super) struct Batch {
 #[derive(Debug)]
 enum Part {
     Event(Entry),
-    FanOut(Opening),
-    Timer(TimerEntry),
+    /// Boxed, as timers are: a batch may have very many events.
+    FanOut(Box<Opening>),
+    Timer(Box<TimerEntry>),
 }
 
 /// What an execution commits, while it is being numbered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbered {
     entries: SmallVec<[Entry; 1]>,
     parts: SmallVec<[Part; 1]>,
     timers: Vec<TimerEntry>,
+}
+
+impl Numbered {
+    /// Nothing yet, of so many emissions.
+    fn of(emissions: usize) -> Self {
+        let (entries, parts) = (SmallVec::with_capacity(emissions), SmallVec::with_capacity(emissions));
+        Self { entries, parts, timers: Vec::new() }
+    }
 }
 
 impl Batch {
@@ -41,13 +52,13 @@ impl Batch {
 impl Part {
     /// The first stop event in it.
     fn stop(&self, table: &DependencyTable) -> Option<Seq> {
-        let is_stop = |entry: &&Entry| table.event(entry.event).roles.is_stop();
-        let stop = match self {
-            Self::Event(entry) => Some(entry).filter(is_stop),
-            Self::FanOut(opening) => opening.items.iter().find(is_stop),
+        let first = match self {
+            Self::Event(entry) => Some(*entry),
+            // The others are of the same type.
+            Self::FanOut(opening) => opening.items.first(),
             Self::Timer(_) => None,
         };
-        stop.map(|entry| entry.seq)
+        first.filter(|entry| table.event(entry.event).roles.is_stop()).map(|entry| entry.seq)
     }
 }
 
@@ -73,7 +84,7 @@ impl Scheduler {
         let Some(scope) = self.scopes.get_mut(id) else { return };
         scope.pending -= 1;
         if scope.pending == 0 && scope.branch.is_some() {
-            self.settling.insert(id);
+            self.settling.push(Reverse(id));
         }
     }
 
@@ -100,7 +111,7 @@ impl Scheduler {
     }
 
     pub(super) fn refuse(&mut self) {
-        self.actions.push_back(Action::RefuseReceived);
+        self.want(Action::RefuseReceived);
     }
 
     /// Whether nothing is accepted any more: the run has ended, or the stop event is on its way to the log.
@@ -117,7 +128,7 @@ impl Scheduler {
     pub(super) fn append_one(&mut self, cause: Cause, scope: ScopeId, event: EventIndex) {
         let Some(entry) = self.number(scope, event) else { return };
         self.appending.push_back(Batch { scope, parts: smallvec![Part::Event(entry)] });
-        self.actions.push_back(Action::Append { cause, entries: smallvec![entry], timers: Vec::new() });
+        self.want(Action::Append { cause, entries: smallvec![entry], timers: Vec::new() });
     }
 
     /// Appends the event that says that a fan-out is gathered; the group's hold becomes the batch's.
@@ -128,7 +139,7 @@ impl Scheduler {
     }
 
     /// Gives an event its position, unless the log is full.
-    fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
+    pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
         if self.last_seq >= self.limits.events {
             self.finish(End::LogFull);
             return None;
@@ -139,7 +150,7 @@ impl Scheduler {
     }
 
     pub(super) fn commit(&mut self, id: ExecutionId, scope: ScopeId, emissions: &[Emission]) {
-        let mut numbered = Numbered::default();
+        let mut numbered = Numbered::of(emissions.len());
         for emission in emissions {
             if self.number_emission(id, scope, emission, &mut numbered).is_none() {
                 return;
@@ -148,7 +159,7 @@ impl Scheduler {
         self.hold(scope);
         let Numbered { entries, parts, timers } = numbered;
         self.appending.push_back(Batch { scope, parts });
-        self.actions.push_back(Action::Append { cause: Cause::Execution(id), entries, timers });
+        self.want(Action::Append { cause: Cause::Execution(id), entries, timers });
     }
 
     /// Gives an emission its place in the batch, unless the log is full.
@@ -172,13 +183,15 @@ impl Scheduler {
             }
             Emission::FanOut { fan_out, items, concurrency, policy } => {
                 let event = self.table.fan_out(fan_out).item;
-                let first = into.entries.len();
+                into.entries.reserve_exact(items as usize);
+                let before = into.entries.len();
                 for _ in 0..items {
                     let branch = self.scopes.reserve();
                     into.entries.push(self.number(branch, event)?);
                 }
-                let items = into.entries[first..].iter().copied().collect();
-                into.parts.push(Part::FanOut(Opening { fan_out, opener: scope, items, concurrency, policy }));
+                let items = Items::new(into.entries.get(before).copied(), items);
+                let opening = Opening { fan_out, opener: scope, items, concurrency, policy };
+                into.parts.push(Part::FanOut(Box::new(opening)));
             }
         }
         Some(())
@@ -202,7 +215,7 @@ impl Scheduler {
         self.last_timer += 1;
         let timer = TimerEntry { timer: TimerId(self.last_timer), execution, scope, event, request };
         into.timers.push(timer);
-        into.parts.push(Part::Timer(timer));
+        into.parts.push(Part::Timer(Box::new(timer)));
     }
 
     /// The oldest batch is in the log: its events wait for evaluation, its branches open.
@@ -218,8 +231,8 @@ impl Scheduler {
         for part in parts {
             match part {
                 Part::Event(entry) => self.logged(entry),
-                Part::FanOut(opening) => self.open_group(opening),
-                Part::Timer(timer) => self.set_timer(timer),
+                Part::FanOut(opening) => self.open_group(&opening),
+                Part::Timer(timer) => self.set_timer(*timer),
             }
         }
         self.release(scope);
@@ -236,7 +249,8 @@ impl Scheduler {
         if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
             self.hold(entry.scope);
             let Entry { scope, event, .. } = entry;
-            self.requests.insert(entry.seq, OpenRequest { scope, event, reply, timer: None });
+            let open = OpenRequest { scope, event, reply, timer: None };
+            self.requests.insert(entry.seq, Box::new(open));
         }
     }
 }

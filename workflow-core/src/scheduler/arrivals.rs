@@ -125,7 +125,7 @@ impl<'a> Arrivals<'a> {
     fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
         let row = self.scheduler.table.step(step);
         let Some(own) = self.scheduler.scopes.get(scope) else { return false };
-        let may_run = row.policy.max_executions.is_none_or(|most| own.steps[step.get()].executions < most);
+        let may_run = row.policy.max_executions.is_none_or(|most| own.executions(step) < most);
         may_run
             && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
             && if row.inputs.iter().any(|input| self.is_handed(input, arrival.event, scope)) {
@@ -156,7 +156,7 @@ impl<'a> Arrivals<'a> {
     /// S46: whether the branch adds an event of its own to one that comes further out.
     fn binds_own(&self, input: &InputRow, arrival: Arrival, scope: ScopeId) -> bool {
         let own = self.scheduler.scopes.get(scope).zip(input.topic);
-        let has_own = own.is_some_and(|(own, topic)| own.topics[topic.get()].count > 0);
+        let has_own = own.is_some_and(|(own, topic)| own.count_of(topic) > 0);
         let is_list = matches!(input.kind, InputKind::List | InputKind::Fixed(_));
         has_own && (is_list || !input.events.contains(&arrival.event))
     }
@@ -168,10 +168,7 @@ impl<'a> Arrivals<'a> {
         let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
         let binder = Binder { table, scopes, trigger, scope };
         let binding = binder.bind(step);
-        let seen = |binding| {
-            let own = scopes.get(scope).map(|own| &own.steps[step.get()]);
-            own.is_some_and(|own| own.has_seen(&key_of(binding)))
-        };
+        let seen = |binding| scopes.get(scope).is_some_and(|own| own.has_seen(step, &key_of(binding)));
         binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
     }
 }

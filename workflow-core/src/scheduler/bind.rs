@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::scope::{BindingKey, Scopes};
+use super::scope::Scopes;
+use super::seen::BindingKey;
 use super::{Binding, Bound, Entry, Prefixes};
 use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
@@ -34,7 +35,11 @@ impl Binder<'_> {
     }
 
     pub(super) fn bind(&self, step: StepIndex) -> Binding {
-        self.table.step(step).inputs.iter().map(|input| self.bound(input)).collect()
+        let mut binding = Binding::new();
+        for input in &self.table.step(step).inputs {
+            binding.push(self.bound(input));
+        }
+        binding
     }
 
     fn bound(&self, input: &InputRow) -> Bound {
@@ -50,12 +55,12 @@ impl Binder<'_> {
     /// The latest of the innermost scope that has one (S45).
     fn latest(&self, topic: TopicIndex) -> Bound {
         let mut chain = self.scopes.chain(self.scope);
-        let latest = chain.find_map(|(_, scope)| scope.topics[topic.get()].latest);
+        let latest = chain.find_map(|(_, scope)| scope.latest(topic));
         latest.map_or(Bound::Nothing, Bound::One)
     }
 
     fn list(&self, topic: TopicIndex) -> Bound {
-        let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.topics[topic.get()].count));
+        let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.count_of(topic)));
         some_list(counts.filter(|(_, count)| *count > 0).collect())
     }
 
@@ -65,7 +70,7 @@ impl Binder<'_> {
             return Bound::Nothing;
         }
         let chain = self.scopes.chain(self.scope);
-        let firsts = chain.map(|(id, scope)| (id, &scope.topics[topic.get()].first));
+        let firsts = chain.map(|(id, scope)| (id, scope.first(topic)));
         let mut seqs: SmallVec<[(Seq, ScopeId); 8]> =
             firsts.flat_map(|(id, first)| first.iter().map(move |seq| (*seq, id))).collect();
         seqs.sort_unstable();
@@ -95,7 +100,7 @@ impl Binder<'_> {
             return self.trigger.scope == self.scope;
         }
         let own = self.scopes.get(self.scope).zip(input.topic);
-        own.is_some_and(|(scope, topic)| scope.topics[topic.get()].latest == Some(seq))
+        own.is_some_and(|(scope, topic)| scope.latest(topic) == Some(seq))
     }
 }
 

@@ -2,8 +2,7 @@
 //! declaration order (S11), there and in each open branch below (S46).
 
 use super::bind::{Binder, key_of};
-use super::execution::Execution;
-use super::{Action, Answer, Binding, CandidateId, End, Entry, Scheduler, Verdict};
+use super::{Action, Answer, Binding, CandidateId, End, Entry, Evaluated, Inputs, Scheduler, Start, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::StepIndex;
 
@@ -56,19 +55,44 @@ impl Scheduler {
     fn begin_next(&mut self) -> bool {
         let Some(Unevaluated { entry }) = self.unevaluated.pop_front() else { return false };
         self.count(entry);
-        let mut scopes = Vec::new();
-        if !self.table.event(entry.event).takers.is_empty() {
-            self.scopes.below(entry.scope, &mut scopes);
-            scopes.reverse();
+        let row = self.table.event(entry.event);
+        if row.takers.is_empty() {
+            self.release(entry.scope);
+            return true;
         }
-        self.cursor = Some(Cursor { entry, scopes, scope: entry.scope, taker: 0 });
+        let (mut scopes, direct) = (Vec::new(), row.direct);
+        self.scopes.below(entry.scope, &mut scopes);
+        scopes.reverse();
+        if let Some(step) = direct.filter(|_| scopes.is_empty()) {
+            self.evaluate_direct(step, entry);
+        } else {
+            self.cursor = Some(Cursor { entry, scopes, scope: entry.scope, taker: 0 });
+        }
         true
     }
 
+    /// The whole trigger, of an event that makes one step run, whatever else there is: with it the step is ready, and it
+    /// was not executed with it before.
+    fn evaluate_direct(&mut self, step: StepIndex, trigger: Entry) {
+        let Entry { seq, scope, .. } = trigger;
+        if self.scopes.get(scope).is_some() {
+            let verdict = self.create((step, scope, seq), Inputs::TRIGGER);
+            self.decide(step, scope, seq, verdict);
+        }
+        self.release(scope);
+    }
+
     /// Takes the event into account; from here on every step sees it (S12).
-    fn count(&mut self, entry: Entry) {
+    pub(super) fn count(&mut self, entry: Entry) {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
         scope.count(&self.table, entry.event, entry.seq);
+        if self.table.event(entry.event).fills {
+            self.count_surplus(entry);
+        }
+    }
+
+    /// S17.
+    fn count_surplus(&mut self, entry: Entry) {
         for topic in &self.table.event(entry.event).topics {
             for (step, count) in &self.table.topic(*topic).fixed {
                 if self.scopes.visible(entry.scope, *topic) > *count {
@@ -108,19 +132,19 @@ impl Scheduler {
         if self.table.step(step).precondition.is_some() {
             self.ask(candidate);
         } else {
-            self.create(candidate);
+            self.create_of(candidate);
         }
     }
 
     /// Why the combination must not be executed: it was before (S20), or the step had its share (S19).
-    fn obstacle(&mut self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
+    fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
         let row = self.table.step(step);
         let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
-        let state = self.scopes.step_mut(scope, step)?;
-        if may_repeat && state.has_seen(&key_of(binding)) {
+        let own = self.scopes.get(scope)?;
+        if may_repeat && own.has_seen(step, &key_of(binding)) {
             return Some(Verdict::Duplicate);
         }
-        most.is_some_and(|most| state.executions >= most).then_some(Verdict::LimitReached)
+        most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
     }
 
     fn ask(&mut self, candidate: Candidate) {
@@ -129,7 +153,7 @@ impl Scheduler {
         self.hold(candidate.scope);
         let Candidate { step, scope, trigger, ref binding, .. } = candidate;
         let binding = binding.clone();
-        self.actions.push_back(Action::AskPrecondition { candidate: id, step, scope, trigger, binding });
+        self.want(Action::AskPrecondition { candidate: id, step, scope, trigger, binding });
         self.candidates.insert(id, candidate);
     }
 
@@ -163,26 +187,33 @@ impl Scheduler {
     fn create_if_still_due(&mut self, candidate: Candidate) {
         match self.obstacle(candidate.step, candidate.scope, &candidate.binding) {
             Some(verdict) => self.decisions[candidate.decision].verdict = verdict,
-            None => self.create(candidate),
+            None => self.create_of(candidate),
         }
     }
 
-    fn create(&mut self, candidate: Candidate) {
+    /// The combination is executed.
+    fn create_of(&mut self, candidate: Candidate) {
         let Candidate { step, scope, trigger, binding, decision } = candidate;
-        if self.executed() >= self.limits.executions {
-            self.decisions[decision].verdict = Verdict::RunLimitReached;
-            self.finish(End::TooManyExecutions);
-            return;
-        }
-        let may_repeat = self.table.step(step).may_repeat;
-        let Some(state) = self.scopes.step_mut(scope, step) else { return };
-        state.executions += 1;
-        if may_repeat {
+        let row = self.table.step(step);
+        if row.may_repeat
+            && let Some(state) = self.scopes.step_mut(scope, step)
+        {
             state.saw(key_of(&binding));
         }
-        let id = self.number_execution(Execution::new(step, scope, trigger), (step, scope, trigger));
-        self.decisions[decision].verdict = Verdict::Executed(id);
+        let inputs = Inputs::of(binding, row, trigger);
+        self.decisions[decision].verdict = self.create((step, scope, trigger), inputs);
+    }
+
+    /// Creates an execution, unless the run has had as many as it may.
+    fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
+        if self.executed() >= self.limits.executions {
+            self.finish(End::TooManyExecutions);
+            return Verdict::RunLimitReached;
+        }
+        let (step, scope, trigger) = evaluated;
         self.hold(scope);
-        self.schedule(id, binding);
+        let execution = self.count_execution(evaluated);
+        self.schedule(Start { execution, step, scope, trigger, inputs });
+        Verdict::Executed(execution)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use smallvec::SmallVec;
 
-use super::{Action, Binding, Emission, End, Evaluated, Scheduler};
+use super::{Action, Emission, End, Evaluated, Inputs, Scheduler, Start, Wanted};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::StepIndex;
@@ -16,6 +16,8 @@ pub(super) struct Execution {
     pub(super) scope: ScopeId,
     trigger: Seq,
     state: ExecutionState,
+    /// Where it is among those that run in branches, while it does.
+    place: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -30,19 +32,22 @@ enum ExecutionState {
 pub(super) struct StepTotals {
     pub(super) executions: u64,
     pub(super) surplus: u64,
-    running: u32,
+    pub(super) running: u32,
     /// The surplus over the step's and the run's concurrency, in order.
-    waiting: VecDeque<(ExecutionId, Binding)>,
+    waiting: VecDeque<(ExecutionId, Inputs)>,
+}
+
+impl StepTotals {
+    /// Those of a step of which nothing runs or waits.
+    pub(super) fn at_rest(executions: u64, surplus: u64) -> Self {
+        Self { executions, surplus, ..Self::default() }
+    }
 }
 
 /// An execution that was created and not handed out, or that nobody has begun.
 #[derive(Debug)]
-pub(crate) struct Unbegun<'a> {
-    pub(crate) execution: ExecutionId,
-    pub(crate) step: StepIndex,
-    pub(crate) scope: ScopeId,
-    pub(crate) trigger: Seq,
-    pub(crate) binding: &'a Binding,
+pub(crate) struct Unbegun {
+    pub(crate) start: Start,
     /// What there is no room in.
     pub(crate) full: Option<Full>,
 }
@@ -56,23 +61,28 @@ pub(crate) enum Full {
     Run(usize),
 }
 
-impl<'a> Unbegun<'a> {
+impl Unbegun {
     /// Of what was handed out to be started.
-    pub(crate) fn of(action: &'a Action) -> Option<Self> {
-        let Action::StartExecution { execution, step, scope, trigger, binding } = action else { return None };
-        let (execution, step, scope, trigger) = (*execution, *step, *scope, *trigger);
-        Some(Self { execution, step, scope, trigger, binding, full: None })
+    pub(crate) fn of(wanted: &Wanted) -> Option<Self> {
+        Some(Self { start: wanted.start()?.clone(), full: None })
     }
 }
 
 impl Execution {
     pub(super) fn new(step: StepIndex, scope: ScopeId, trigger: Seq) -> Self {
-        Self { step, scope, trigger, state: ExecutionState::Waiting }
+        Self { step, scope, trigger, state: ExecutionState::Waiting, place: 0 }
     }
 
     /// In the place of one that the run has not come to yet.
     pub(super) fn unknown() -> Self {
-        Self { step: StepIndex::at(0), scope: ScopeId::ROOT, trigger: Seq(0), state: ExecutionState::Ended }
+        let state = ExecutionState::Ended;
+        Self { step: StepIndex::at(0), scope: ScopeId::ROOT, trigger: Seq(0), state, place: 0 }
+    }
+
+    /// It runs from here on, at this place if it does so in a branch.
+    pub(super) fn begin(&mut self, place: usize) {
+        self.state = ExecutionState::Running;
+        self.place = u32::try_from(place).expect("fewer executions run than there are numbers for");
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -81,7 +91,7 @@ impl Execution {
 }
 
 impl Scheduler {
-    fn execution(&mut self, id: ExecutionId) -> Option<&mut Execution> {
+    pub(super) fn execution(&mut self, id: ExecutionId) -> Option<&mut Execution> {
         self.executions.get_mut(usize::try_from(id.0).ok()?.checked_sub(1)?)
     }
 
@@ -92,13 +102,23 @@ impl Scheduler {
     /// How many executions there were so far.
     pub(super) fn executed(&self) -> u64 {
         // A journal may tell of one number twice.
-        self.executions.len().saturating_sub(self.recalled.left() + self.untold.len()) as u64
+        let untaken = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
+        self.executions.len().saturating_sub(untaken) as u64
+    }
+
+    /// Takes a new execution into account, and numbers it.
+    pub(super) fn count_execution(&mut self, evaluated: Evaluated) -> ExecutionId {
+        let (step, scope, trigger) = evaluated;
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.executed(step, self.table.step(step));
+        }
+        self.totals[step.get()].executions += 1;
+        self.number_execution(Execution::new(step, scope, trigger), evaluated)
     }
 
     /// Numbers a new execution: as the journal does, if one tells of it, else as the next that it does not tell of.
-    pub(super) fn number_execution(&mut self, execution: Execution, evaluated: Evaluated) -> ExecutionId {
-        let recalled = self.recalled.take(evaluated);
-        if let Some(id) = recalled.or_else(|| self.untold.pop_front()) {
+    fn number_execution(&mut self, execution: Execution, evaluated: Evaluated) -> ExecutionId {
+        if let Some(id) = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated)) {
             if let Some(place) = self.execution(id) {
                 *place = execution;
             }
@@ -108,18 +128,18 @@ impl Scheduler {
         ExecutionId(self.executions.len() as u64)
     }
 
-    pub(super) fn schedule(&mut self, id: ExecutionId, binding: Binding) {
-        let Some(step) = self.execution(id).map(|execution| execution.step) else { return };
-        self.totals[step.get()].executions += 1;
-        if self.totals[step.get()].waiting.is_empty() && self.has_room(step) {
-            self.start(id, binding);
+    pub(super) fn schedule(&mut self, start: Start) {
+        let has_room = self.has_room(start.step);
+        let totals = &mut self.totals[start.step.get()];
+        if totals.waiting.is_empty() && has_room {
+            self.start(start);
         } else {
-            self.totals[step.get()].waiting.push_back((id, binding));
+            totals.waiting.push_back((start.execution, start.inputs));
             self.waiting += 1;
         }
     }
 
-    fn has_room(&self, step: StepIndex) -> bool {
+    pub(super) fn has_room(&self, step: StepIndex) -> bool {
         self.full(step).is_none()
     }
 
@@ -131,27 +151,25 @@ impl Scheduler {
     }
 
     /// The executions that wait for room, and those that have some and were not handed out yet.
-    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun<'_>> {
+    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
         let waiting = self.totals.iter().enumerate().flat_map(move |(at, totals)| {
             let full = self.full(StepIndex::at(at));
-            totals.waiting.iter().filter_map(move |(id, binding)| {
-                let Execution { step, scope, trigger, .. } = *self.execution_at(*id)?;
-                Some(Unbegun { execution: *id, step, scope, trigger, binding, full })
+            totals.waiting.iter().filter_map(move |(id, inputs)| {
+                Some(Unbegun { start: self.start_of(*id, inputs.clone())?, full })
             })
         });
         waiting.chain(self.actions.iter().filter_map(Unbegun::of))
     }
 
-    fn start(&mut self, id: ExecutionId, binding: Binding) {
-        let Some(execution) = self.execution(id) else { return };
-        execution.state = ExecutionState::Running;
-        let (step, scope, trigger) = (execution.step, execution.scope, execution.trigger);
-        self.totals[step.get()].running += 1;
-        self.running += 1;
-        if scope != ScopeId::ROOT {
-            self.running_in_branches.insert(id);
-        }
-        self.actions.push_back(Action::StartExecution { execution: id, step, scope, trigger, binding });
+    fn start(&mut self, start: Start) {
+        self.run(start.execution, start.step, start.scope);
+        self.actions.push_back(Wanted::Start(start));
+    }
+
+    /// What waits, to be started.
+    fn start_of(&self, id: ExecutionId, inputs: Inputs) -> Option<Start> {
+        let Execution { step, scope, trigger, .. } = *self.execution_at(id)?;
+        Some(Start { execution: id, step, scope, trigger, inputs })
     }
 
     /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
@@ -162,30 +180,41 @@ impl Scheduler {
                 self.has_room(StepIndex::at(i)).then_some((*id, i))
             });
             let Some((_, step)) = heads.min() else { return };
-            let Some((id, binding)) = self.totals[step].waiting.pop_front() else { return };
+            let Some((id, inputs)) = self.totals[step].waiting.pop_front() else { return };
             self.waiting -= 1;
-            self.start(id, binding);
+            if let Some(start) = self.start_of(id, inputs) {
+                self.start(start);
+            }
         }
     }
 
     /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
-    fn end_execution(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
+    pub(super) fn end_execution(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.execution(id).filter(|execution| execution.is_running())?;
         execution.state = ExecutionState::Ended;
-        let (step, scope) = (execution.step, execution.scope);
+        let (step, scope, place) = (execution.step, execution.scope, execution.place);
         self.totals[step.get()].running -= 1;
         self.running -= 1;
         if scope != ScopeId::ROOT {
-            self.running_in_branches.remove(&id);
+            self.leave_branch(place);
         }
         Some((step, scope))
+    }
+
+    /// The execution at this place runs in its branch no more; the last one takes its place.
+    fn leave_branch(&mut self, place: u32) {
+        self.running_in_branches.swap_remove(place as usize);
+        let moved = self.running_in_branches.get(place as usize).copied();
+        if let Some(moved) = moved.and_then(|moved| self.execution(moved)) {
+            moved.place = place;
+        }
     }
 
     /// S23: what the execution emitted goes to the log as one batch.
     pub(super) fn succeed(&mut self, id: ExecutionId, emissions: &SmallVec<[Emission; 1]>) {
         let Some((_, scope)) = self.end_execution(id) else { return };
         if self.refuses() {
-            self.actions.push_back(Action::RefuseCommit { execution: id });
+            self.want(Action::RefuseCommit { execution: id });
             return;
         }
         self.commit(id, scope, emissions);
@@ -247,12 +276,12 @@ impl Scheduler {
     /// Takes back what was not handed out yet, and returns the executions among it.
     fn drop_starts(&mut self, scopes: &HashSet<ScopeId>) -> HashSet<ExecutionId> {
         let mut unstarted = HashSet::new();
-        self.actions.retain(|action| match action {
-            Action::StartExecution { execution, scope, .. } if scopes.contains(scope) => {
+        self.actions.retain(|wanted| match wanted {
+            Wanted::Start(Start { execution, scope, .. }) if scopes.contains(scope) => {
                 unstarted.insert(*execution);
                 false
             }
-            Action::AskPrecondition { scope, .. } => !scopes.contains(scope),
+            Wanted::Act(Action::AskPrecondition { scope, .. }) => !scopes.contains(scope),
             _ => true,
         });
         unstarted
@@ -274,11 +303,13 @@ impl Scheduler {
         let lies_there = |id: &ExecutionId| {
             self.execution_at(*id).is_some_and(|execution| scopes.contains(&execution.scope))
         };
-        let dropped: Vec<ExecutionId> = self.running_in_branches.iter().copied().filter(lies_there).collect();
+        let mut dropped: Vec<ExecutionId> =
+            self.running_in_branches.iter().copied().filter(lies_there).collect();
+        dropped.sort_unstable();
         for execution in dropped {
             self.end_execution(execution);
             if !unstarted.contains(&execution) {
-                self.actions.push_back(Action::DropExecution { execution });
+                self.want(Action::DropExecution { execution });
             }
         }
     }

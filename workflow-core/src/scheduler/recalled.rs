@@ -11,6 +11,9 @@ use crate::id::ExecutionId;
 pub(super) struct Recalled {
     /// What each number stands for, that of number 1 first; nothing where the journal does not tell, or that was taken.
     told: Vec<Option<Evaluated>>,
+    /// The numbers below the last one that the journal does not tell of: of executions that had not ended when it ended,
+    /// in their order.
+    untold: VecDeque<ExecutionId>,
     /// How many of `told` are there.
     left: usize,
     /// Nothing before this place is there.
@@ -31,12 +34,14 @@ impl Recalled {
             told[place] = Some(evaluated);
         }
         let left = told.iter().flatten().count();
-        Self { told, left, next: 0, places: None }
+        let untold = (1..).map(ExecutionId).zip(&told).filter(|(_, told)| told.is_none());
+        let untold = untold.map(|(id, _)| id).collect();
+        Self { told, untold, left, next: 0, places: None }
     }
 
     /// How many numbers are left.
     pub(super) fn left(&self) -> usize {
-        self.left
+        self.left + self.untold.len()
     }
 
     /// The greatest number that was told, or 0.
@@ -44,14 +49,13 @@ impl Recalled {
         self.told.len()
     }
 
-    /// The numbers below the last one that the journal does not tell of; called before any is taken.
-    pub(super) fn untold(&self) -> VecDeque<ExecutionId> {
-        let ids = (1..).map(ExecutionId).zip(&self.told);
-        ids.filter(|(_, told)| told.is_none()).map(|(id, _)| id).collect()
+    /// The number of what was evaluated, if the journal tells of it, or else the next that it does not tell of.
+    pub(super) fn number(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
+        self.take(evaluated).or_else(|| self.untold.pop_front())
     }
 
     /// The number of what was evaluated, if the journal tells of it.
-    pub(super) fn take(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
+    fn take(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
         if self.left == 0 {
             return None;
         }
@@ -103,22 +107,24 @@ mod tests {
             let mut recalled = recalled(&numbers);
             for (done, at) in order.into_iter().enumerate() {
                 let (id, seq) = numbers[at];
-                assert_eq!(recalled.left(), numbers.len() - done);
+                assert_eq!(recalled.left, numbers.len() - done);
                 assert_eq!(recalled.take(triggered_by(seq)), Some(ExecutionId(id)), "{order:?}");
                 assert_eq!(recalled.take(triggered_by(seq)), None, "{order:?}");
             }
-            assert_eq!(recalled.left(), 0);
+            assert_eq!(recalled.left, 0);
         }
     }
 
     #[test]
     fn what_the_journal_does_not_tell_of_has_no_number_and_leaves_the_others_theirs() {
         let mut recalled = recalled(&[(2, 20), (3, 30)]);
-        assert_eq!(recalled.untold(), [ExecutionId(1)]);
+        assert_eq!(recalled.untold, [ExecutionId(1)]);
         assert_eq!(recalled.take(triggered_by(10)), None);
         assert_eq!(recalled.take(triggered_by(20)), Some(ExecutionId(2)));
         assert_eq!(recalled.take(triggered_by(10)), None);
         assert_eq!(recalled.take(triggered_by(30)), Some(ExecutionId(3)));
+        assert_eq!((recalled.left(), recalled.number(triggered_by(10))), (1, Some(ExecutionId(1))));
+        assert_eq!((recalled.left(), recalled.number(triggered_by(40))), (0, None));
     }
 
     #[test]

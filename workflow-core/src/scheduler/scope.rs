@@ -1,26 +1,36 @@
 //! The tree of scopes (S44): what readiness needs, per scope. A run without fan-outs is its root.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::GroupId;
-use crate::id::{ScopeId, Seq};
-use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, TopicIndex};
-
-/// A combination of bound events, as S20 tells them apart.
-pub(super) type BindingKey = SmallVec<[u64; 8]>;
+use super::parked::ParkedRoot;
+use super::seen::{BindingKey, Seen, StepState, TopicState};
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::paged::Paged;
+use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicIndex};
 
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     root: Scope,
-    /// Boxed, so that a map that grows moves little.
-    branches: FxHashMap<ScopeId, Box<Scope>>,
+    /// The open branches, and between them what is left of closed ones, for those that open later.
+    branches: Paged<Scope>,
+    /// The places of closed ones.
+    free: Vec<u32>,
+    /// Where branch n is, at n - 1; `CLOSED` if it is not open. It takes the place of a map, since branches are numbered
+    /// without gaps.
+    places: Vec<u32>,
     next: u32,
 }
 
-/// One scope.
+const CLOSED: u32 = u32::MAX;
+
+/// Room for so many branches is kept when none is open.
+const KEPT: usize = 64;
+
+/// One scope. There may be very many of them, so that a branch in which little happens needs no memory of its own
+/// beside this.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     pub(super) parent: Option<ScopeId>,
@@ -28,59 +38,73 @@ pub(super) struct Scope {
     pub(super) branch: Option<(GroupId, u32)>,
     /// The conditions that hold by this scope's own events.
     pub(super) satisfied: Mask,
-    pub(super) topics: Vec<TopicState>,
-    pub(super) steps: Vec<StepState>,
-    /// The open branches directly below, in the order in which their items entered the log.
-    pub(super) children: BTreeSet<ScopeId>,
+    topics: Seen<TopicState, 2>,
+    steps: Seen<StepState, 1>,
+    /// The open branches directly below, by fan-out. Fan-outs are numbered as their items are, so that these are in the
+    /// order in which the items entered the log.
+    children: BTreeMap<GroupId, Siblings>,
+    /// The open branches of the same fan-out next to this one.
+    beside: Beside,
     /// What keeps a branch from being settled (S47): events to evaluate, candidates, executions, batches,
     /// open requests, pending timers, and fan-outs that are not gathered yet.
     pub(super) pending: u32,
     /// Own events that a gather may hand on.
-    pub(super) carried: Vec<(EventIndex, Seq)>,
+    pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
     /// The executions of this branch that failed.
-    pub(super) failures: Vec<crate::id::ExecutionId>,
+    pub(super) failures: Vec<ExecutionId>,
 }
 
-/// A topic in one scope: this scope's own events only.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TopicState {
-    pub(super) latest: Option<Seq>,
-    pub(super) count: u32,
-    /// The first positions, as many as the largest fixed list of the topic needs.
-    pub(super) first: Vec<Seq>,
+/// The open branches of one fan-out: the first and the last one.
+#[derive(Debug)]
+struct Siblings {
+    first: ScopeId,
+    last: ScopeId,
 }
 
-/// A step in one scope.
-#[derive(Debug, Clone, Default)]
-pub(super) struct StepState {
-    pub(super) executions: u32,
-    /// What it was executed with, of a step that could be executed with the same again. There is one of these for each
-    /// step in each branch, so that an empty set takes no more room than a pointer.
-    seen: Option<Box<FxHashSet<BindingKey>>>,
-}
-
-impl StepState {
-    pub(super) fn has_seen(&self, key: &BindingKey) -> bool {
-        self.seen.as_ref().is_some_and(|seen| seen.contains(key))
-    }
-
-    pub(super) fn saw(&mut self, key: BindingKey) {
-        self.seen.get_or_insert_default().insert(key);
-    }
+#[derive(Debug, Default)]
+struct Beside {
+    before: Option<ScopeId>,
+    after: Option<ScopeId>,
 }
 
 impl Scope {
-    fn new(table: &DependencyTable, parent: Option<ScopeId>, branch: Option<(GroupId, u32)>) -> Self {
-        Self {
-            parent,
-            branch,
-            satisfied: Mask::default(),
-            topics: vec![TopicState::default(); table.topics.len()],
-            steps: vec![StepState::default(); table.steps.len()],
-            children: BTreeSet::new(),
-            pending: 0,
-            carried: Vec::new(),
-            failures: Vec::new(),
+    fn root(table: &DependencyTable) -> Self {
+        Self { topics: Seen::all(table.topics.len()), steps: Seen::all(table.steps.len()), ..Self::default() }
+    }
+
+    /// Whether no branch below is open.
+    pub(super) fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// How many events of the topic it has.
+    pub(super) fn count_of(&self, topic: TopicIndex) -> u32 {
+        self.topics.get(topic.get()).map_or(0, |state| state.count)
+    }
+
+    /// The latest event of the topic.
+    pub(super) fn latest(&self, topic: TopicIndex) -> Option<Seq> {
+        self.topics.get(topic.get()).and_then(TopicState::latest)
+    }
+
+    /// The first events of the topic, as many as the largest fixed list needs.
+    pub(super) fn first(&self, topic: TopicIndex) -> &[Seq] {
+        self.topics.get(topic.get()).map_or(&[], TopicState::first)
+    }
+
+    /// How many executions the step had here, if there is a limit to them.
+    pub(super) fn executions(&self, step: StepIndex) -> u32 {
+        self.steps.get(step.get()).map_or(0, |state| state.executions)
+    }
+
+    pub(super) fn has_seen(&self, step: StepIndex, key: &BindingKey) -> bool {
+        self.steps.get(step.get()).is_some_and(|state| state.has_seen(key))
+    }
+
+    /// An execution of the step is created here.
+    pub(super) fn executed(&mut self, step: StepIndex, row: &StepRow) {
+        if row.policy.max_executions.is_some() {
+            self.steps.get_mut(step.get()).executions += 1;
         }
     }
 
@@ -97,15 +121,13 @@ impl Scope {
 
     fn count_topic(&mut self, table: &DependencyTable, index: TopicIndex, seq: Seq) {
         let row = table.topic(index);
-        let state = &mut self.topics[index.get()];
-        state.latest = Some(seq);
-        state.count += 1;
-        let most = row.fixed.iter().map(|(_, count)| *count).max().unwrap_or(0);
-        if state.count <= most {
-            state.first.push(seq);
+        let state = self.topics.get_mut(index.get());
+        let count = state.count(seq);
+        if row.fixed.iter().any(|(_, wanted)| count <= *wanted) {
+            state.keep(seq);
         }
         for condition in &row.conditions {
-            if condition.least == state.count {
+            if condition.least == count {
                 self.satisfied.set(condition.bit);
             }
         }
@@ -114,7 +136,42 @@ impl Scope {
 
 impl Scopes {
     pub(super) fn new(table: &DependencyTable) -> Self {
-        Self { root: Scope::new(table, None, None), branches: FxHashMap::default(), next: 1 }
+        Self { root: Scope::root(table), next: 1, ..Self::default() }
+    }
+
+    /// Whether there is no scope but the root, and nothing in that which only branches have.
+    pub(super) fn can_park(&self) -> bool {
+        let Self { root, branches, free: _, places, next: _ } = self;
+        let Scope {
+            parent,
+            branch,
+            satisfied: _,
+            topics: _,
+            steps: _,
+            children,
+            beside: _,
+            pending: _,
+            carried,
+            failures,
+        } = root;
+        let has_none = branches.len() == 0 && places.is_empty() && children.is_empty();
+        has_none && parent.is_none() && branch.is_none() && carried.is_empty() && failures.is_empty()
+    }
+
+    pub(super) fn park(&mut self) -> ParkedRoot {
+        let Scope { satisfied, topics, steps, pending, .. } = std::mem::take(&mut self.root);
+        let (topics, steps) = (topics.into_boxed(), steps.into_boxed());
+        ParkedRoot { satisfied, topics, steps, pending, next: self.next }
+    }
+
+    pub(super) fn unpark(root: ParkedRoot) -> Self {
+        let ParkedRoot { satisfied, topics, steps, pending, next } = root;
+        let (topics, steps) = (Seen::of(topics), Seen::of(steps));
+        Self {
+            root: Scope { satisfied, topics, steps, pending, ..Scope::default() },
+            next,
+            ..Self::default()
+        }
     }
 
     /// Numbers a scope that will open later.
@@ -124,37 +181,76 @@ impl Scopes {
         id
     }
 
-    pub(super) fn open(
-        &mut self,
-        table: &DependencyTable,
-        id: ScopeId,
-        parent: ScopeId,
-        branch: (GroupId, u32),
-    ) {
-        self.branches.insert(id, Box::new(Scope::new(table, Some(parent), Some(branch))));
-        if let Some(parent) = self.get_mut(parent) {
-            parent.children.insert(id);
+    /// Opens a branch. Those of a fan-out open in their order.
+    pub(super) fn open(&mut self, id: ScopeId, parent: ScopeId, branch: (GroupId, u32)) {
+        let before = self.get_mut(parent).and_then(|scope| scope.adopt(id, branch.0));
+        if let Some(before) = before.and_then(|before| self.get_mut(before)) {
+            before.beside.after = Some(id);
         }
+        let beside = Beside { before, after: None };
+        let scope = Scope { parent: Some(parent), branch: Some(branch), beside, ..Scope::default() };
+        let place = self.put(scope);
+        let at = index_of(id);
+        if self.places.len() <= at {
+            self.places.resize(at + 1, CLOSED);
+        }
+        self.places[at] = place;
+    }
+
+    fn put(&mut self, scope: Scope) -> u32 {
+        let reused = self.free.pop();
+        if let Some((place, closed)) = reused.and_then(|at| Some((at, self.branches.get_mut(at as usize)?))) {
+            *closed = scope;
+            return place;
+        }
+        let place =
+            u32::try_from(self.branches.len()).expect("there are fewer branches than numbers for them");
+        self.branches.push(scope);
+        place
     }
 
     pub(super) fn close(&mut self, id: ScopeId) -> Option<Scope> {
-        let scope = self.branches.remove(&id)?;
-        if let Some(parent) = scope.parent.and_then(|parent| self.get_mut(parent)) {
-            parent.children.remove(&id);
+        let place = self.place(id)?;
+        let scope = std::mem::take(self.branches.get_mut(place)?);
+        let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
+        self.free.push(at);
+        self.part(&scope);
+        if self.free.len() == self.branches.len() && self.free.len() > KEPT {
+            (self.branches, self.free) = (Paged::default(), Vec::new());
         }
-        Some(*scope)
+        Some(scope)
+    }
+
+    /// Takes a branch out from among its siblings.
+    fn part(&mut self, scope: &Scope) {
+        let Beside { before, after } = scope.beside;
+        if let Some(before) = before.and_then(|before| self.get_mut(before)) {
+            before.beside.after = after;
+        }
+        if let Some(after) = after.and_then(|after| self.get_mut(after)) {
+            after.beside.before = before;
+        }
+        let parent = scope.parent.and_then(|parent| self.get_mut(parent));
+        let Some((parent, (group, _))) = parent.zip(scope.branch) else { return };
+        match (before, after) {
+            (None, None) => drop(parent.children.remove(&group)),
+            (None, Some(first)) => parent.siblings(group, |siblings| siblings.first = first),
+            (Some(last), None) => parent.siblings(group, |siblings| siblings.last = last),
+            (Some(_), Some(_)) => {}
+        }
+    }
+
+    fn place(&self, id: ScopeId) -> Option<usize> {
+        let place = *self.places.get(index_of(id))?;
+        (place != CLOSED).then_some(place as usize)
     }
 
     pub(super) fn get(&self, id: ScopeId) -> Option<&Scope> {
-        if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(&id).map(|scope| &**scope) }
+        if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(self.place(id)?) }
     }
 
     pub(super) fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
-        if id == ScopeId::ROOT {
-            Some(&mut self.root)
-        } else {
-            self.branches.get_mut(&id).map(|scope| &mut **scope)
-        }
+        if id == ScopeId::ROOT { Some(&mut self.root) } else { self.branches.get_mut(self.place(id)?) }
     }
 
     /// The scope and its ancestors, innermost first.
@@ -168,20 +264,117 @@ impl Scopes {
 
     /// The open branches below a scope, each before those below it, in order (S46).
     pub(super) fn below(&self, id: ScopeId, into: &mut Vec<ScopeId>) {
-        if let Some(scope) = self.get(id) {
-            for child in &scope.children {
-                into.push(*child);
-                self.below(*child, into);
+        let Some(scope) = self.get(id).filter(|scope| !scope.is_leaf()) else { return };
+        for siblings in scope.children.values() {
+            let mut next = Some(siblings.first);
+            while let Some(child) = next {
+                into.push(child);
+                self.below(child, into);
+                next = self.get(child).and_then(|scope| scope.beside.after);
             }
         }
     }
 
     /// How many events of a topic a scope sees.
     pub(super) fn visible(&self, id: ScopeId, topic: TopicIndex) -> u32 {
-        self.chain(id).map(|(_, scope)| scope.topics[topic.get()].count).sum()
+        self.chain(id).map(|(_, scope)| scope.count_of(topic)).sum()
     }
 
     pub(super) fn step_mut(&mut self, id: ScopeId, step: StepIndex) -> Option<&mut StepState> {
-        self.get_mut(id).map(|scope| &mut scope.steps[step.get()])
+        self.get_mut(id).map(|scope| scope.steps.get_mut(step.get()))
+    }
+}
+
+impl Scope {
+    /// Another branch opens below, behind the others of its fan-out: which one it stands next to.
+    fn adopt(&mut self, id: ScopeId, group: GroupId) -> Option<ScopeId> {
+        let mut before = None;
+        let siblings = self.children.entry(group);
+        let siblings = siblings.and_modify(|siblings| before = Some(siblings.last));
+        siblings.or_insert(Siblings { first: id, last: id }).last = id;
+        before
+    }
+
+    fn siblings(&mut self, group: GroupId, change: impl FnOnce(&mut Siblings)) {
+        self.children.entry(group).and_modify(change);
+    }
+}
+
+/// Where the place of a branch is; nowhere for the root.
+fn index_of(id: ScopeId) -> usize {
+    (id.0 as usize).wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(groups: &[(u32, &[u32])]) -> Scopes {
+        let mut scopes = Scopes::default();
+        for (group, ids) in groups {
+            for (id, place) in ids.iter().zip(0..) {
+                scopes.open(ScopeId(*id), ScopeId::ROOT, (GroupId::of(*group), place));
+            }
+        }
+        scopes
+    }
+
+    fn below_root(scopes: &Scopes) -> Vec<u32> {
+        let mut below = Vec::new();
+        scopes.below(ScopeId::ROOT, &mut below);
+        below.into_iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn open_branches_are_told_in_the_order_of_their_numbers_whichever_opened_or_closed_first() {
+        let mut scopes = opened(&[(2, &[5, 6]), (1, &[1, 2, 3, 4])]);
+        assert_eq!(below_root(&scopes), [1, 2, 3, 4, 5, 6]);
+        for (closed, left) in [
+            (3, &[1, 2, 4, 5, 6][..]),
+            (1, &[2, 4, 5, 6]),
+            (6, &[2, 4, 5]),
+            (5, &[2, 4]),
+            (4, &[2]),
+            (2, &[]),
+        ] {
+            assert!(scopes.close(ScopeId(closed)).is_some());
+            assert!(scopes.close(ScopeId(closed)).is_none());
+            assert_eq!(below_root(&scopes), left);
+        }
+        assert!(scopes.get(ScopeId::ROOT).is_some_and(Scope::is_leaf));
+    }
+
+    #[test]
+    fn those_below_a_branch_come_right_behind_it() {
+        let mut scopes = opened(&[(1, &[1, 2])]);
+        scopes.open(ScopeId(3), ScopeId(1), (GroupId::of(2), 0));
+        scopes.open(ScopeId(4), ScopeId(2), (GroupId::of(3), 0));
+        assert_eq!(below_root(&scopes), [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn a_branch_that_opens_in_the_place_of_another_has_nothing_of_it() {
+        let mut scopes = opened(&[(1, &[1])]);
+        if let Some(scope) = scopes.get_mut(ScopeId(1)) {
+            (scope.pending, scope.failures) = (3, vec![ExecutionId(1)]);
+        }
+        assert!(scopes.close(ScopeId(1)).is_some_and(|scope| scope.pending == 3));
+        scopes.open(ScopeId(2), ScopeId::ROOT, (GroupId::of(2), 0));
+        assert_eq!((scopes.branches.len(), scopes.free.len()), (1, 0));
+        assert!(scopes.get(ScopeId(1)).is_none());
+        assert!(scopes.get(ScopeId(2)).is_some_and(|scope| scope.pending == 0 && scope.failures.is_empty()));
+    }
+
+    #[test]
+    fn little_room_is_kept_once_none_is_open() {
+        let ids: Vec<u32> = (1..=1_000).collect();
+        let mut scopes = opened(&[(1, &ids)]);
+        assert_eq!(scopes.branches.len(), 1_000);
+        for id in ids.iter().rev() {
+            assert!(scopes.close(ScopeId(*id)).is_some());
+        }
+        assert_eq!((scopes.branches.len(), scopes.free.len()), (0, 0));
+        scopes.open(ScopeId(1_001), ScopeId::ROOT, (GroupId::of(2), 0));
+        assert_eq!(below_root(&scopes), [1_001]);
     }
 }

@@ -36,6 +36,7 @@ impl TableDraft {
         compiler.table.match_gathers();
         compiler.assert_gathers_fit();
         compiler.index_inputs();
+        compiler.note_uses();
         (compiler.table, compiler.problems)
     }
 }
@@ -171,6 +172,20 @@ impl Compiler {
         }
     }
 
+    /// Notes of each event which step it makes run by itself, and in which lists it is.
+    fn note_uses(&mut self) {
+        let Self { table, .. } = self;
+        for event in &mut table.events {
+            event.direct = match event.takers[..] {
+                [step] if takes_one_event(&table.steps[step.get()]) => Some(step),
+                _ => None,
+            };
+            let mut topics = event.topics.iter().map(|topic| &table.topics[topic.get()]);
+            event.listed = topics.clone().any(|topic| topic.listed);
+            event.fills = topics.any(|topic| !topic.fixed.is_empty());
+        }
+    }
+
     fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
         if let Some(known) = self.table.topics.iter().position(|topic| topic.events == events) {
             return TopicIndex::at(known);
@@ -217,6 +232,16 @@ impl Compiler {
     }
 }
 
+/// Whether the step takes one event and nothing else that decides whether it runs.
+fn takes_one_event(row: &StepRow) -> bool {
+    let mut inputs = row.inputs.iter().filter(|input| input.kind.takes_events());
+    let is_single = |input: &InputRow| !matches!(input.kind, InputKind::List | InputKind::Fixed(_));
+    inputs.next().is_some_and(is_single)
+        && inputs.next().is_none()
+        && row.precondition.is_none()
+        && row.policy.max_executions.is_none()
+}
+
 fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> PreconditionRow {
     // What no slot fills is reported with the graph.
     let slot = |input: &InputDraft| step.inputs.iter().position(|of_step| fills(of_step, input));
@@ -241,6 +266,9 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
         decode: event.decode,
         upgrade: event.upgrade,
         takers: Vec::new(),
+        direct: None,
+        fills: false,
+        listed: false,
         topics: Vec::new(),
         reply: event.reply.map(EventIndex::at),
         expired: event.expired.map(EventIndex::at),

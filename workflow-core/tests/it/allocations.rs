@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use allocation_counter::AllocationInfo;
 use workflow_core::prelude::*;
+use workflow_core::{Engine, RunStatus};
 
 use crate::fixtures::{Alpha, Begin, Close, Done, Item, started};
 
@@ -57,6 +58,38 @@ fn allocations_per_execution(length: u32) -> u64 {
     });
     assert_eq!(report.executions("bind"), 16);
     fewest
+}
+
+/// The bytes that each of so many runs takes that wait, handle included.
+fn bytes_of_waiting_runs(length: u32) -> u64 {
+    const RUNS: u64 = 256;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let engine = Engine::builder().workflow(Bound(Mutex::default())).build().unwrap();
+    let wait = |runs: u64| {
+        runtime.block_on(async {
+            let mut waiting = Vec::new();
+            for _ in 0..runs {
+                let run = engine.start::<Bound>(Begin(length)).await.unwrap();
+                assert_eq!(run.settled().await, RunStatus::Waiting);
+                waiting.push(run);
+            }
+            waiting
+        })
+    };
+    // What is made once does not count, nor does what the engine's list of runs grows by.
+    let mut runs = wait(RUNS);
+    let AllocationInfo { bytes_current, .. } = allocation_counter::measure(|| runs.extend(wait(RUNS)));
+    for run in runs {
+        runtime.block_on(run.cancel("the test has seen enough")).unwrap();
+        assert_eq!(runtime.block_on(run.report()).unwrap().executions("make"), 1);
+    }
+    u64::try_from(bytes_current).unwrap() / RUNS
+}
+
+#[test]
+fn a_run_that_waits_takes_less_than_two_kibibytes() {
+    let bytes = bytes_of_waiting_runs(0);
+    assert!(bytes < 2_048, "{bytes}");
 }
 
 // S16

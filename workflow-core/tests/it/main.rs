@@ -32,6 +32,7 @@ mod injectables;
 mod inputs;
 mod join_bugs;
 mod journals;
+mod latency;
 mod limits;
 mod middleware;
 mod observe;

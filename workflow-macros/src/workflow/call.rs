@@ -21,7 +21,7 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
     let (step, stand_ins) = (&shim.step, usable::stand_ins(krate));
     let Shim { this, call, .. } = &shim;
     quote_spanned! {Span::mixed_site()=>
-        fn call<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::StepFuture<'__a>, #krate::StepError> {
+        fn call(#this: #krate::Arc<Self>, #step: usize, mut #call: #krate::StepCall) -> #krate::StepFuture {
             #stand_ins
             match #step { #(#arms)* _ => #krate::absent() }
         }
@@ -38,17 +38,23 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
         let emit = function.clear.output.then(|| quote!(let _ = #emit;));
         return quote!({ #asserted #emit #krate::never() });
     }
-    let (ident, slots) = (function.ident(), Ident::new("slots", Span::mixed_site()));
+    let slots = Ident::new("slots", Span::mixed_site());
     let filled = function.filled(krate, &slots);
+    let ident = function.ident();
     let called = function.called(&quote!(Self::#ident), this);
-    let place = Place::of(ident);
-    let start = place.path(quote!(#krate::Launch::<Self>), "start");
-    let started = place.call(start, quote_spanned!(place.hidden()=> #called, #emit, batch));
-    quote_spanned!(Span::mixed_site()=> {
-        let (mut #slots, batch) = #call.open();
-        #filled
-        #krate::Ok(#started)
-    })
+    let place = function.output_place();
+    let emitted = place.call(emit, quote_spanned!(place.hidden()=> #called.await, batch));
+    function.boxed(
+        krate,
+        &quote_spanned!(Span::mixed_site()=>
+            let (mut #slots, batch) = #call.open();
+            #filled
+            match #emitted {
+                #krate::Ok(()) => #krate::Ok(#call.committed()),
+                #krate::Err(error) => #krate::Err(error),
+            }
+        ),
+    )
 }
 
 /// `Workflow::compact`, if a step has a compaction.
@@ -61,9 +67,9 @@ pub(crate) fn compact(definition: &Definition) -> Option<TokenStream> {
     let Shim { this, call, .. } = &shim;
     (!arms.is_empty()).then(|| {
         quote_spanned! {Span::mixed_site()=>
-            fn compact<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::StepFuture<'__a>, #krate::StepError> {
+            fn compact<'__a>(#this: &'__a Self, #step: usize, #call: &'__a mut #krate::StepCall) -> #krate::Result<#krate::Compaction<'__a>, #krate::StepError> {
                 #stand_ins
-                match #step { #(#arms)* _ => #krate::absent() }
+                match #step { #(#arms)* _ => #krate::Err(#krate::no_such_row()) }
             }
         }
     })

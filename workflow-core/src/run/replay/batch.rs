@@ -128,10 +128,10 @@ impl Replay<'_> {
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
         emissions: &mut SmallVec<[Emission; 1]>,
     ) -> Replayed {
-        let known = self.run.log.branches().len();
+        let known = self.run.log.branched();
         let mut rest = events;
         while let Some((logged, behind)) = rest.split_first() {
-            if (logged.scope.0 as usize) <= known {
+            if logged.scope.0 <= known {
                 emissions.push(Emission::Event(self.event_named(logged.event.name())?));
                 rest = behind;
                 continue;

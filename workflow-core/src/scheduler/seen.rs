@@ -1,0 +1,170 @@
+//! What a scope has seen of the topics and steps of its table: a branch sees few of them, the root all.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::id::Seq;
+
+/// A combination of bound events, as S20 tells them apart.
+pub(super) type BindingKey = SmallVec<[u64; 8]>;
+
+/// The states of some rows of a table, in their order. Up to so many need no memory of their own.
+#[derive(Debug)]
+pub(super) struct Seen<T, const FEW: usize>(SmallVec<[T; FEW]>);
+
+/// The state of one row.
+pub(super) trait OfRow {
+    /// Nothing was seen yet.
+    fn of(row: u32) -> Self;
+
+    fn row(&self) -> u32;
+}
+
+/// A topic in one scope: this scope's own events only.
+#[derive(Debug)]
+pub(super) struct TopicState {
+    topic: u32,
+    pub(super) count: u32,
+    latest: Seq,
+    /// The first positions, as many as the largest fixed list of the topic needs. There may be one of these in each
+    /// branch, so that none takes no more room than a pointer.
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
+    first: Option<Box<Vec<Seq>>>,
+}
+
+/// A step in one scope.
+#[derive(Debug)]
+pub(super) struct StepState {
+    step: u32,
+    /// Counted only if there is a limit to them.
+    pub(super) executions: u32,
+    /// What it was executed with, of a step that could be executed with the same again.
+    seen: Option<Box<FxHashSet<BindingKey>>>,
+}
+
+impl<T, const FEW: usize> Default for Seen<T, FEW> {
+    fn default() -> Self {
+        Self(SmallVec::new())
+    }
+}
+
+impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
+    /// Of each row one.
+    pub(super) fn all(rows: usize) -> Self {
+        Self((0..).map(T::of).take(rows).collect())
+    }
+
+    /// Those that were taken out before.
+    pub(super) fn of(all: Box<[T]>) -> Self {
+        Self(all.into_vec().into())
+    }
+
+    /// All of them, without room for more.
+    pub(super) fn into_boxed(self) -> Box<[T]> {
+        self.0.into_vec().into()
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<&T> {
+        self.0.get(self.place(row).ok()?)
+    }
+
+    /// That of a row which was not seen before begins here. O(rows seen) then, else O(log rows seen).
+    pub(super) fn get_mut(&mut self, row: usize) -> &mut T {
+        let place = self.place(row).unwrap_or_else(|place| {
+            self.0.insert(place, T::of(number(row)));
+            place
+        });
+        &mut self.0[place]
+    }
+
+    /// Where the row is, or belongs. Where all are there, each is at its own place.
+    fn place(&self, row: usize) -> Result<usize, usize> {
+        match self.0.get(row) {
+            Some(state) if state.row() == number(row) => Ok(row),
+            _ => self.0.binary_search_by_key(&number(row), OfRow::row),
+        }
+    }
+}
+
+/// Tables have fewer than 4 billion rows.
+#[expect(clippy::cast_possible_truncation, reason = "it is the index of a row, which is 32 bits wide")]
+fn number(row: usize) -> u32 {
+    row as u32
+}
+
+impl TopicState {
+    /// Another event: how many there are with it.
+    pub(super) fn count(&mut self, seq: Seq) -> u32 {
+        self.latest = seq;
+        self.count += 1;
+        self.count
+    }
+
+    /// It is one of the first.
+    pub(super) fn keep(&mut self, seq: Seq) {
+        self.first.get_or_insert_default().push(seq);
+    }
+
+    pub(super) fn latest(&self) -> Option<Seq> {
+        (self.count > 0).then_some(self.latest)
+    }
+
+    pub(super) fn first(&self) -> &[Seq] {
+        self.first.as_ref().map_or(&[], |first| first)
+    }
+}
+
+impl OfRow for TopicState {
+    fn of(topic: u32) -> Self {
+        Self { topic, count: 0, latest: Seq(0), first: None }
+    }
+
+    fn row(&self) -> u32 {
+        self.topic
+    }
+}
+
+impl StepState {
+    pub(super) fn has_seen(&self, key: &BindingKey) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.contains(key))
+    }
+
+    pub(super) fn saw(&mut self, key: BindingKey) {
+        self.seen.get_or_insert_default().insert(key);
+    }
+}
+
+impl OfRow for StepState {
+    fn of(step: u32) -> Self {
+        Self { step, executions: 0, seen: None }
+    }
+
+    fn row(&self) -> u32 {
+        self.step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_in_whatever_order_they_were_seen() {
+        let mut seen = Seen::<TopicState, 2>::default();
+        for row in [7, 0, 3, 1, 9] {
+            assert!(seen.get(row).is_none());
+            assert_eq!(seen.get_mut(row).count(Seq(row as u64 + 1)), 1);
+            assert_eq!(seen.get(row).and_then(TopicState::latest), Some(Seq(row as u64 + 1)));
+        }
+        assert_eq!(seen.get_mut(3).count(Seq(20)), 2);
+        assert!([2, 4, 8, 10].into_iter().all(|row| seen.get(row).is_none()));
+        assert_eq!(seen.0.iter().map(OfRow::row).collect::<Vec<_>>(), [0, 1, 3, 7, 9]);
+    }
+
+    #[test]
+    fn nothing_was_seen_of_rows_that_are_all_there() {
+        let seen = Seen::<TopicState, 2>::all(5);
+        assert!((0..5).all(|row| seen.get(row).is_some_and(|state| state.latest().is_none())));
+        assert!(seen.get(5).is_none());
+    }
+}

@@ -1,0 +1,70 @@
+//! Executions that are to start, as they are kept until then: most steps take one event, which triggers them, and of
+//! those there is nothing to be kept but that event.
+
+use super::{Action, Binding, Bound};
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::table::{InputRow, StepIndex, StepRow};
+
+/// An action, or an execution to be started, which is all that most runs do.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    Start(Start),
+    Act(Action),
+}
+
+/// What [`Action::StartExecution`] says.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    pub(crate) execution: ExecutionId,
+    pub(crate) step: StepIndex,
+    pub(crate) scope: ScopeId,
+    pub(crate) trigger: Seq,
+    pub(crate) inputs: Inputs,
+}
+
+/// What the parameters of an execution are bound to.
+#[derive(Debug, Clone)]
+pub(crate) struct Inputs(Option<Box<Binding>>);
+
+impl Inputs {
+    /// Each parameter that takes events is bound to the trigger.
+    pub(crate) const TRIGGER: Self = Self(None);
+
+    pub(crate) fn of(binding: Binding, row: &StepRow, trigger: Seq) -> Self {
+        let mut bounds = binding.iter().zip(&row.inputs);
+        let is_trigger_alone = bounds.all(|(bound, input)| *bound == triggered(input, trigger));
+        if is_trigger_alone { Self::TRIGGER } else { Self(Some(Box::new(binding))) }
+    }
+
+    /// What they are bound to where it is not the trigger alone.
+    pub(crate) fn others(&self) -> Option<&Binding> {
+        self.0.as_deref()
+    }
+
+    pub(crate) fn binding(&self, row: &StepRow, trigger: Seq) -> Binding {
+        let all = || row.inputs.iter().map(|input| triggered(input, trigger)).collect();
+        self.others().map_or_else(all, Binding::clone)
+    }
+}
+
+fn triggered(input: &InputRow, trigger: Seq) -> Bound {
+    if input.topic.is_some() { Bound::One(trigger) } else { Bound::Nothing }
+}
+
+impl Start {
+    pub(crate) fn binding(&self, row: &StepRow) -> Binding {
+        self.inputs.binding(row, self.trigger)
+    }
+
+    pub(crate) fn into_action(self, row: &StepRow) -> Action {
+        let Self { execution, step, scope, trigger, .. } = self;
+        Action::StartExecution { execution, step, scope, trigger, binding: self.binding(row) }
+    }
+}
+
+impl Wanted {
+    /// The execution that is to start.
+    pub(crate) fn start(&self) -> Option<&Start> {
+        if let Self::Start(start) = self { Some(start) } else { None }
+    }
+}
