@@ -28,6 +28,10 @@ doc:
 deny:
     cargo deny check bans licenses sources
 
+# Count allocations and instructions beside the baseline; `just counters --accept` writes it.
+counters *arguments='--check':
+    cargo bench --profile release --bench counters -- {{arguments}}
+
 # Run one example: `just example fan_out`.
 example name *arguments:
     cargo run --release --example {{name}} -- {{arguments}}

@@ -2,6 +2,7 @@
 //! each and the ratio of two. The work of the shapes and those who do it are here as well, so that one program can
 //! measure its time and another one count what it allocates.
 
+pub mod counted;
 pub mod durable;
 pub mod figure;
 mod hand;

@@ -10,19 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use tokio::runtime::Runtime;
+use workflow_benches::work::waiting::{AT_ONCE, Approve, Refunds, id, start};
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineBuilder, Observation, Observed, Observer, OpenRequest, RunHandle, RunId, RunOptions, RunStatus,
-};
+use workflow_core::{EngineBuilder, Observation, Observed, Observer, OpenRequest, RunHandle};
 use workflow_redb::RedbStore;
 
 /// How many runs are started before those that count, for what is made once and what as many at a time need.
 const BEFORE: u64 = 1_024;
-
-/// How many runs are started at the same time.
-const AT_ONCE: u64 = 256;
 
 /// How many replies are timed; the median counts.
 const REPLIES: u64 = 101;
@@ -32,39 +27,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Little enough not to count among the memory of runs.
 const CACHE: usize = 1 << 20;
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(start)]
-struct Refund {
-    cents: u64,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(request, reply = bool)]
-struct Approve {
-    cents: u64,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(stop)]
-struct Refunded {
-    cents: u64,
-}
-
-struct Refunds;
-
-#[workflow]
-impl Refunds {
-    #[step]
-    async fn ask(&self, refund: &Refund) -> Approve {
-        Approve { cents: refund.cents }
-    }
-
-    #[step]
-    async fn pay(&self, approval: &Reply<Approve>) -> Refunded {
-        Refunded { cents: if **approval { approval.request().cents } else { 0 } }
-    }
-}
 
 /// How many runs the engine has let go of.
 #[derive(Clone, Default)]
@@ -145,30 +107,9 @@ fn build(builder: EngineBuilder) -> Engine {
     builder.workflow(Refunds).build().expect("it is sound")
 }
 
-fn id(number: u64) -> RunId {
-    format!("refund-{number}").into()
-}
-
-/// Starts runs and waits until they wait.
-async fn start(engine: &Engine, numbers: Range<u64>) -> Vec<RunHandle<Refunds>> {
-    let start = |number| async move {
-        let options = RunOptions::new().id(id(number));
-        let run = engine.start_with::<Refunds>(Refund { cents: number }, options).await.expect("it starts");
-        assert_eq!(run.settled().await, RunStatus::Waiting);
-        run
-    };
-    let mut started = Vec::new();
-    let numbers: Vec<u64> = numbers.collect();
-    for numbers in numbers.chunks(usize::try_from(AT_ONCE).expect("few")) {
-        started.extend(join_all(numbers.iter().map(|number| start(*number))).await);
-    }
-    started
-}
-
-/// The same, and nobody keeps a handle.
+/// Starts runs and waits until they wait, and nobody keeps a handle.
 async fn start_and_leave(engine: &Engine, numbers: Range<u64>) {
-    let at_once = usize::try_from(AT_ONCE).expect("few");
-    for first in numbers.clone().step_by(at_once) {
+    for first in numbers.clone().step_by(usize::try_from(AT_ONCE).expect("few")) {
         drop(start(engine, first..(first + AT_ONCE).min(numbers.end)).await);
     }
 }

@@ -17,6 +17,7 @@ mod joins;
 mod relist;
 mod runs;
 mod start_up;
+pub mod waiting;
 
 /// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,11 @@ impl Work {
         Self { name: name.to_owned(), item, items: repeats, repeats, ways: Vec::new() }
     }
 
+    /// One go of it by a workflow.
+    pub fn ours(&self) -> Option<&Way> {
+        self.ways.iter().find(|(by, _)| *by == By::Ours).map(|(_, way)| way)
+    }
+
     /// Adds who does it once.
     fn by<F>(mut self, by: By, once: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
     where
@@ -128,6 +134,27 @@ pub const SHAPES: &[Shape] = &[
     ("observers", beside::observers),
     ("start-up", start_up::works),
 ];
+
+/// Work in any size, and its name.
+pub type InAnySize = (&'static str, fn(u64) -> Work);
+
+/// The work whose counters have a baseline. What has the name of a shape is that shape's work.
+pub const COUNTED: &[InAnySize] = &[
+    ("chain", chain::work),
+    ("chain-on-engine", beside::on_engine),
+    ("fan", fan::counted),
+    ("gather", gather::work),
+    ("relist", relist::work),
+    ("runs", runs::work),
+    ("waiting", waiting::work),
+];
+
+/// The work that a name asks for, which may be of a size that no shape is measured in: `chain/20000`.
+pub fn sized(name: &str) -> Option<Work> {
+    let (shape, size) = name.split_once('/')?;
+    let (_, work) = COUNTED.iter().find(|(counted, _)| *counted == shape)?;
+    size.parse().ok().map(work)
+}
 
 /// The sizes of a shape, or the lesser ones.
 fn sizes(extent: Extent, all: &[u64]) -> Vec<u64> {

@@ -70,17 +70,23 @@ impl Observer for Idle {
     fn observe(&self, _: &Observation) {}
 }
 
-async fn run<W: Workflow<Output = Done>>(engine: Engine) -> u64 {
-    let run = engine.start::<W>(Begin { steps: STEPS }).await.expect("it starts");
+async fn run<W: Workflow<Output = Done>>(engine: Engine, steps: u64) -> u64 {
+    let run = engine.start::<W>(Begin { steps }).await.expect("it starts");
     run.outcome().await.map_or(0, |done| done.0)
 }
 
 fn work<W: Workflow<Output = Done>>(name: &str, engine: Engine) -> Work {
-    Work::named(name, "step", STEPS).by(By::Ours, move || run::<W>(engine.clone()))
+    Work::named(name, "step", STEPS).by(By::Ours, move || run::<W>(engine.clone(), STEPS))
 }
 
 fn without(shape: &str) -> Work {
     work::<Clock>(&format!("{shape}/without"), engine(Clock))
+}
+
+/// The chain on an engine, in any size.
+pub(super) fn on_engine(size: u64) -> Work {
+    let engine = engine(Clock);
+    Work::new("chain-on-engine", "step", size).by(By::Ours, move || run::<Clock>(engine.clone(), size))
 }
 
 pub(super) fn preconditions(_: Extent) -> Vec<Work> {

@@ -150,13 +150,14 @@ pub(crate) async fn ours(steps: u64) -> u64 {
     Clock.run(Begin { steps }).await.map_or(0, |done| done.0)
 }
 
+pub(super) fn work(size: u64) -> Work {
+    Work::new("chain", "step", size)
+        .by(By::Ours, move || ours(size))
+        .by(By::Spawn, move || spawn(TABLE, Begin { steps: size }))
+        .by(By::Floor, move || floor(TABLE, Begin { steps: size }))
+        .by(By::Stages, move || stages(size))
+}
+
 pub(crate) fn works(extent: Extent) -> Vec<Work> {
-    let work = |size| {
-        Work::new("chain", "step", size)
-            .by(By::Ours, move || ours(size))
-            .by(By::Spawn, move || spawn(TABLE, Begin { steps: size }))
-            .by(By::Floor, move || floor(TABLE, Begin { steps: size }))
-            .by(By::Stages, move || stages(size))
-    };
     sizes(extent, &[10, 100, 1_000, 10_000]).into_iter().map(work).collect()
 }

@@ -134,9 +134,13 @@ where
         .by(By::Floor, move || floor(table, Begin { branches: size }))
 }
 
+/// Joined by a list that a precondition counts.
+pub(super) fn counted(size: u64) -> Work {
+    work("fan", size, Counted, TABLE)
+}
+
 pub(super) fn works(extent: Extent) -> Vec<Work> {
-    let sizes = sizes(extent, &[1_000, 10_000, 100_000]);
-    sizes.into_iter().map(|size| work("fan", size, Counted, TABLE)).collect()
+    sizes(extent, &[1_000, 10_000, 100_000]).into_iter().map(counted).collect()
 }
 
 pub(super) fn fixed(_: Extent) -> Vec<Work> {

@@ -27,13 +27,14 @@ impl Gathered {
 }
 
 /// By hand there are no branches: the results are counted.
+pub(super) fn work(size: u64) -> Work {
+    let engine = engine(Gathered);
+    Work::new("gather", "branch", size)
+        .by(By::Ours, move || run::<Gathered>(engine.clone(), size))
+        .by(By::Spawn, move || spawn(TABLE, Begin { branches: size }))
+        .by(By::Floor, move || floor(TABLE, Begin { branches: size }))
+}
+
 pub(super) fn works(extent: Extent) -> Vec<Work> {
-    let work = |size| {
-        let engine = engine(Gathered);
-        Work::new("gather", "branch", size)
-            .by(By::Ours, move || run::<Gathered>(engine.clone(), size))
-            .by(By::Spawn, move || spawn(TABLE, Begin { branches: size }))
-            .by(By::Floor, move || floor(TABLE, Begin { branches: size }))
-    };
     sizes(extent, &[1_000, 10_000, 100_000]).into_iter().map(work).collect()
 }

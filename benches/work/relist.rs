@@ -64,13 +64,14 @@ async fn ours(engine: Engine, bids: u64) -> u64 {
     run.outcome().await.map_or(0, |sold| sold.0)
 }
 
+pub(super) fn work(size: u64) -> Work {
+    let engine = engine(Auction);
+    Work::new("relist", "arrival", size)
+        .by(By::Ours, move || ours(engine.clone(), size))
+        .by(By::Spawn, move || spawn(TABLE, Begin { bids: size }))
+        .by(By::Floor, move || floor(TABLE, Begin { bids: size }))
+}
+
 pub(super) fn works(extent: Extent) -> Vec<Work> {
-    let work = |size| {
-        let engine = engine(Auction);
-        Work::new("relist", "arrival", size)
-            .by(By::Ours, move || ours(engine.clone(), size))
-            .by(By::Spawn, move || spawn(TABLE, Begin { bids: size }))
-            .by(By::Floor, move || floor(TABLE, Begin { bids: size }))
-    };
     sizes(extent, &[1_000, 10_000]).into_iter().map(work).collect()
 }

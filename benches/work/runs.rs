@@ -118,13 +118,14 @@ async fn sum(started: Vec<JoinHandle<u64>>) -> u64 {
     sum
 }
 
-pub(super) fn works(extent: Extent) -> Vec<Work> {
-    let size = if extent == Extent::Full { 10_000 } else { 1_000 };
+pub(super) fn work(size: u64) -> Work {
     let engine = engine(Three);
-    vec![
-        Work::new("runs", "run", size)
-            .by(By::Ours, move || ours(engine.clone(), size))
-            .by(By::Spawn, move || tasks(size))
-            .by(By::Floor, move || floors(size)),
-    ]
+    Work::new("runs", "run", size)
+        .by(By::Ours, move || ours(engine.clone(), size))
+        .by(By::Spawn, move || tasks(size))
+        .by(By::Floor, move || floors(size))
+}
+
+pub(super) fn works(extent: Extent) -> Vec<Work> {
+    vec![work(if extent == Extent::Full { 10_000 } else { 1_000 })]
 }

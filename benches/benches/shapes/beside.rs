@@ -7,7 +7,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use workflow_benches::figure::{Figure, Target};
 use workflow_benches::in_turns;
-use workflow_benches::work::{By, Way, Work};
+use workflow_benches::work::{Way, Work};
 
 use crate::row::Row;
 use crate::side_by_side::{self, go, per_item};
@@ -44,7 +44,7 @@ pub(crate) fn observed(turns: usize, works: &[Work]) -> Vec<Row> {
 
 /// How much faster two threads do what a workflow spreads than one does.
 pub(crate) fn speed_up(turns: usize, work: &Work) -> Option<Figure> {
-    let (_, way) = work.ways.iter().find(|(by, _)| *by == By::Ours)?;
+    let way = work.ours()?;
     let threads = |threads: usize| {
         Builder::new_multi_thread().worker_threads(threads).enable_all().build().expect("a runtime starts")
     };

@@ -8,6 +8,7 @@
 mod beside;
 mod counted;
 mod lasting;
+mod latency;
 mod peers;
 mod plot;
 mod row;
@@ -83,9 +84,14 @@ impl Measured {
         side_by_side::measure(turns, works, &|way| side_by_side::go(&self.runtime, way), self.peers.as_ref())
     }
 
-    /// The shapes that need a process or a disk.
+    /// The shapes that need a process, a thread or a disk.
     fn lasting(&mut self) {
         let turns = self.asked.turns();
+        if self.asked.wants("latency") {
+            let (rows, figure) = latency::measure();
+            self.take(rows);
+            self.figures.push(figure);
+        }
         if self.asked.wants("waiting") {
             self.take(lasting::waiting(self.asked.extent));
         }

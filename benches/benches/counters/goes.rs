@@ -1,0 +1,56 @@
+//! One go of some work, in processes of their own: one counts what it allocates, the other one its instructions.
+
+use std::process::{Command, Stdio};
+
+use tokio::runtime::Builder;
+use workflow_benches::counted::allocated;
+use workflow_benches::work::sized;
+
+/// The argument by which this program is asked to do some work so many times, and nothing else: `--only chain/10000 1`.
+pub(crate) const ONLY: &str = "--only";
+
+/// What a go takes in all.
+#[derive(Debug)]
+pub(crate) struct Go {
+    pub(crate) items: u64,
+    /// In the order of [`KINDS`](crate::baseline::KINDS).
+    pub(crate) counts: [Option<f64>; 4],
+}
+
+/// Counts what a go of the work takes; its instructions only if that is asked for.
+#[expect(clippy::cast_precision_loss, reason = "counts are small")]
+pub(crate) fn count(name: &str, with_instructions: bool) -> Go {
+    let items = sized(name).expect("it is counted").items;
+    let mut program = Command::new(env!("CARGO_BIN_EXE_allocations"));
+    let allocated = allocated(program.arg("--quick"), &[name]).remove(0).expect("it is counted");
+    let total = |each: f64| Some(each * items as f64);
+    let instructions = with_instructions.then(|| instructions(name));
+    let counts = [total(allocated.allocations), total(allocated.bytes), total(allocated.held), instructions];
+    Go { items, counts }
+}
+
+/// Does the work on one thread.
+pub(crate) fn only(name: &str, times: u64) {
+    let work = sized(name).expect("it is counted");
+    let way = work.ours().expect("a workflow does it");
+    let runtime = Builder::new_current_thread().build().expect("a runtime starts");
+    for _ in 0..times {
+        assert_ne!(runtime.block_on(way()), 0, "{name} failed");
+    }
+}
+
+/// How many instructions this program takes to do the work once.
+fn instructions(name: &str) -> f64 {
+    let program = std::env::current_exe().expect("it runs");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([ONLY, name, "1"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("`valgrind` is installed");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "valgrind failed on {name}: {told}");
+    let collected = told.lines().find_map(|line| line.split_once("Collected : "));
+    collected.and_then(|(_, count)| count.trim().parse().ok()).expect("callgrind says what it collected")
+}
