@@ -52,6 +52,8 @@ pub(crate) struct Run {
     pub(super) log: Log,
     pub(super) trace: Trace,
     pub(super) in_flight: Flights,
+    /// Whether there are threads to move what is heavy to; asked once in each poll, if it matters.
+    pub(super) has_threads: Option<bool>,
     /// How to drop what is in flight, by execution.
     pub(super) droppable: FxHashMap<ExecutionId, Arc<Dropped>>,
     /// How many of those in flight were told that they are dropped and are still there.
@@ -147,6 +149,7 @@ impl Run {
             log: Log::default(),
             trace: Trace::default(),
             in_flight: Flights::default(),
+            has_threads: None,
             droppable: FxHashMap::default(),
             dropping: 0,
             arrived: VecDeque::new(),
@@ -251,6 +254,7 @@ impl Run {
     /// Handles what there is to handle, until the run ends.
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         self.clock.tick();
+        self.has_threads = None;
         self.shared.bell.register(cx.waker());
         self.poll_writing(cx);
         self.read_let_down();

@@ -257,16 +257,17 @@ impl GuardedStep {
         polled
     }
 
-    /// Moves the execution to a task of its own, if there is a runtime; `only_if_parallel` asks for one
-    /// with several threads.
-    pub(super) fn spawn(self, only_if_parallel: bool) -> Result<AbortOnDrop, Begun> {
+    /// Moves the execution to a task of its own, if there is a runtime.
+    pub(super) fn spawn(self) -> Result<AbortOnDrop, Begun> {
         let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
-        if only_if_parallel && runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return Err(self.begun);
-        }
         let mut step = self;
         Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll_weighed(cx)))))
     }
+}
+
+/// Whether another thread may poll what is moved to a task of its own.
+pub(super) fn has_threads() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
 }
 
 /// A task that is aborted when nobody waits for it any more.
