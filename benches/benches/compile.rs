@@ -1,6 +1,7 @@
 //! What the macros and their checks cost the compiler: a workflow of 60 steps, against the same 60 functions written
-//! by hand and called one after the other. Both crates hold the same events with the same serde derives, and both
-//! run under the same runtime; only the crate itself is built again in each turn, not its dependencies.
+//! by hand and called one after the other, and against these functions where each event is written as JSON and read
+//! again, as that of a workflow can be. All crates hold the same events with the same serde derives, and all run under
+//! the same runtime; only the crate itself is built again in each turn, not its dependencies.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,16 +13,19 @@ const STEPS: usize = 60;
 
 fn main() {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile");
-    let by_hand = Sample::write(&root, "by-hand", &functions());
+    let by_hand = Sample::write(&root, "by-hand", &functions(called));
+    let by_hand_with_json = Sample::write(&root, "by-hand-with-json", &functions(called_with_json));
     let workflow = Sample::write(&root, "workflow", &workflow());
     for command in [["check"].as_slice(), &["build"], &["build", "--release"]] {
         by_hand.compile(command);
+        by_hand_with_json.compile(command);
         workflow.compile(command);
         compare(
             &format!("cargo {}, {STEPS} steps, per step", command.join(" ")),
             u32::try_from(STEPS).expect("few steps"),
             vec![
                 Contender::new("functions, by hand", || by_hand.compile(command)),
+                Contender::new("the same, events as JSON and back", || by_hand_with_json.compile(command)),
                 Contender::new("workflow, with all checks", || workflow.compile(command)),
             ],
         );
@@ -40,6 +44,7 @@ impl Sample {
         let manifest = format!(
             "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
              serde = {{ version = \"1\", features = [\"derive\"] }}\n\
+             serde_json = \"1\"\n\
              tokio = {{ version = \"1\", features = [\"rt\"] }}\n\
              workflow-core = {{ path = '{}' }}\n",
             workspace.join("workflow-core").display()
@@ -96,10 +101,24 @@ fn steps(attribute: &str) -> String {
     source
 }
 
-fn functions() -> String {
+/// A call of one of them.
+fn called(step: usize) -> String {
+    format!("let event = flow.step{step}(&event).await;")
+}
+
+/// The same, and what it returned is written and read again.
+fn called_with_json(step: usize) -> String {
+    let next = step + 1;
+    format!(
+        "let text = serde_json::to_string(&flow.step{step}(&event).await).expect(\"it is JSON\");\n        \
+         let event: E{next} = serde_json::from_str(&text).expect(\"it is what was written\");"
+    )
+}
+
+fn functions(call: fn(usize) -> String) -> String {
     let mut calls = String::new();
     for step in 0..STEPS {
-        let _ = writeln!(calls, "        let event = flow.step{step}(&event).await;");
+        let _ = writeln!(calls, "        {}", call(step));
     }
     format!(
         "use serde::{{Deserialize, Serialize}};\n\n{}struct Flow {{ by: u64 }}\n\nimpl Flow {{\n{}}}\n\n{}",

@@ -493,14 +493,19 @@ impl Scheduler {
 
     fn finish(&mut self, end: End) {
         if self.end.is_none() {
-            self.end = Some(end.clone());
-            self.cursor = None;
-            self.unevaluated.clear();
-            self.actions.retain(|wanted| {
-                matches!(wanted, Wanted::Act(Action::RefuseCommit { .. } | Action::RefuseReceived))
-            });
+            self.close(end.clone());
             self.want(Action::Finish { end });
         }
+    }
+
+    /// From here on nothing is left to do but to refuse.
+    fn close(&mut self, end: End) {
+        self.end = Some(end);
+        self.cursor = None;
+        self.unevaluated.clear();
+        self.actions.retain(|wanted| {
+            matches!(wanted, Wanted::Act(Action::RefuseCommit { .. } | Action::RefuseReceived))
+        });
     }
 
     /// How the run ended, if it did.

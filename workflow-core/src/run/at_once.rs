@@ -3,11 +3,11 @@
 
 use std::task::Context;
 
-use super::drive::Run;
+use super::drive::{Received, Run};
 use super::in_flight::StepResult;
 use crate::id::ExecutionId;
 use crate::output::Emitted;
-use crate::scheduler::{AtOnce, Cause, Start};
+use crate::scheduler::{AtOnce, Cause, Fact, Start, Wanted};
 use crate::table::{OutputRow, StepIndex};
 
 /// What an execution that follows another handles: what that returned, its batch, and the start.
@@ -33,6 +33,22 @@ impl Run {
                 Ok(next) => next,
                 Err(NotAtOnce) => self.executed(execution, result),
             };
+        }
+    }
+
+    /// What the run begins with enters the log, and what follows from it directly begins.
+    pub(super) fn take_first(&mut self, most: &mut usize, cx: &mut Context<'_>) {
+        let Some((event, index)) = self.first.take() else { return };
+        // What was sent before the run got anywhere comes next.
+        let at_once = if self.shared.has_news() { None } else { self.scheduler.receive_at_once(index) };
+        match at_once {
+            Some(AtOnce { entry, next }) => {
+                self.append_event(entry, event, Cause::Outside);
+                if let Some(start) = next {
+                    self.perform_or_hold(Wanted::Start(start), most, cx);
+                }
+            }
+            None => self.receive(Received { event, done: None }, Fact::EventReceived { event: index }),
         }
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Run {
     pub(super) arrived: VecDeque<Arrived>,
     /// What the execution that is being committed wants to leave in the log.
     pub(super) committing: Option<(ExecutionId, Emitted)>,
+    /// What the run begins with, until it has.
+    pub(super) first: Option<(AnyEvent, EventIndex)>,
     /// What came from outside or from timers and the scheduler has not answered yet, oldest first.
     pub(super) receiving: VecDeque<Received>,
     /// What the run's store is told; none without a store.
@@ -154,6 +156,7 @@ impl Run {
             dropping: 0,
             arrived: VecDeque::new(),
             committing: None,
+            first: None,
             receiving: VecDeque::new(),
             journal: None,
             failures: FxHashMap::default(),
@@ -185,8 +188,11 @@ impl Run {
         registered: R,
     ) -> impl Future<Output = ()> + Send + use<R> {
         // Here, so that the task has no room for it.
-        self.receiving.push_back(start);
-        self.scheduler.apply(Fact::EventReceived { event: index });
+        if self.journal.is_some() {
+            self.receive(start, Fact::EventReceived { event: index });
+        } else {
+            self.first = Some((start.event, index));
+        }
         async move {
             if self.journal.is_none() {
                 self.shared.begin();
@@ -263,14 +269,14 @@ impl Run {
         if !self.journal_is_full() {
             self.read_cancel_note();
         }
+        let (mut work, mut left) = (WORK, SLICE);
+        self.take_first(&mut left, cx);
         if self.takes_news() {
             self.poll_mailbox(cx);
             if let Some(arrived) = self.poll_in_flight(cx) {
                 self.arrived.push_back(arrived);
             }
         }
-        let mut work = WORK;
-        let mut left = SLICE;
         while left > 0 {
             left -= 1;
             if let Some(wanted) = self.take_held(cx).or_else(|| self.scheduler.next_within(&mut work)) {
@@ -291,7 +297,7 @@ impl Run {
 
     /// What needs a place among the engine's running runs is held back until the run has one, and what begins something
     /// as long as the run may be another engine's; everything else goes on.
-    fn perform_or_hold(&mut self, wanted: Wanted, most: &mut usize, cx: &mut Context<'_>) {
+    pub(super) fn perform_or_hold(&mut self, wanted: Wanted, most: &mut usize, cx: &mut Context<'_>) {
         let is_fenced = Self::begins(&wanted) && (self.is_leaving() || self.is_fenced(cx));
         if is_fenced || self.wants_place(&wanted) && (!self.held.is_empty() || !self.has_place(cx)) {
             self.held.push_back(wanted);

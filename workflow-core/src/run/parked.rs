@@ -55,6 +55,7 @@ impl Run {
             dropping,
             arrived,
             committing,
+            first,
             receiving,
             journal,
             failures,
@@ -76,7 +77,11 @@ impl Run {
             fence,
         } = self;
         let is_quiet = in_flight.is_empty() && droppable.is_empty() && *dropping == 0 && held.is_empty();
-        let has_all = arrived.is_empty() && receiving.is_empty() && committing.is_none() && asked.is_empty();
+        let has_all = arrived.is_empty()
+            && first.is_none()
+            && receiving.is_empty()
+            && committing.is_none()
+            && asked.is_empty();
         let is_plain = failures.is_empty() && precondition_failures.is_empty() && cancel_reason.is_none();
         let has_no_time = timers.is_empty() && !budget.is_bounded() && patience.is_none();
         let is_kept = journal.is_some() || fence.is_some() || *is_released || *is_left || *is_parked;
@@ -138,7 +143,7 @@ impl Drop for Parked {
 
 impl RunShared {
     /// Whether there is something in the mailbox or beside it.
-    fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         self.mailbox.has_commands() || self.cancel_note.left().is_some()
     }
 }

@@ -2,7 +2,7 @@
 //! there is to do, and none of it needs a queue.
 
 use super::scope::Scope;
-use super::{Entry, Inputs, Scheduler, Start, Verdict};
+use super::{End, Entry, Inputs, Scheduler, Start, Verdict};
 use crate::id::{ExecutionId, ScopeId};
 use crate::table::{EventIndex, StepIndex};
 
@@ -20,22 +20,43 @@ impl Scheduler {
     /// [`Action::Append`](super::Action) and [`Fact::Appended`](super::Fact) where nothing lies between them. `None`, and
     /// nothing is done, if something may.
     pub(crate) fn commit_at_once(&mut self, id: ExecutionId, event: EventIndex) -> Option<AtOnce> {
-        let is_free = self.actions.is_empty() && self.appending.is_empty() && !self.refuses();
-        let ends = self.last_seq >= self.limits.events || self.table.event(event).roles.is_stop();
-        if ends || !is_free {
+        if !self.is_free() {
             return None;
         }
-        self.waits = false;
         let (_, scope) = self.end_execution(id)?;
-        let entry = self.number(scope, event)?;
-        if let Some(step) = self.follower(entry) {
-            let next = Some(self.follow(step, entry));
-            return Some(AtOnce { entry, next });
+        self.enter_at_once(scope, event)
+    }
+
+    /// The same for an event from outside, instead of [`Fact::EventReceived`](super::Fact).
+    pub(crate) fn receive_at_once(&mut self, event: EventIndex) -> Option<AtOnce> {
+        if !self.is_free() {
+            return None;
         }
-        self.logged(entry);
-        self.release(scope);
-        self.start_waiting();
-        Some(AtOnce { entry, next: None })
+        self.hold(ScopeId::ROOT);
+        self.enter_at_once(ScopeId::ROOT, event)
+    }
+
+    /// Whether nothing is on its way to the log, and there is room in it.
+    fn is_free(&self) -> bool {
+        let is_free = self.actions.is_empty() && self.appending.is_empty() && !self.refuses();
+        is_free && self.last_seq < self.limits.events
+    }
+
+    /// An event enters the log. Its scope was held open for it.
+    fn enter_at_once(&mut self, scope: ScopeId, event: EventIndex) -> Option<AtOnce> {
+        self.waits = false;
+        let entry = self.number(scope, event)?;
+        let mut next = None;
+        if self.stopping {
+            self.close(End::Completed(entry.seq));
+        } else if let Some(step) = self.follower(entry) {
+            next = Some(self.follow(step, entry));
+        } else {
+            self.logged(entry);
+            self.release(scope);
+            self.start_waiting();
+        }
+        Some(AtOnce { entry, next })
     }
 
     /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
@@ -48,7 +69,7 @@ impl Scheduler {
         (is_alone && is_leaf && may_start).then_some(step)
     }
 
-    /// The event is evaluated. What held its scope open, the execution that has ended, is followed by another.
+    /// The event is evaluated. What held its scope open is followed by the execution.
     fn follow(&mut self, step: StepIndex, trigger: Entry) -> Start {
         let Entry { seq, scope, .. } = trigger;
         self.count(trigger);
@@ -69,5 +90,112 @@ impl Scheduler {
         if scope != ScopeId::ROOT {
             self.running_in_branches.push(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::event::Roles;
+    use crate::scheduler::{Action, Emission, Fact, SchedulerLimits};
+    use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+
+    /// How the scheduler is told.
+    #[derive(Clone, Copy)]
+    enum Way {
+        AtOnce,
+        ByFacts,
+    }
+
+    /// Two steps, one after the other, and one that takes what the first has made together with the beginning.
+    fn table() -> DependencyTable {
+        let table = DependencyTable::builder("ways")
+            .event(EventDef::new("Begin", Roles::NONE.start()))
+            .event(EventDef::new("Middle", Roles::NONE))
+            .event(EventDef::new("Side", Roles::NONE))
+            .event(EventDef::new("End", Roles::NONE.stop()))
+            .step(StepDef::new("first").input(InputDef::one("Begin")).output(OutputDef::event("Middle")))
+            .step(StepDef::new("second").input(InputDef::one("Middle")).output(OutputDef::event("Side")))
+            .step(
+                StepDef::new("last")
+                    .input(InputDef::one("Begin"))
+                    .input(InputDef::one("Side"))
+                    .output(OutputDef::event("End")),
+            );
+        table.build().expect("the table is sound")
+    }
+
+    fn scheduler(events: u64) -> Scheduler {
+        Scheduler::with_limits(table().into(), SchedulerLimits { events, ..SchedulerLimits::default() })
+    }
+
+    /// Logs what was handed out, and says which executions are to start.
+    fn started(scheduler: &mut Scheduler) -> Vec<ExecutionId> {
+        let mut started = Vec::new();
+        while let Some(action) = scheduler.next_action() {
+            match action {
+                Action::Append { .. } => scheduler.apply(Fact::Appended),
+                Action::StartExecution { execution, .. } => started.push(execution),
+                _ => {}
+            }
+        }
+        started
+    }
+
+    impl Way {
+        /// An event enters the log, of an execution or from outside: which executions follow.
+        fn enter(self, scheduler: &mut Scheduler, by: Option<ExecutionId>, event: &str) -> Vec<ExecutionId> {
+            let event = scheduler.table().event_named(event).expect("the table has it");
+            match (self, by) {
+                (Self::AtOnce, by) => {
+                    let entered = match by {
+                        Some(execution) => scheduler.commit_at_once(execution, event),
+                        None => scheduler.receive_at_once(event),
+                    };
+                    let next = entered.expect("nothing is in the way").next;
+                    let next = next.map(|start| start.execution);
+                    return next.into_iter().chain(started(scheduler)).collect();
+                }
+                (Self::ByFacts, None) => scheduler.apply(Fact::EventReceived { event }),
+                (Self::ByFacts, Some(execution)) => {
+                    let emissions = smallvec![Emission::Event(event)];
+                    scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
+                }
+            }
+            started(scheduler)
+        }
+    }
+
+    #[test]
+    fn what_enters_the_log_at_once_comes_to_the_same_as_by_facts_and_actions() {
+        let [mut at_once, mut by_facts] = [scheduler(10), scheduler(10)];
+        let steps = [(None, "Begin"), (Some(1), "Middle"), (Some(2), "Side"), (Some(3), "End")];
+        for (n, (by, event)) in (1..).zip(steps) {
+            let by = by.map(ExecutionId);
+            let started = Way::AtOnce.enter(&mut at_once, by, event);
+            assert_eq!(started, Way::ByFacts.enter(&mut by_facts, by, event), "{event}");
+            assert_eq!(started, if event == "End" { vec![] } else { vec![ExecutionId(n)] }, "{event}");
+            assert_eq!(at_once.decisions(), by_facts.decisions(), "{event}");
+            assert_eq!(at_once.last_seq(), by_facts.last_seq(), "{event}");
+            assert_eq!(at_once.end(), by_facts.end(), "{event}");
+            let [pending, wanted] =
+                [&at_once, &by_facts].map(|it| it.scopes.get(ScopeId::ROOT).map(|root| root.pending));
+            assert_eq!(pending, wanted, "{event}");
+        }
+        assert_eq!(at_once.end(), Some(&End::Completed(crate::id::Seq(4))));
+    }
+
+    #[test]
+    fn nothing_enters_at_once_behind_what_is_on_its_way_or_where_the_log_is_full() {
+        let mut scheduler = scheduler(1);
+        let begin = scheduler.table().event_named("Begin").expect("the table has it");
+        scheduler.apply(Fact::EventReceived { event: begin });
+        assert!(scheduler.receive_at_once(begin).is_none());
+        assert_eq!(started(&mut scheduler), [ExecutionId(1)]);
+        let middle = scheduler.table().event_named("Middle").expect("the table has it");
+        assert!(scheduler.commit_at_once(ExecutionId(1), middle).is_none());
+        assert!(scheduler.is_running(ExecutionId(1)));
     }
 }

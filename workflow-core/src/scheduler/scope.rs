@@ -69,7 +69,7 @@ struct Beside {
 
 impl Scope {
     fn root(table: &DependencyTable) -> Self {
-        Self { topics: Seen::all(table.topics.len()), steps: Seen::all(table.steps.len()), ..Self::default() }
+        Self { topics: Seen::all(table.topics.len()), ..Self::default() }
     }
 
     /// Whether no branch below is open.
