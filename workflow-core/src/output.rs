@@ -93,8 +93,56 @@ pub enum OutputSpec {
 /// The batch of one execution: what it will leave in the log.
 #[derive(Debug, Default)]
 pub struct Emitted {
-    pub(crate) items: SmallVec<[EmittedItem; 1]>,
+    items: Items,
     shown: Shown,
+}
+
+/// The entries of a batch, in order. Nearly every batch has one.
+#[derive(Debug, Default)]
+enum Items {
+    #[default]
+    None,
+    One(EmittedItem),
+    Many(Vec<EmittedItem>),
+}
+
+impl Items {
+    fn all(&self) -> &[EmittedItem] {
+        match self {
+            Self::None => &[],
+            Self::One(item) => std::slice::from_ref(item),
+            Self::Many(items) => items,
+        }
+    }
+
+    fn push(&mut self, item: EmittedItem) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(item),
+            Self::One(first) => Self::Many(vec![first, item]),
+            Self::Many(mut items) => {
+                items.push(item);
+                Self::Many(items)
+            }
+        };
+    }
+
+    /// There are to be so many more.
+    fn reserve(&mut self, more: usize) {
+        if let Self::None = self
+            && more > 1
+        {
+            *self = Self::Many(Vec::with_capacity(more));
+        }
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = EmittedItem> {
+        let (one, many) = match self {
+            Self::None => (None, Vec::new()),
+            Self::One(item) => (Some(item), Vec::new()),
+            Self::Many(items) => (None, items),
+        };
+        one.into_iter().chain(many)
+    }
 }
 
 /// What the attempt showed whose batch it is. A step that has returned may have failed all the same, by what stands
@@ -124,32 +172,41 @@ pub(crate) enum EmittedItem {
 impl Emitted {
     /// The events of the batch in the order in which they enter the log, the items of a fan-out among them.
     pub fn events(&self) -> impl Iterator<Item = &AnyEvent> {
-        self.items.iter().flat_map(EmittedItem::events)
+        self.items().iter().flat_map(EmittedItem::events)
     }
 
     /// What the batch sets timers for, in their order: it enters the log when its time has come.
     pub fn timed_events(&self) -> impl Iterator<Item = &AnyEvent> {
-        self.items.iter().filter_map(EmittedItem::timer).map(|timer| &timer.event)
+        self.items().iter().filter_map(EmittedItem::timer).map(|timer| &timer.event)
     }
 
     /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
     pub fn opens_branches_in_turn(&self) -> bool {
-        self.items.iter().any(EmittedItem::opens_in_turn)
+        self.items().iter().any(EmittedItem::opens_in_turn)
     }
 
     /// Whether the batch holds a fan-out that runs all of its branches to their ends before it fails (S49).
     pub fn waits_for_all_branches(&self) -> bool {
-        self.items.iter().any(EmittedItem::waits_for_all)
+        self.items().iter().any(EmittedItem::waits_for_all)
     }
 
     /// Whether the batch holds a fan-out.
     pub(crate) fn opens_branches(&self) -> bool {
-        self.items.iter().any(|item| matches!(item, EmittedItem::FanOut(_)))
+        self.items().iter().any(|item| matches!(item, EmittedItem::FanOut(_)))
+    }
+
+    /// What is in the batch, in order.
+    pub(crate) fn items(&self) -> &[EmittedItem] {
+        self.items.all()
     }
 
     /// Adds an event at the end of the batch.
     pub(crate) fn push(&mut self, event: AnyEvent) {
-        self.items.push(EmittedItem::Event(event));
+        self.put(EmittedItem::Event(event));
+    }
+
+    fn put(&mut self, item: EmittedItem) {
+        self.items.push(item);
     }
 
     /// What was shown is taken back with the batch, until it [stands](Self::stand).
@@ -164,17 +221,17 @@ impl Emitted {
 
     /// Adds another batch behind it.
     pub(crate) fn append(&mut self, later: Self) {
-        if self.items.is_empty() {
+        if self.items().is_empty() {
             *self = later;
         } else {
-            self.items.extend(later.items);
+            later.items.into_iter().for_each(|item| self.put(item));
         }
     }
 
     /// Every event of the batch, in the order in which they enter the log, and every timer that it sets.
     pub(crate) fn into_parts(self) -> (SmallVec<[AnyEvent; 1]>, Vec<SetTimer>) {
-        let (mut events, mut timers) = (SmallVec::with_capacity(self.items.len()), Vec::new());
-        for item in self.items {
+        let (mut events, mut timers) = (SmallVec::with_capacity(self.items().len()), Vec::new());
+        for item in self.items.into_iter() {
             match item {
                 EmittedItem::Event(event) => events.push(event),
                 EmittedItem::FanOut(fan_out) if events.is_empty() => {
@@ -194,7 +251,7 @@ impl Emitted {
 
     /// Its event, if there is one and nothing else.
     pub(crate) fn single(&self) -> Option<&AnyEvent> {
-        match &self.items[..] {
+        match self.items() {
             [EmittedItem::Event(event)] => Some(event),
             _ => None,
         }
@@ -202,15 +259,18 @@ impl Emitted {
 
     /// The same, out of the batch.
     pub(crate) fn take_single(&mut self) -> Option<AnyEvent> {
-        match self.items.pop() {
-            Some(EmittedItem::Event(event)) => Some(event),
-            _ => None,
-        }
+        self.single()?;
+        let item = match std::mem::take(&mut self.items) {
+            Items::None => None,
+            Items::One(item) => Some(item),
+            Items::Many(mut items) => items.pop(),
+        };
+        if let Some(EmittedItem::Event(event)) = item { Some(event) } else { None }
     }
 
     /// How many timers it sets.
     pub(crate) fn timers(&self) -> usize {
-        self.items.iter().filter_map(EmittedItem::timer).count()
+        self.items().iter().filter_map(EmittedItem::timer).count()
     }
 
     /// Adds the member of an event set; the derive calls it.

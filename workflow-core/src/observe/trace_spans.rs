@@ -78,9 +78,6 @@ pub(crate) fn execution_span(
     attempt: u32,
     scope: ScopeId,
 ) -> Span {
-    if run.is_none() {
-        return Span::none();
-    }
     tracing::info_span!(
         parent: run,
         "workflow.execution",

@@ -83,7 +83,7 @@ impl<R: Request> StepOutput for Expiring<R> {
         let expired = AnyEvent::from_erased(Arc::new(ExpiredRequest::new(Arc::clone(&request))));
         let timer = SetTimer { when: self.when, event: expired };
         let request = AnyEvent::from_erased(request);
-        emitted.items.push(EmittedItem::Expiring(Box::new((request, timer))));
+        emitted.put(EmittedItem::Expiring(Box::new((request, timer))));
         Ok(())
     }
 }

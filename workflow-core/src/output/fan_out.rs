@@ -107,7 +107,7 @@ impl<E: ControlEvent> StepOutput for FanOut<E> {
         let Self { items, concurrency, policy } = self;
         let items = items.into_iter().map(AnyEvent::new).collect();
         let opened = OpenedFanOut { items, concurrency, policy, item_type: E::TYPE };
-        emitted.items.push(EmittedItem::FanOut(Box::new(opened)));
+        emitted.put(EmittedItem::FanOut(Box::new(opened)));
         Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl<E: ControlEvent> StepOutput for Timer<E> {
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
         let Self { when, event } = self;
         let timer = SetTimer { when, event: AnyEvent::new(event) };
-        emitted.items.push(EmittedItem::Timer(Box::new(timer)));
+        emitted.put(EmittedItem::Timer(Box::new(timer)));
         Ok(())
     }
 }

@@ -374,8 +374,8 @@ impl Run {
     ) -> Result<SmallVec<[Emission; 1]>, Internal> {
         let table = &self.host.table;
         let outputs = &table.step(step).outputs;
-        let mut emissions = SmallVec::with_capacity(emitted.items.len());
-        for item in &emitted.items {
+        let mut emissions = SmallVec::with_capacity(emitted.items().len());
+        for item in emitted.items() {
             let event = item.event_type();
             let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
             let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));

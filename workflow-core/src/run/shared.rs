@@ -180,15 +180,16 @@ impl RunShared {
     }
 
     /// Tells the observers, if there are any.
+    #[inline]
     pub(crate) fn tell(&self, what: impl FnOnce() -> Observed) {
         if !self.common.observers.is_empty() {
-            self.common.observers.tell(&Observation {
-                run: self.id.clone(),
-                workflow: Arc::clone(&self.table.name),
-                at: self.common.clock.now(),
-                what: what(),
-            });
+            self.observed(what());
         }
+    }
+
+    fn observed(&self, what: Observed) {
+        let (run, workflow) = (self.id.clone(), Arc::clone(&self.table.name));
+        self.common.observers.tell(&Observation { run, workflow, at: self.common.clock.now(), what });
     }
 
     pub(super) fn has_begun(&self) -> bool {

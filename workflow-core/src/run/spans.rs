@@ -53,7 +53,12 @@ impl Spans {
     }
 
     /// Begins the span of an attempt.
+    #[inline]
     pub(super) fn begin(&mut self, step: &str, execution: ExecutionId, attempt: u32, scope: ScopeId) -> Span {
+        if self.run.is_none() { Span::none() } else { self.begin_below(step, execution, attempt, scope) }
+    }
+
+    fn begin_below(&mut self, step: &str, execution: ExecutionId, attempt: u32, scope: ScopeId) -> Span {
         let span = execution_span(&self.run, step, execution, attempt, scope);
         if !span.is_disabled() {
             self.executions.insert(execution, span.clone());

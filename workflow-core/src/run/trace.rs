@@ -147,16 +147,15 @@ impl Trace {
     pub(super) fn start(&mut self, start: Start, now: Duration) {
         let Start { execution, step, scope, trigger, inputs } = start;
         let Some(place) = place_of(execution) else { return };
-        while self.entries.len() < place {
-            self.entries.push(Entered::unbegun());
-        }
         self.begun = self.begun.saturating_add(1);
         let (order, now) = (self.begun, Nanos::from(now));
         let begun =
             Entered { trigger, inputs, step, scope, order, started: now, ended: now, ..Entered::unbegun() };
-        match self.entries.get_mut(place) {
-            Some(entry) => *entry = begun,
-            None => self.entries.push(begun),
+        (self.entries.len()..place).for_each(|_| self.entries.push(Entered::unbegun()));
+        if self.entries.len() == place {
+            self.entries.push(begun);
+        } else if let Some(entry) = self.entries.get_mut(place) {
+            *entry = begun;
         }
     }
 
