@@ -75,7 +75,7 @@ impl Sample {
     }
 }
 
-/// The events of both crates; `derive` and `role` are what a workflow adds to them.
+/// The events of all crates; `derive` and `role` are what a workflow adds to them.
 fn events(derive: &str, role: fn(usize) -> &'static str) -> String {
     let mut source = String::new();
     for event in 0..=STEPS {
@@ -86,7 +86,7 @@ fn events(derive: &str, role: fn(usize) -> &'static str) -> String {
     source
 }
 
-/// The steps of both crates.
+/// The steps of all crates.
 fn steps(attribute: &str) -> String {
     let mut source = String::new();
     for step in 0..STEPS {

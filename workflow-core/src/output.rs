@@ -128,11 +128,14 @@ impl Items {
 
     /// There are to be so many more.
     fn reserve(&mut self, more: usize) {
-        if let Self::None = self
-            && more > 1
-        {
-            *self = Self::Many(Vec::with_capacity(more));
-        }
+        *self = match std::mem::take(self) {
+            Self::None if more < 2 => Self::None,
+            items => {
+                let mut all = Vec::with_capacity(items.all().len() + more);
+                all.extend(items.into_iter());
+                Self::Many(all)
+            }
+        };
     }
 
     fn into_iter(self) -> impl Iterator<Item = EmittedItem> {

@@ -1,5 +1,6 @@
-//! Steps one after the other: where an execution returns at once, and what it returns makes the next one begin, nothing
-//! of it goes through a queue. What is done, and in which order, is the same.
+//! Steps one after the other: where an execution returns at once, and what it returns makes the next one begin or ends the
+//! run, nothing of it goes through a queue, and neither does what the run begins with. What is done, and in which order,
+//! is the same.
 
 use std::task::Context;
 
@@ -39,8 +40,9 @@ impl Run {
     /// What the run begins with enters the log, and what follows from it directly begins.
     pub(super) fn take_first(&mut self, most: &mut usize, cx: &mut Context<'_>) {
         let Some((event, index)) = self.first.take() else { return };
-        // What was sent before the run got anywhere comes next.
-        let at_once = if self.shared.has_news() { None } else { self.scheduler.receive_at_once(index) };
+        // What was sent before the run got anywhere comes next, and its time may have run out.
+        let is_alone = self.in_flight.is_empty() && !self.shared.has_news();
+        let at_once = if is_alone { self.scheduler.receive_at_once(index) } else { None };
         match at_once {
             Some(AtOnce { entry, next }) => {
                 self.append_event(entry, event, Cause::Outside);

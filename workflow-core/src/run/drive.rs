@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rustc_hash::FxHashMap;
@@ -38,11 +39,18 @@ use crate::output::Emitted;
 use crate::scheduler::{CandidateId, Fact, Scheduler, SchedulerLimits, Wanted};
 use crate::table::{EventIndex, StepIndex};
 
-/// How many actions, facts and commands one poll handles before it yields to other tasks.
+/// How many actions, facts and commands one slice handles.
 const SLICE: usize = 256;
 
-/// How much the scheduler works in one poll at most, whether actions come of it or not.
+/// How much the scheduler works in one slice at most, whether actions come of it or not.
 const WORK: usize = 2 * SLICE;
+
+/// How many slices one poll has at most before it yields to other tasks: to yield may cost as much as a short one, where
+/// it wakes another thread.
+const SLICES: usize = 4;
+
+/// After this time it begins no further one.
+const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// One run.
 pub(crate) struct Run {
@@ -191,6 +199,7 @@ impl Run {
         if self.journal.is_some() {
             self.receive(start, Fact::EventReceived { event: index });
         } else {
+            debug_assert!(start.done.is_none(), "without a store nobody waits for it to be written");
             self.first = Some((start.event, index));
         }
         async move {
@@ -252,13 +261,29 @@ impl Run {
     }
 
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        let polled = self.poll_slice(cx);
+        let polled = self.poll_slices(cx);
         self.meter.queue(self.scheduler.waiting() + self.held.len());
         polled
     }
 
-    /// Handles what there is to handle, until the run ends.
-    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+    /// Handles what there is to handle, until the run ends or others have their turn.
+    fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+        let began = Instant::now();
+        for _ in 0..SLICES {
+            if let Some(polled) = self.poll_slice(cx) {
+                return polled;
+            }
+            if began.elapsed() >= LONG_POLL {
+                break;
+            }
+        }
+        // What there is to do may never end.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Nothing, if there is more to do.
+    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Option<Poll<Paused>> {
         self.clock.tick();
         self.has_threads = None;
         self.shared.bell.register(cx.waker());
@@ -271,7 +296,7 @@ impl Run {
         }
         let (mut work, mut left) = (WORK, SLICE);
         self.take_first(&mut left, cx);
-        if self.takes_news() {
+        if self.takes_news() && self.scheduler.end().is_none() {
             self.poll_mailbox(cx);
             if let Some(arrived) = self.poll_in_flight(cx) {
                 self.arrived.push_back(arrived);
@@ -282,17 +307,15 @@ impl Run {
             if let Some(wanted) = self.take_held(cx).or_else(|| self.scheduler.next_within(&mut work)) {
                 self.perform_or_hold(wanted, &mut left, cx);
             } else if self.scheduler.end().is_some() {
-                return Poll::Ready(Paused::Ended);
+                return Some(Poll::Ready(Paused::Ended));
             } else if work == 0 {
                 break;
             } else if !self.take_news(&mut left, cx) && !self.poll_journal(cx) && !self.leaves() {
-                return self.poll_idle(cx);
+                return Some(self.poll_idle(cx));
             }
         }
-        // What there is to do may never end.
         self.poll_journal(cx);
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        None
     }
 
     /// What needs a place among the engine's running runs is held back until the run has one, and what begins something

@@ -140,10 +140,3 @@ impl Drop for Parked {
         drop(self.0.take().map(Parts::whole));
     }
 }
-
-impl RunShared {
-    /// Whether there is something in the mailbox or beside it.
-    pub(super) fn has_news(&self) -> bool {
-        self.mailbox.has_commands() || self.cancel_note.left().is_some()
-    }
-}

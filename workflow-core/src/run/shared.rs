@@ -192,6 +192,11 @@ impl RunShared {
         self.common.observers.tell(&Observation { run, workflow, at: self.common.clock.now(), what });
     }
 
+    /// Whether there is something in the mailbox or beside it.
+    pub(super) fn has_news(&self) -> bool {
+        self.mailbox.has_commands() || self.cancel_note.left().is_some()
+    }
+
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

@@ -1,12 +1,12 @@
-//! Commits that nothing has to be waited for with, and what follows from them directly: in a chain of steps that is all
-//! there is to do, and none of it needs a queue.
+//! Events that nothing has to be waited for with, be they from outside or committed, and what follows from them directly:
+//! in a chain of steps that is all there is to do, and none of it needs a queue.
 
 use super::scope::Scope;
 use super::{End, Entry, Inputs, Scheduler, Start, Verdict};
 use crate::id::{ExecutionId, ScopeId};
 use crate::table::{EventIndex, StepIndex};
 
-/// What a commit of one event comes to.
+/// What an event that enters the log comes to.
 #[derive(Debug)]
 pub(crate) struct AtOnce {
     /// What enters the log.
@@ -99,8 +99,9 @@ mod tests {
 
     use super::*;
     use crate::event::Roles;
+    use crate::id::Seq;
     use crate::scheduler::{Action, Emission, Fact, SchedulerLimits};
-    use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef, TableBuilder};
 
     /// How the scheduler is told.
     #[derive(Clone, Copy)]
@@ -109,26 +110,30 @@ mod tests {
         ByFacts,
     }
 
-    /// Two steps, one after the other, and one that takes what the first has made together with the beginning.
-    fn table() -> DependencyTable {
-        let table = DependencyTable::builder("ways")
+    fn events() -> TableBuilder {
+        DependencyTable::builder("ways")
             .event(EventDef::new("Begin", Roles::NONE.start()))
             .event(EventDef::new("Middle", Roles::NONE))
             .event(EventDef::new("Side", Roles::NONE))
             .event(EventDef::new("End", Roles::NONE.stop()))
             .step(StepDef::new("first").input(InputDef::one("Begin")).output(OutputDef::event("Middle")))
             .step(StepDef::new("second").input(InputDef::one("Middle")).output(OutputDef::event("Side")))
-            .step(
-                StepDef::new("last")
-                    .input(InputDef::one("Begin"))
-                    .input(InputDef::one("Side"))
-                    .output(OutputDef::event("End")),
-            );
-        table.build().expect("the table is sound")
     }
 
-    fn scheduler(events: u64) -> Scheduler {
-        Scheduler::with_limits(table().into(), SchedulerLimits { events, ..SchedulerLimits::default() })
+    /// Steps one after the other.
+    fn straight() -> DependencyTable {
+        let last = StepDef::new("last").input(InputDef::one("Side")).output(OutputDef::event("End"));
+        events().step(last).build().expect("the table is sound")
+    }
+
+    /// The last of them takes what the run began with too, so that this makes two steps be evaluated.
+    fn joined() -> DependencyTable {
+        let last = StepDef::new("last").input(InputDef::one("Begin")).input(InputDef::one("Side"));
+        events().step(last.output(OutputDef::event("End"))).build().expect("the table is sound")
+    }
+
+    fn scheduler(table: DependencyTable, events: u64) -> Scheduler {
+        Scheduler::with_limits(table.into(), SchedulerLimits { events, ..SchedulerLimits::default() })
     }
 
     /// Logs what was handed out, and says which executions are to start.
@@ -168,9 +173,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_enters_the_log_at_once_comes_to_the_same_as_by_facts_and_actions() {
-        let [mut at_once, mut by_facts] = [scheduler(10), scheduler(10)];
+    /// Of four events, the last of which ends the run and is the last that the log has room for.
+    fn comes_to_the_same(table: fn() -> DependencyTable) {
+        let [mut at_once, mut by_facts] = [scheduler(table(), 4), scheduler(table(), 4)];
         let steps = [(None, "Begin"), (Some(1), "Middle"), (Some(2), "Side"), (Some(3), "End")];
         for (n, (by, event)) in (1..).zip(steps) {
             let by = by.map(ExecutionId);
@@ -184,12 +189,20 @@ mod tests {
                 [&at_once, &by_facts].map(|it| it.scopes.get(ScopeId::ROOT).map(|root| root.pending));
             assert_eq!(pending, wanted, "{event}");
         }
-        assert_eq!(at_once.end(), Some(&End::Completed(crate::id::Seq(4))));
+        assert_eq!(at_once.end(), Some(&End::Completed(Seq(4))));
+        let begin = at_once.table().event_named("Begin").expect("the table has it");
+        assert!(at_once.receive_at_once(begin).is_none(), "it has ended");
+    }
+
+    #[test]
+    fn what_enters_the_log_at_once_comes_to_the_same_as_by_facts_and_actions() {
+        comes_to_the_same(straight);
+        comes_to_the_same(joined);
     }
 
     #[test]
     fn nothing_enters_at_once_behind_what_is_on_its_way_or_where_the_log_is_full() {
-        let mut scheduler = scheduler(1);
+        let mut scheduler = scheduler(straight(), 1);
         let begin = scheduler.table().event_named("Begin").expect("the table has it");
         scheduler.apply(Fact::EventReceived { event: begin });
         assert!(scheduler.receive_at_once(begin).is_none());
@@ -197,5 +210,15 @@ mod tests {
         let middle = scheduler.table().event_named("Middle").expect("the table has it");
         assert!(scheduler.commit_at_once(ExecutionId(1), middle).is_none());
         assert!(scheduler.is_running(ExecutionId(1)));
+    }
+
+    #[test]
+    fn the_first_execution_that_there_is_no_room_for_ends_the_run_as_by_facts() {
+        let limits = SchedulerLimits { executions: 0, ..SchedulerLimits::default() };
+        let [mut at_once, mut by_facts] = [(); 2].map(|()| Scheduler::with_limits(straight().into(), limits));
+        assert_eq!(Way::AtOnce.enter(&mut at_once, None, "Begin"), []);
+        assert_eq!(Way::ByFacts.enter(&mut by_facts, None, "Begin"), []);
+        assert_eq!(at_once.end(), Some(&End::TooManyExecutions));
+        assert_eq!((at_once.end(), at_once.decisions()), (by_facts.end(), by_facts.decisions()));
     }
 }

@@ -1,4 +1,5 @@
-//! What a scope has seen of the topics and steps of its table: a branch sees few of them, the root all.
+//! What a scope has seen of the topics and steps of its table: a branch sees few of them, the
+//! root all topics.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;

@@ -305,11 +305,11 @@ async fn alone_and_beside(crowd_waits: bool) -> ([usize; 2], Arc<Polls>) {
 }
 
 /// The most executions that a run starts in one poll, and the most that it goes on with there.
-const MOST: usize = 256 + 128;
+const MOST: usize = 4 * 256 + 128;
 
 // S21
 #[tokio::test]
-async fn blocking_work_and_a_crowd_of_ready_executions_delay_another_run_by_a_slice_per_poll() {
+async fn blocking_work_and_a_crowd_of_ready_executions_delay_another_run_by_a_turn_per_poll() {
     let ([alone, beside], crowd) = alone_and_beside(false).await;
     assert_eq!((alone, beside), (61, 61));
     assert!(crowd.of_steps.load(Ordering::SeqCst) > 1_000, "the crowd was at work");

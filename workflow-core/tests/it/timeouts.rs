@@ -193,6 +193,49 @@ async fn to_wait_for_a_timer_is_to_wait() {
     assert_eq!((run.status(), run.elapsed()), (RunStatus::TimedOut, 101 * HOUR));
 }
 
+/// One step after the other, each of which returns at once.
+struct Hurries;
+
+#[workflow]
+impl Hurries {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, more: Option<&Alpha>) -> Done {
+        Done(item.0 + more.map_or(0, |more| more.0))
+    }
+}
+
+// S32
+#[tokio::test]
+async fn a_run_without_time_ends_before_a_step_that_returns_at_once_has_ended_it() {
+    let engine = Engine::builder().workflow(Hurries).build().unwrap();
+    let run =
+        engine.start_with::<Hurries>(Begin(1), RunOptions::new().timeout(Duration::ZERO)).await.unwrap();
+    assert!(matches!(run.outcome().await, Err(RunError::TimedOut { .. })));
+    let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+}
+
+// S31
+#[tokio::test]
+async fn what_is_told_to_a_run_before_it_got_anywhere_comes_before_its_steps() {
+    let engine = Engine::builder().workflow(Hurries).build().unwrap();
+    let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
+    let (cancelled, outcome) = tokio::join!(run.cancel("early"), run.outcome());
+    cancelled.unwrap();
+    assert!(matches!(outcome, Err(RunError::Cancelled { .. })));
+    assert_eq!(log_of(&run.report().await.unwrap()), Vec::<&str>::new());
+    let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
+    let (sent, outcome) = tokio::join!(run.send(Alpha(7)), run.outcome());
+    sent.unwrap();
+    assert_eq!(outcome.unwrap(), Done(8));
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Alpha", "Item", "Done"]);
+}
+
 // S32, S33
 #[tokio::test(start_paused = true)]
 async fn the_engine_says_it_for_every_run_and_a_run_for_itself() {
