@@ -203,7 +203,7 @@ impl Hurries {
         Item(begin.0)
     }
 
-    #[step]
+    #[step(reruns)]
     async fn end(&self, item: &Item, more: Option<&Alpha>) -> Done {
         Done(item.0 + more.map_or(0, |more| more.0))
     }
