@@ -45,8 +45,8 @@ const SLICE: usize = 256;
 /// How much the scheduler works in one slice at most, whether actions come of it or not.
 const WORK: usize = 2 * SLICE;
 
-/// How many slices one poll has at most before it yields to other tasks: to yield may cost as much as a short one, where
-/// it wakes another thread.
+/// How many slices one poll has at most before it yields to other tasks. To yield may wake another thread of the runtime,
+/// which finds nothing to do.
 const SLICES: usize = 4;
 
 /// After this time it begins no further one.
