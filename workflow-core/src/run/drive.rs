@@ -15,7 +15,7 @@ use super::budget::Budget;
 use super::clock::RunClock;
 use super::fence::Fence;
 use super::host::Host;
-use super::in_flight::{Arrived, Dropped, Flights};
+use super::in_flight::{Arrived, Dropped, Flights, has_threads};
 use super::journal::Journal;
 use super::log::Log;
 use super::meter::Meter;
@@ -45,8 +45,8 @@ const SLICE: usize = 256;
 /// How much the scheduler works in one slice at most, whether actions come of it or not.
 const WORK: usize = 2 * SLICE;
 
-/// How many slices one poll has at most before it yields to other tasks. To yield may wake another thread of the runtime,
-/// which finds nothing to do.
+/// How many slices one poll has at most before it yields to other tasks, on a runtime with several threads: to yield wakes
+/// another one of them there, which finds nothing to do. On any other it has one.
 const SLICES: usize = 4;
 
 /// After this time it begins no further one.
@@ -60,8 +60,8 @@ pub(crate) struct Run {
     pub(super) log: Log,
     pub(super) trace: Trace,
     pub(super) in_flight: Flights,
-    /// Whether there are threads to move what is heavy to; asked once in each poll, if it matters.
-    pub(super) has_threads: Option<bool>,
+    /// Whether the runtime has several threads; asked once in each poll, if it matters.
+    pub(super) threads: Option<bool>,
     /// How to drop what is in flight, by execution.
     pub(super) droppable: FxHashMap<ExecutionId, Arc<Dropped>>,
     /// How many of those in flight were told that they are dropped and are still there.
@@ -159,7 +159,7 @@ impl Run {
             log: Log::default(),
             trace: Trace::default(),
             in_flight: Flights::default(),
-            has_threads: None,
+            threads: None,
             droppable: FxHashMap::default(),
             dropping: 0,
             arrived: VecDeque::new(),
@@ -268,12 +268,13 @@ impl Run {
 
     /// Handles what there is to handle, until the run ends or others have their turn.
     fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+        self.threads = None;
         let began = Instant::now();
         for _ in 0..SLICES {
             if let Some(polled) = self.poll_slice(cx) {
                 return polled;
             }
-            if began.elapsed() >= LONG_POLL {
+            if !self.has_threads() || began.elapsed() >= LONG_POLL {
                 break;
             }
         }
@@ -282,10 +283,14 @@ impl Run {
         Poll::Pending
     }
 
+    /// Whether the runtime has several threads.
+    pub(super) fn has_threads(&mut self) -> bool {
+        *self.threads.get_or_insert_with(has_threads)
+    }
+
     /// Nothing, if there is more to do.
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Option<Poll<Paused>> {
         self.clock.tick();
-        self.has_threads = None;
         self.shared.bell.register(cx.waker());
         self.poll_writing(cx);
         self.read_let_down();

@@ -50,7 +50,7 @@ impl Run {
             log: _,
             trace: _,
             in_flight,
-            has_threads: _,
+            threads: _,
             droppable,
             dropping,
             arrived,

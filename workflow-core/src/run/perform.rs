@@ -7,9 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::{SmallVec, smallvec};
 
 use super::drive::{Asked, Run};
-use super::in_flight::{
-    Arrived, Attempt, Begun, Dropped, Guarded, InFlight, StepResult, has_threads, panicked,
-};
+use super::in_flight::{Arrived, Attempt, Begun, Dropped, Guarded, InFlight, StepResult, panicked};
 use super::journal::Entering;
 use super::log::BranchRecord;
 use super::spans::Ended;
@@ -96,9 +94,7 @@ impl Run {
         forced: bool,
         cx: &mut Context<'_>,
     ) -> Option<StepResult> {
-        if forced
-            || self.host.weight(step.get()).is_heavy() && *self.has_threads.get_or_insert_with(has_threads)
-        {
+        if forced || self.host.weight(step.get()).is_heavy() && self.has_threads() {
             begun = match begun.weighed(&self.host, step.get()).spawn() {
                 Ok(task) => {
                     let dropped = self.droppable(execution);

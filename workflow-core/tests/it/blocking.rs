@@ -305,11 +305,11 @@ async fn alone_and_beside(crowd_waits: bool) -> ([usize; 2], Arc<Polls>) {
 }
 
 /// The most executions that a run starts in one poll, and the most that it goes on with there.
-const MOST: usize = 4 * 256 + 128;
+const MOST: usize = 256 + 128;
 
 // S21
 #[tokio::test]
-async fn blocking_work_and_a_crowd_of_ready_executions_delay_another_run_by_a_turn_per_poll() {
+async fn blocking_work_and_a_crowd_of_ready_executions_delay_another_run_by_a_slice_per_poll() {
     let ([alone, beside], crowd) = alone_and_beside(false).await;
     assert_eq!((alone, beside), (61, 61));
     assert!(crowd.of_steps.load(Ordering::SeqCst) > 1_000, "the crowd was at work");
@@ -323,4 +323,14 @@ async fn a_crowd_of_executions_that_are_woken_together_does_so_too() {
     assert_eq!((alone, beside), (61, 61));
     assert!(crowd.of_steps.load(Ordering::SeqCst) > MOST);
     assert!(crowd.most.load(Ordering::SeqCst) <= MOST, "{:?}", crowd.most);
+}
+
+// S21: an execution is handled twice at least, when it begins and when it has returned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_several_threads_a_poll_handles_four_slices_at_most() {
+    let polls = Arc::<Polls>::default();
+    let crowd = Crowd { turns: None, polls: Arc::clone(&polls) };
+    let polled = polls.count(crowd.run(Begin(0)), || ()).await;
+    assert_eq!(polls.of_steps.load(Ordering::SeqCst), 10_000);
+    assert!(polled >= 2 * 10_000 / (4 * 256), "{polled}");
 }

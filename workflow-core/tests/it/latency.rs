@@ -111,15 +111,15 @@ async fn a_new_run_begins_after_one_turn_of_each_other_run_whether_ten_are_busy_
     }
 }
 
-/// The most that a run handles in a turn: it is more than its executions, each of which is handled several times.
-const TURN: u64 = 4 * 256;
+/// What a run handles in a turn: it is more than its executions, each of which is handled several times.
+const SLICE: u64 = 256;
 
 // S21
 #[tokio::test]
-async fn a_turn_of_each_other_run_has_so_many_of_its_executions_whether_ten_are_busy_or_a_hundred() {
+async fn a_turn_of_each_other_run_is_a_slice_of_its_executions_whether_ten_are_busy_or_a_hundred() {
     for busy in [10, 100] {
         let executions = before_a_new_run_begins(busy, 4, Executing).await;
         let most = executions.last().copied().unwrap();
-        assert!(most > 0 && most <= TURN, "{most} executions with {busy} busy runs");
+        assert!(most > 0 && most <= SLICE, "{most} executions with {busy} busy runs");
     }
 }
