@@ -19,10 +19,10 @@ use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
 use crate::run::{
-    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, Run, RunHandle, RunOptions, RunShared,
-    Unhosted,
+    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, Run, RunHandle, RunLimits, RunOptions,
+    RunShared, Unhosted,
 };
-use crate::scheduler::SchedulerLimits;
+
 use crate::store::EventStore;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
@@ -94,7 +94,7 @@ struct Inner {
     lease: Option<Leased>,
     unfit: Unfit,
     common: Arc<Common>,
-    limits: SchedulerLimits,
+    limits: RunLimits,
     run_timeout: Option<Duration>,
     /// The places of all runs together, and those of each workflow that has a bound of its own.
     gate: Option<Arc<Gate>>,

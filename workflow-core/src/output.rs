@@ -193,11 +193,6 @@ impl Emitted {
         self.items().iter().any(EmittedItem::waits_for_all)
     }
 
-    /// Whether the batch holds a fan-out.
-    pub(crate) fn opens_branches(&self) -> bool {
-        self.items().iter().any(|item| matches!(item, EmittedItem::FanOut(_)))
-    }
-
     /// What is in the batch, in order.
     pub(crate) fn items(&self) -> &[EmittedItem] {
         self.items.all()
@@ -250,25 +245,6 @@ impl Emitted {
             }
         }
         (events, timers)
-    }
-
-    /// Its event, if there is one and nothing else.
-    pub(crate) fn single(&self) -> Option<&AnyEvent> {
-        match self.items() {
-            [EmittedItem::Event(event)] => Some(event),
-            _ => None,
-        }
-    }
-
-    /// The same, out of the batch.
-    pub(crate) fn take_single(&mut self) -> Option<AnyEvent> {
-        self.single()?;
-        let item = match std::mem::take(&mut self.items) {
-            Items::None => None,
-            Items::One(item) => Some(item),
-            Items::Many(mut items) => items.pop(),
-        };
-        if let Some(EmittedItem::Event(event)) = item { Some(event) } else { None }
     }
 
     /// How many timers it sets.

@@ -52,6 +52,21 @@ impl<T> Paged<T> {
         self.pages.get_mut(page)?.get_mut(offset)
     }
 
+    /// Keeps the first so many.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        while self.len > len {
+            let Some(page) = self.pages.last_mut() else { return };
+            let more = self.len - len;
+            if page.len() <= more {
+                self.len -= page.len();
+                self.pages.pop();
+            } else {
+                page.truncate(page.len() - more);
+                self.len = len;
+            }
+        }
+    }
+
     /// All of them, without room for more.
     pub(crate) fn into_boxed(self) -> Box<[T]> {
         self.pages.into_iter().flatten().collect()
@@ -98,6 +113,17 @@ mod tests {
         }
         assert!((0..1_000).all(|n| paged.get_mut(n) == Some(&mut { n })));
         assert_eq!(paged.get(usize::MAX), None);
+    }
+
+    #[test]
+    fn the_first_so_many_stay() {
+        for len in [0, 1, 4, 5, 11, 12, 99, 100, 1_000] {
+            let mut paged: Paged<usize> = (0..100).collect();
+            paged.truncate(len);
+            assert_eq!(paged.iter().copied().collect::<Vec<_>>(), (0..len.min(100)).collect::<Vec<_>>());
+            paged.push(7);
+            assert_eq!((paged.len(), paged.get(len.min(100))), (len.min(100) + 1, Some(&7)));
+        }
     }
 
     #[test]

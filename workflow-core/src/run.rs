@@ -4,16 +4,23 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
-mod answer;
-mod at_once;
-mod budget;
+use crate::error::SendError;
+use crate::event::AnyEvent;
+
+mod admission;
+mod alarms;
+mod begin;
 mod cancel_guard;
 mod changed;
 mod children;
 mod clock;
+mod command;
+mod commit;
 mod common;
 mod drive;
+mod executor;
 mod fence;
 mod finish;
 mod handle;
@@ -22,30 +29,27 @@ mod in_flight;
 mod journal;
 mod leave;
 mod let_down;
-mod log;
 mod mailbox;
 mod meter;
 mod options;
-mod parked;
-mod past;
-mod perform;
 mod places;
 mod recorded;
+mod records;
 mod release;
-mod replay;
 mod report;
 mod request;
-mod rest;
 mod resume;
-mod retry;
 mod seat;
 mod shared;
 mod spans;
 mod standing;
+mod state;
+mod suspended;
+mod telemetry;
 mod timeline;
 mod timeout;
 mod timers;
-mod trace;
+mod view;
 mod waiting;
 
 pub use cancel_guard::CancelGuard;
@@ -63,7 +67,7 @@ pub use waiting::{WaitingExecution, WaitsFor};
 
 pub(crate) use cancel_guard::CancelNote;
 pub(crate) use common::Common;
-pub(crate) use drive::{Received, Run};
+pub(crate) use drive::{Run, RunLimits};
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
@@ -74,9 +78,17 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
 pub(crate) use release::{Held, Registration, Released, give_up};
+pub(crate) use resume::Derived;
 pub(crate) use shared::{Peculiar, RunShared};
 pub(crate) use spans::Ended;
 pub(crate) use standing::Standing;
+
+/// What a run begins with, and who wants to know that it was taken.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) event: AnyEvent,
+    pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
+}
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,12 +2,10 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -15,36 +13,34 @@ use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::output::FanOutPolicy;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
-mod append;
 mod arrivals;
-mod at_once;
+mod awaited;
 mod bind;
+mod commit;
 mod decision;
 mod evaluate;
-mod execution;
+mod executions;
 mod group;
-mod parked;
 mod prefixes;
 mod recalled;
 mod scope;
 mod seen;
 mod start;
-mod timers;
+mod suspended;
 
+pub use awaited::TimerEntry;
 pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
 pub use prefixes::Prefixes;
-pub use timers::TimerEntry;
 
-pub(crate) use at_once::AtOnce;
-use evaluate::{Candidate, Cursor, Unevaluated};
-pub(crate) use execution::{Full, Unbegun};
-pub(crate) use parked::ParkedScheduler;
-pub(crate) use start::{Inputs, Start, Wanted};
+pub(crate) use commit::{Committed, Entered};
+pub(crate) use executions::{Execution, Executions, Unbegun};
+pub(crate) use start::{ExecutionStart, Inputs, QueuedAction};
+pub(crate) use suspended::SuspendedScheduler;
 
-use execution::{Execution, StepTotals};
-use group::{Group, GroupId};
-use recalled::Recalled;
+use awaited::Awaited;
+use evaluate::Evaluation;
+use group::{GroupId, Groups};
 use scope::Scopes;
 
 /// Something that happened, told to the scheduler.
@@ -66,9 +62,7 @@ pub enum Fact {
         /// The timer.
         timer: TimerId,
     },
-    /// The batch of the oldest unconfirmed [`Action::Append`] is in the log.
-    Appended,
-    /// A batch cannot be appended: the run ends here.
+    /// What is in the log cannot be kept: the run ends here.
     AppendFailed,
     /// A precondition answered.
     PreconditionAnswered {
@@ -125,17 +119,17 @@ pub enum Action {
         /// What each parameter is bound to.
         binding: Binding,
     },
-    /// Append this batch to the log, atomically, then tell [`Fact::Appended`].
+    /// This batch is in the log. What follows from it may be performed once it is kept (S38).
     Append {
         /// Who caused it.
         cause: Cause,
         /// The events in order.
         entries: SmallVec<[Entry; 1]>,
-        /// The timers that it sets, in order: those that are still [pending](Scheduler::timers) once it is in the
-        /// log are told as [`Fact::TimerFired`] when they are due.
+        /// The timers that it sets, in order: those that are still [pending](Scheduler::timers) are told as
+        /// [`Fact::TimerFired`] when they are due.
         timers: Vec<TimerEntry>,
     },
-    /// Append the event that says that a fan-out is gathered, then tell [`Fact::Appended`].
+    /// The event that says that a fan-out is gathered is in the log.
     AppendGathered {
         /// The event.
         entry: Entry,
@@ -275,15 +269,13 @@ pub enum End {
     LogFull,
     /// The run had as many executions as it may, and another was due.
     TooManyExecutions,
-    /// A batch could not be appended.
+    /// What was in the log could not be kept.
     AppendFailed,
 }
 
 /// What bounds one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerLimits {
-    /// The most executions at a time; the surplus waits in order. Default 1,024.
-    pub concurrent_executions: usize,
     /// The most events in the log; the run then ends. Default 10,000,000.
     pub events: u64,
     /// The most executions of all steps together; the run ends when another is due. Default 100,000.
@@ -292,17 +284,18 @@ pub struct SchedulerLimits {
 
 impl Default for SchedulerLimits {
     fn default() -> Self {
-        Self { concurrent_executions: 1_024, events: 10_000_000, executions: 100_000 }
+        Self { events: 10_000_000, executions: 100_000 }
     }
 }
 
 /// What an execution comes of: the step that was evaluated, where, and by which event. There is one of each at most.
 pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 
-/// The state of one run's scheduling.
+/// The state of one run's scheduling: a function of the facts that it was told, in their order.
 ///
-/// Tell it facts with [`apply`](Self::apply), then perform every [`next_action`](Self::next_action).
-/// Evaluation is lazy: an event is evaluated when the actions before it have been handed out.
+/// Tell it facts with [`apply`](Self::apply), then perform every [`next_action`](Self::next_action). Evaluation is lazy,
+/// but what it comes to does not depend on when actions are asked for: a fact takes effect once the facts before it are
+/// evaluated, branches are settled, and fan-outs gathered.
 ///
 /// ```
 /// use workflow_core::scheduler::{Action, Fact, Scheduler};
@@ -318,7 +311,6 @@ pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 ///
 /// scheduler.apply(Fact::EventReceived { event: greet });
 /// assert!(matches!(scheduler.next_action(), Some(Action::Append { .. })));
-/// scheduler.apply(Fact::Appended);
 /// assert!(matches!(scheduler.next_action(), Some(Action::StartExecution { .. })));
 /// assert_eq!(scheduler.next_action(), None);
 /// # Ok::<(), workflow_core::TableError>(())
@@ -328,37 +320,13 @@ pub struct Scheduler {
     table: Arc<DependencyTable>,
     limits: SchedulerLimits,
     scopes: Scopes,
-    groups: FxHashMap<GroupId, Group>,
-    actions: VecDeque<Wanted>,
-    /// Events of the log that were not evaluated yet, in order (S11).
-    unevaluated: VecDeque<Unevaluated>,
-    /// The event being evaluated, and where.
-    cursor: Option<Cursor>,
-    /// Batches handed out to be appended, oldest first.
-    appending: VecDeque<append::Batch>,
-    candidates: FxHashMap<CandidateId, Candidate>,
-    executions: Vec<Execution>,
-    /// The numbers that a journal tells of; none in a run that begins.
-    recalled: Option<Box<Recalled>>,
-    running: usize,
-    /// Those of the running executions that can be dropped with their branches, each at the place that it knows.
-    running_in_branches: Vec<ExecutionId>,
-    waiting: usize,
-    totals: Vec<StepTotals>,
-    requests: BTreeMap<Seq, Box<append::OpenRequest>>,
-    timers: BTreeMap<TimerId, TimerEntry>,
-    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47). One may be
-    /// there twice.
-    settling: BinaryHeap<Reverse<ScopeId>>,
-    decisions: Vec<Decision>,
+    groups: Groups,
+    evaluation: Evaluation,
+    executions: Executions,
+    awaited: Awaited,
+    actions: VecDeque<QueuedAction>,
     last_seq: u64,
-    next_candidate: u64,
-    next_group: u32,
-    last_timer: u64,
-    /// A failure that ends the run once the current trigger's other steps are evaluated (S18).
-    failing: Option<CandidateId>,
-    /// Whether a batch with a stop event was handed out: nothing is accepted after it (S28).
-    stopping: bool,
+    /// Whether it has said that nothing can happen before something arrives, and nothing has.
     waits: bool,
     degraded: bool,
     end: Option<End>,
@@ -372,72 +340,76 @@ impl Scheduler {
 
     /// A scheduler with an empty log.
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
-        let totals = table.steps.iter().map(|_| StepTotals::default()).collect();
-        Self::of(Scopes::new(&table), totals, table, limits)
-    }
-
-    /// What it has come to; one that knows no step and no event is left in its place.
-    pub(crate) fn take(&mut self) -> Self {
-        let hollow = Self::of(Scopes::default(), Vec::new(), Arc::clone(&self.table), self.limits);
-        std::mem::replace(self, hollow)
-    }
-
-    fn of(
-        scopes: Scopes,
-        totals: Vec<StepTotals>,
-        table: Arc<DependencyTable>,
-        limits: SchedulerLimits,
-    ) -> Self {
+        let executions = Executions::new(table.steps.len());
         Self {
-            scopes,
-            totals,
-            table,
-            limits,
-            groups: FxHashMap::default(),
+            scopes: Scopes::new(&table),
+            groups: Groups::default(),
+            evaluation: Evaluation::default(),
+            executions,
+            awaited: Awaited::default(),
             actions: VecDeque::new(),
-            unevaluated: VecDeque::new(),
-            cursor: None,
-            appending: VecDeque::new(),
-            candidates: FxHashMap::default(),
-            executions: Vec::new(),
-            recalled: None,
-            running: 0,
-            running_in_branches: Vec::new(),
-            waiting: 0,
-            requests: BTreeMap::new(),
-            timers: BTreeMap::new(),
-            settling: BinaryHeap::new(),
-            decisions: Vec::new(),
             last_seq: 0,
-            next_candidate: 0,
-            next_group: 0,
-            last_timer: 0,
-            failing: None,
-            stopping: false,
             waits: false,
             degraded: false,
             end: None,
+            table,
+            limits,
         }
     }
 
     /// Tells the scheduler what happened. Facts about executions or candidates that it does not know, or that
-    /// are over, are ignored; once a stop event was handed out, commits and arrivals are answered with a
-    /// refusal.
+    /// are over, are ignored; once the run has ended, commits and arrivals are answered with a refusal.
     pub fn apply(&mut self, fact: Fact) {
+        self.settle_all();
         self.waits = false;
+        let before = self.actions.len();
         match fact {
-            Fact::EventReceived { event } => self.receive(event),
-            Fact::ReplyReceived { request } => self.receive_reply(request),
-            Fact::TimerFired { timer } => self.fire(timer),
-            Fact::Appended => self.confirm_append(),
+            Fact::EventReceived { event } => {
+                let entered = self.receive(event).map(|entered| (Cause::Outside, entered));
+                self.answer_arrival(before, entered);
+            }
+            Fact::ReplyReceived { request } => {
+                let entered = self.receive_reply(request).map(|entered| (Cause::Reply(request), entered));
+                self.answer_arrival(before, entered);
+            }
+            Fact::TimerFired { timer } => {
+                let entered = self.fire(timer);
+                self.answer_arrival(before, entered);
+            }
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
-            Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution, &emissions),
-            Fact::ExecutionFailed { execution } => self.fail(execution),
+            Fact::ExecutionSucceeded { execution, emissions } => match self.succeed(execution, &emissions) {
+                Committed::Entered(entered) => self.report(before, Cause::Execution(execution), entered),
+                Committed::Refused => self.queue(Action::RefuseCommit { execution }),
+                Committed::Nothing => {}
+            },
+            Fact::ExecutionFailed { execution } => {
+                if let Some(entered) = self.fail(execution) {
+                    self.report(before, Cause::Failure(execution), entered);
+                }
+            }
             Fact::AppendFailed => self.finish(End::AppendFailed),
-            // Once a stop event is on its way to the log, the run ends by it.
-            Fact::CancelRequested | Fact::TimeRanOut if self.stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
             Fact::TimeRanOut => self.finish(End::TimedOut),
+        }
+    }
+
+    fn answer_arrival(&mut self, before: usize, entered: Option<(Cause, Entered)>) {
+        match entered {
+            Some((cause, entered)) => self.report(before, cause, entered),
+            None => self.queue(Action::RefuseReceived),
+        }
+    }
+
+    /// Says what entered the log, before what follows from it: the actions behind the first so many.
+    fn report(&mut self, before: usize, cause: Cause, entered: Entered) {
+        let Entered { entries, timers, next } = entered;
+        let following = self.actions.split_off(before.min(self.actions.len()));
+        self.queue(Action::Append { cause, entries, timers });
+        self.actions.extend(following);
+        self.actions.extend(next.map(QueuedAction::Start));
+        if let Some(end @ End::Completed(_)) = &self.end {
+            let end = end.clone();
+            self.queue(Action::Finish { end });
         }
     }
 
@@ -445,8 +417,8 @@ impl Scheduler {
     pub fn next_action(&mut self) -> Option<Action> {
         let mut work = usize::MAX;
         Some(match self.next_within(&mut work)? {
-            Wanted::Act(action) => action,
-            Wanted::Start(start) => {
+            QueuedAction::Act(action) => action,
+            QueuedAction::Start(start) => {
                 let row = self.table.step(start.step);
                 start.into_action(row)
             }
@@ -455,36 +427,47 @@ impl Scheduler {
 
     /// The same within so many units of work, each of which is subtracted. `None` with nothing left of them says only
     /// that more work may be left: many events can be evaluated without an action.
-    pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<Wanted> {
+    pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<QueuedAction> {
         loop {
             if let Some(action) = self.actions.pop_front() {
                 return Some(action);
             }
-            if *work == 0 || self.refuses() || !self.advance() {
+            if *work == 0 || !self.advance() {
                 return None;
             }
             *work -= 1;
         }
     }
 
-    fn want(&mut self, action: Action) {
-        self.actions.push_back(Wanted::Act(action));
-    }
-
     /// One unit of work that may bring forth actions; `false` if there is none.
     fn advance(&mut self) -> bool {
-        self.evaluate_next() || self.settle_next() || self.notice_quiescence()
+        self.end.is_none() && (self.evaluate_next() || self.settle_next() || self.notice_quiescence())
+    }
+
+    /// Comes to where nothing is left to do before another fact is told.
+    fn settle_all(&mut self) {
+        while self.advance() {}
+    }
+
+    /// Whether everything that follows from the facts so far was handed out.
+    pub(crate) fn is_settled(&self) -> bool {
+        let is_done = self.evaluation.is_done() && self.scopes.are_settled() && self.actions.is_empty();
+        is_done && (self.is_busy() || self.waits) || self.end.is_some()
+    }
+
+    /// Whether something is to come that nothing outside has a part in.
+    fn is_busy(&self) -> bool {
+        !self.executions.are_idle() || self.evaluation.is_asking() || self.last_seq == 0
     }
 
     /// S30. What can still arrive is looked at only here, where nothing is left to do.
     fn notice_quiescence(&mut self) -> bool {
-        let busy = self.running + self.waiting + self.candidates.len() + self.appending.len() > 0;
-        if busy || self.waits || self.last_seq == 0 {
+        if self.is_busy() || self.waits {
             return false;
         }
-        if !self.timers.is_empty() || self.can_go_on() {
+        if self.awaited.timers().len() > 0 || self.can_go_on() {
             self.waits = true;
-            self.want(Action::Wait);
+            self.queue(Action::Wait);
         } else {
             self.finish(End::Stalled);
         }
@@ -494,17 +477,24 @@ impl Scheduler {
     fn finish(&mut self, end: End) {
         if self.end.is_none() {
             self.close(end.clone());
-            self.want(Action::Finish { end });
+            self.queue(Action::Finish { end });
         }
     }
 
     /// From here on nothing is left to do but to refuse.
     fn close(&mut self, end: End) {
         self.end = Some(end);
-        self.cursor = None;
-        self.unevaluated.clear();
-        self.actions.retain(|wanted| {
-            matches!(wanted, Wanted::Act(Action::RefuseCommit { .. } | Action::RefuseReceived))
+        self.evaluation.close();
+        self.actions.retain(|queued| {
+            matches!(
+                queued,
+                QueuedAction::Act(
+                    Action::RefuseCommit { .. }
+                        | Action::RefuseReceived
+                        | Action::Append { .. }
+                        | Action::AppendGathered { .. }
+                )
+            )
         });
     }
 
@@ -518,33 +508,53 @@ impl Scheduler {
         self.degraded
     }
 
-    /// The position of the newest event handed out to be appended.
+    /// The position of the newest event in the log.
     pub fn last_seq(&self) -> Seq {
         Seq(self.last_seq)
     }
 
     /// Every evaluation of a step so far, in order, with what came of it.
     pub fn decisions(&self) -> &[Decision] {
-        &self.decisions
+        &self.evaluation.decisions
     }
 
     /// How many executions of the step were created, in all scopes.
     pub fn executions_of(&self, step: StepIndex) -> u64 {
-        self.totals[step.get()].executions
+        self.executions.count_of(step)
     }
 
     /// How many events came after a fixed list of the step was full (S17).
     pub fn surplus_of(&self, step: StepIndex) -> u64 {
-        self.totals[step.get()].surplus
+        self.executions.surplus_of(step)
     }
 
-    /// Keeps no room for more: for one that waits.
-    pub(crate) fn shrink(&mut self) {
-        self.actions.shrink_to_fit();
-        self.unevaluated.shrink_to_fit();
-        self.appending.shrink_to_fit();
-        self.executions.shrink_to_fit();
-        self.decisions.shrink_to_fit();
+    /// The requests that are still open, oldest first: position and type.
+    pub fn open_requests(&self) -> impl ExactSizeIterator<Item = (Seq, EventIndex)> + '_ {
+        self.awaited.requests().map(|(seq, request)| (seq, request.event))
+    }
+
+    /// The timers that are pending, in the order in which they were set.
+    pub fn timers(&self) -> impl ExactSizeIterator<Item = &TimerEntry> {
+        self.awaited.timers()
+    }
+
+    /// The timer, while it is pending.
+    pub(crate) fn timer(&self, timer: TimerId) -> Option<&TimerEntry> {
+        self.awaited.timer(timer)
+    }
+
+    /// The table it was made with.
+    pub fn table(&self) -> &Arc<DependencyTable> {
+        &self.table
+    }
+
+    pub(crate) fn limits(&self) -> SchedulerLimits {
+        self.limits
+    }
+
+    /// From here on these hold.
+    pub(crate) fn limit(&mut self, limits: SchedulerLimits) {
+        self.limits = limits;
     }
 
     /// Whether it has said that nothing can happen before something arrives, and nothing has.
@@ -552,61 +562,44 @@ impl Scheduler {
         self.waits
     }
 
-    /// How many executions wait for their turn (S21).
+    /// How many executions wait for the concurrency of their steps.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.executions.waiting()
     }
 
-    /// Whether there is nothing to be done before another fact is told, but for what follows from there being nothing.
-    pub(crate) fn is_done(&self) -> bool {
-        self.actions.is_empty()
-            && self.cursor.is_none()
-            && self.unevaluated.is_empty()
-            && self.settling.is_empty()
-            && !self.refuses()
+    /// The executions so far.
+    pub(crate) fn executions(&self) -> &Executions {
+        &self.executions
     }
 
-    /// Whether nothing runs, waits for its turn, or is asked.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.running + self.waiting + self.candidates.len() == 0
+    /// The executions that wait for others of their steps, and those that were not handed out yet.
+    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
+        self.executions.unbegun(&self.table).chain(self.actions.iter().filter_map(Unbegun::of))
     }
 
-    /// Gives executions the numbers that a journal tells of, when it comes to them; others are given those between them
-    /// and behind them.
+    /// Gives executions the numbers that a journal has, when it comes to them.
     pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
         // No run has more, whatever a journal says.
-        let recalled = Recalled::new(numbers, self.limits.executions);
-        self.executions.resize_with(recalled.last(), Execution::unknown);
-        self.recalled = Some(Box::new(recalled));
+        self.executions.recall(numbers, self.limits.executions);
+    }
+
+    /// What is in the log from this position on is in no log after all: nothing came of it.
+    pub(crate) fn retract(&mut self, from: Seq) {
+        self.evaluation.decisions.retain(|decision| decision.trigger < from);
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.
     pub(crate) fn is_running(&self, execution: ExecutionId) -> bool {
-        self.execution_at(execution).is_some_and(Execution::is_running)
+        self.executions.get(execution).is_some_and(Execution::is_running)
     }
 
-    /// The scope of a candidate whose precondition's answer is still wanted.
-    pub(crate) fn scope_of(&self, candidate: CandidateId) -> Option<ScopeId> {
-        self.candidates.get(&candidate).map(|candidate| candidate.scope)
+    /// The scope and the trigger of a candidate whose precondition's answer is still wanted.
+    pub(crate) fn origin_of(&self, candidate: CandidateId) -> Option<(ScopeId, Seq)> {
+        self.evaluation.origin_of(candidate)
     }
 
     /// Whether steps can still be evaluated in the scope.
     pub(crate) fn is_open(&self, scope: ScopeId) -> bool {
         self.scopes.get(scope).is_some()
-    }
-
-    /// The requests that are still open, oldest first: position and type.
-    pub fn open_requests(&self) -> impl Iterator<Item = (Seq, EventIndex)> + '_ {
-        self.requests.iter().map(|(seq, request)| (*seq, request.event))
-    }
-
-    /// How many requests are open.
-    pub(crate) fn count_requests(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// The table it was made with.
-    pub fn table(&self) -> &Arc<DependencyTable> {
-        &self.table
     }
 }

@@ -220,6 +220,21 @@ pub(crate) struct FanOutRow {
 }
 
 impl DependencyTable {
+    /// One without events and steps.
+    pub(crate) fn empty() -> Self {
+        Self {
+            name: "".into(),
+            description: "".into(),
+            events: Vec::new(),
+            steps: Vec::new(),
+            topics: Vec::new(),
+            fan_outs: Vec::new(),
+            conditions: 0,
+            by_type: HashMap::new(),
+            recorded: OnceLock::new(),
+        }
+    }
+
     /// Begins a table at run time.
     pub fn builder(name: impl Into<Arc<str>>) -> TableBuilder {
         TableBuilder::new(name.into())

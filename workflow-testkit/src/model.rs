@@ -51,14 +51,13 @@
 //! let mut reader = Reader::new(Arc::clone(&table));
 //! let mut model = Model::new(plan);
 //! let mut said = Vec::new();
-//! for fact in [Fact::EventReceived { event }, Fact::Appended] {
-//!     model.apply(&fact);
-//!     scheduler.apply(fact);
-//!     while let Some(line) = model.next_line() {
-//!         let action = scheduler.next_action().expect("the scheduler says as much as the model");
-//!         assert_eq!(reader.read(&action), line);
-//!         said.push(line.text(&table));
-//!     }
+//! let fact = Fact::EventReceived { event };
+//! model.apply(&fact);
+//! scheduler.apply(fact);
+//! while let Some(line) = model.next_line() {
+//!     let action = scheduler.next_action().expect("the scheduler says as much as the model");
+//!     assert_eq!(reader.read(&action), line);
+//!     said.push(line.text(&table));
 //! }
 //! assert_eq!(said, ["append for the outside: #1 E0", "start x1 s0(#1) by #1"]);
 //! ```
@@ -70,8 +69,8 @@
 //! numbered, the root being 0.
 //!
 //! # What the rules leave open
-//! There the model does what the scheduler does, so that the two can be compared: evaluation goes on when
-//! everything was handed out; what an execution commits comes before what its end makes room for; branches
+//! There the model does what the scheduler does, so that the two can be compared: a fact takes effect once
+//! everything that follows from the facts before it is complete; what an execution commits comes before what its end makes room for; branches
 //! that are settled at the same time settle in order, once every event is evaluated; and what is dropped is
 //! named scopes first.
 //!
@@ -104,7 +103,6 @@ pub use reader::Reader;
 
 use branches::{Group, Scope};
 use events::Events;
-use log::Batch;
 use timers::Timer;
 use work::{Execution, Question};
 
@@ -123,10 +121,8 @@ pub struct Model {
     items: Vec<usize>,
     /// Per fan-out the event types its gathers collect.
     collected: Vec<Events>,
-    /// What was handed out to be appended; the position is the index plus 1.
+    /// The position is the index plus 1.
     log: Vec<Logged>,
-    /// The batches that were handed out and are not confirmed, oldest first.
-    unconfirmed: VecDeque<Batch>,
     /// The events in the log that were not evaluated yet, in the order in which they will be.
     unread: VecDeque<u64>,
     /// The events that were evaluated, in the order in which they were. The last is the newest that any
@@ -147,8 +143,6 @@ pub struct Model {
     surplus: Vec<u64>,
     /// What is to be handed out.
     out: VecDeque<Line>,
-    failing: Option<u64>,
-    is_stopping: bool,
     waits: bool,
     patience: Patience,
     is_degraded: bool,
@@ -168,7 +162,7 @@ enum Patience {
 struct Logged {
     scope: u32,
     event: usize,
-    /// Whether its batch is confirmed and its branch, if it is an item, was opened.
+    /// Whether its branch, if it is an item, was opened.
     has_arrived: bool,
 }
 
@@ -189,7 +183,6 @@ impl Model {
             items: plan.fan_outs().iter().map(|place| place.item).collect(),
             collected: (0..own.len()).map(|fan_out| gathers::collected(&plan, &own, fan_out)).collect(),
             log: Vec::new(),
-            unconfirmed: VecDeque::new(),
             unread: VecDeque::new(),
             read: Vec::new(),
             trigger: None,
@@ -202,8 +195,6 @@ impl Model {
             timers: Vec::new(),
             surplus: vec![0; plan.steps.len()],
             out: VecDeque::new(),
-            failing: None,
-            is_stopping: false,
             waits: false,
             patience: Patience::AsTheRulesSay,
             is_degraded: false,
@@ -226,36 +217,38 @@ impl Model {
     /// # Panics
     /// If it does not know this kind of fact, or the type of an event.
     pub fn apply(&mut self, fact: &Fact) {
+        while self.advance() {}
         self.waits = false;
         match fact {
             Fact::EventReceived { event } => self.receive(event.get()),
             Fact::ReplyReceived { request } => self.receive_reply(request.0),
             Fact::TimerFired { timer } => self.fire(timer.0),
-            Fact::Appended => self.confirm(),
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate.0, *answer),
             Fact::ExecutionSucceeded { execution, emissions } => self.succeed(execution.0, emissions),
             Fact::ExecutionFailed { execution } => self.fail(execution.0),
             Fact::AppendFailed => self.finish(End::AppendFailed),
-            // Once an event that ends the run is on its way to the log, the run ends by it (S28).
-            Fact::CancelRequested | Fact::TimeRanOut if self.is_stopping => {}
             Fact::CancelRequested => self.finish(End::Cancelled),
             Fact::TimeRanOut => self.finish(End::TimedOut),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }
     }
 
-    /// What is to be done next; `None` until another fact is told. Evaluation is lazy: it goes on when
-    /// everything was handed out.
+    /// What is to be done next; `None` until another fact is told. Evaluation goes on when everything was handed
+    /// out, or another fact is told.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             if let Some(line) = self.out.pop_front() {
                 return Some(line);
             }
-            let goes_on = !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest());
-            if !goes_on {
+            if !self.advance() {
                 return None;
             }
         }
+    }
+
+    /// One thing that follows from the facts so far; `false` if nothing more does.
+    fn advance(&mut self) -> bool {
+        !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest())
     }
 
     /// How the run ended, if it did.
@@ -306,10 +299,9 @@ impl Model {
         requests.map(|(_, seq)| seq).collect()
     }
 
-    /// Whether nothing is accepted any more: the run has ended, or is about to, because an event that ends
-    /// it was handed out to be appended (S28, S33).
+    /// Whether nothing is accepted any more: the run has ended (S28, S33).
     fn is_closed(&self) -> bool {
-        self.end.is_some() || self.is_stopping
+        self.end.is_some()
     }
 
     fn logged(&self, seq: u64) -> Logged {

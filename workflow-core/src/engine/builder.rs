@@ -23,8 +23,7 @@ use crate::id::EngineId;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{Bounded, Common, Gate, Host, Queue, Unhosted, describe_metrics};
-use crate::scheduler::SchedulerLimits;
+use crate::run::{Bounded, Common, Gate, Host, Queue, RunLimits, Unhosted, describe_metrics};
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
@@ -47,7 +46,7 @@ pub struct EngineBuilder {
     middleware: Vec<Arc<dyn Middleware>>,
     rules: Rules,
     clock: EngineClock,
-    limits: SchedulerLimits,
+    limits: RunLimits,
     run_timeout: Option<Duration>,
     display_capacity: usize,
     mailbox_capacity: usize,
@@ -73,7 +72,7 @@ impl Default for EngineBuilder {
             middleware: Vec::new(),
             rules: Rules::default(),
             clock: EngineClock::default(),
-            limits: SchedulerLimits::default(),
+            limits: RunLimits::default(),
             run_timeout: None,
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
@@ -265,7 +264,7 @@ impl EngineBuilder {
     /// At most so many events in the log of one run, which then fails; it ends loops without a way out.
     /// Default: 10,000,000.
     pub fn max_events_per_run(mut self, most: u64) -> Self {
-        self.limits.events = most.max(1);
+        self.limits.scheduler.events = most.max(1);
         self
     }
 
@@ -306,7 +305,7 @@ impl EngineBuilder {
     /// # }
     /// ```
     pub fn max_executions_per_run(mut self, most: u64) -> Self {
-        self.limits.executions = most.max(1);
+        self.limits.scheduler.executions = most.max(1);
         self
     }
 

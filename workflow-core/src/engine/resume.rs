@@ -286,12 +286,15 @@ impl Engine {
             run.look_back(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
-        if let Err(difference) = run.resume(records) {
-            if absent.is_some() {
-                run.stays_released();
+        let derived = match run.resume(records) {
+            Ok(derived) => derived,
+            Err(difference) => {
+                if absent.is_some() {
+                    run.stays_released();
+                }
+                return Err(incompatible(difference));
             }
-            return Err(incompatible(difference));
-        }
+        };
         if let Some(reason) = unwanted {
             shared.note_cancel(reason);
         }
@@ -300,7 +303,7 @@ impl Engine {
                 run.stays_released();
                 return Err(ResumeError::ShutDown);
             };
-            runtime.spawn(run.drive_loaded(absent.term, registered));
+            runtime.spawn(run.drive_loaded(derived, absent.term, registered));
             return Ok(Loaded::Here(shared));
         }
         let registered = self.register(id, Arc::downgrade(&shared));
@@ -315,7 +318,7 @@ impl Engine {
         {
             Reunion::unasked(&parent, names, awaited).reunite(&parent, &shared);
         }
-        runtime.spawn(run.drive_resumed(registered));
+        runtime.spawn(run.drive_resumed(derived, registered));
         Ok(Loaded::Resumed(shared))
     }
 

@@ -3,23 +3,21 @@
 use std::task::Context;
 
 use super::RunStatus;
-use super::drive::Run;
+use super::drive::{Phase, Run};
 use super::shared::RunShared;
-use crate::scheduler::{End, Fact};
-use crate::store::Record;
+use super::state::Batch;
+use crate::scheduler::End;
 
 impl Run {
     /// A child that nobody wants any more is cancelled.
     pub(super) fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
-        let Some(birth) = &self.shared.birth() else { return };
+        let Some(birth) = self.shared.birth() else { return };
         // Where its parent is left, that is said before it is told that nobody wants it.
-        if self.scheduler.end().is_some() || !birth.unwanted.is_told(cx) || self.is_leaving() {
+        if self.state.end().is_some() || !birth.unwanted.is_told(cx) || self.is_leaving() {
             return;
         }
-        self.scheduler.apply(Fact::CancelRequested);
-        if self.scheduler.end().is_some() {
-            self.cancel_reason = Some(birth.why_unwanted());
-        }
+        let reason = birth.why_unwanted();
+        self.cancel(reason);
     }
 
     /// Whether it has any, or may have had before it was gone on with.
@@ -30,25 +28,32 @@ impl Run {
     /// Children first: those that end with the run have ended before anybody is told that it has.
     pub(super) async fn end_children(&mut self) {
         if let Some(family) = self.shared.children.get() {
-            let cancelled = matches!(self.scheduler.end(), Some(End::Cancelled));
-            let left = self.journal_error().is_some() || self.is_left;
+            let cancelled = matches!(self.state.end(), Some(End::Cancelled));
+            let left = self.journal_error().is_some() || self.is_detached();
             for child in family.close(cancelled, left) {
                 child.ended().await;
             }
         }
         let engine = self.shared.common.engine.upgrade().filter(|_| self.shared.is_of_resumed());
-        if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_left) {
+        if let Some(engine) = engine.filter(|_| self.journal_error().is_none() && !self.is_detached()) {
             engine.end_forsaken(self.shared.id.clone()).await;
         }
     }
 
     /// Which children there are by now enters the journal.
     pub(super) fn record_children(&mut self) {
-        let Some((journal, family)) = self.journal.as_mut().zip(self.shared.children.get()) else { return };
-        for (child, at) in family.unrecorded() {
-            let Some((_, scope, trigger)) = self.trace.origin(child.execution) else { continue };
-            journal.record(Record::ChildStarted { child, scope, trigger, at });
+        if self.journal.is_none() {
+            return;
         }
+        let unrecorded = self.shared.children.get().map(|family| family.unrecorded());
+        for (child, at) in unrecorded.into_iter().flatten() {
+            let _ = self.commit(Batch::ChildStarted { child, at }, None);
+        }
+    }
+
+    /// Whether the run stopped without an end.
+    pub(super) fn is_detached(&self) -> bool {
+        self.phase == Phase::Detached
     }
 }
 

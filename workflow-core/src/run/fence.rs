@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 use std::task::Context;
+use std::time::SystemTime;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::drive::Run;
+use super::admission::Admit;
+use super::journal::Journal;
 use crate::engine::Lease;
-use crate::scheduler::{Action, Wanted};
 use crate::store::{Position, Record};
 
 /// Where a run stands with its engine's lease.
@@ -40,6 +41,31 @@ impl Fence {
         self.term = term;
     }
 
+    /// Whether the run may begin anything now: an execution or a precondition must not be begun by two. The run is woken
+    /// when that may have changed. O(1).
+    pub(super) fn admit(&mut self, journal: &mut Journal, at: SystemTime, cx: &mut Context<'_>) -> Admit {
+        if let Some((term, _)) = self.asking.take_if(|(_, end)| journal.written() >= *end) {
+            self.term = Some(term);
+        }
+        // What the store answers to the record wakes the run as well.
+        if self.asking.is_some() || self.has_lapsed(cx) {
+            return Admit::Later;
+        }
+        match self.lease.term() {
+            Some(term) if Some(term) == self.term => Admit::Now,
+            Some(term) => {
+                journal.queue([Record::RunKept { at }]);
+                self.asking = Some((term, journal.end()));
+                Admit::Queued
+            }
+            // It ran out since it was looked at.
+            None => {
+                cx.waker().wake_by_ref();
+                Admit::Later
+            }
+        }
+    }
+
     /// Whether the engine has lost its lease; the run is woken when it is renewed.
     fn has_lapsed(&mut self, cx: &mut Context<'_>) -> bool {
         while self.lease.term().is_none() {
@@ -52,33 +78,5 @@ impl Fence {
         }
         self.wait = None;
         false
-    }
-}
-
-impl Run {
-    /// Whether the action begins something that must not be done by two: an execution or a precondition.
-    pub(super) fn begins(wanted: &Wanted) -> bool {
-        matches!(wanted, Wanted::Start(_) | Wanted::Act(Action::AskPrecondition { .. }))
-    }
-
-    /// Whether the run must not begin anything now. It is woken when that may have changed. O(1).
-    pub(super) fn is_fenced(&mut self, cx: &mut Context<'_>) -> bool {
-        let (Some(fence), Some(journal)) = (&mut self.fence, &mut self.journal) else { return false };
-        if let Some((term, _)) = fence.asking.take_if(|(_, end)| journal.is_written_to(*end)) {
-            fence.term = Some(term);
-        }
-        // What the store answers to the record wakes the run as well.
-        if fence.asking.is_some() || fence.has_lapsed(cx) {
-            return true;
-        }
-        let term = fence.lease.term();
-        if let Some(term) = term.filter(|_| term != fence.term) {
-            let at = self.clock.wall();
-            fence.asking = Some((term, journal.record_to(Record::RunKept { at })));
-        } else if term.is_none() {
-            // It ran out since it was looked at.
-            cx.waker().wake_by_ref();
-        }
-        term.is_none() || fence.asking.is_some()
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::RunStatus;
 use super::drive::Run;
-use super::past::{Kept, Past};
 use super::shared::RunShared;
+use super::view::{Kept, Past};
 use crate::error::{RunError, SharedError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::Runaway;
@@ -40,25 +40,52 @@ impl From<&End> for RunStatus {
 }
 
 impl Run {
+    /// Stops the run: its children end first, its journal gets what there is, and then everybody is told.
+    pub(super) async fn end(&mut self) {
+        self.leave_children();
+        self.stop();
+        // Most runs have neither, and none has them for long: the task has no room for these.
+        if self.has_children() {
+            Box::pin(self.end_children()).await;
+        }
+        if self.journal.is_some() {
+            Box::pin(self.close_journal()).await;
+        }
+        self.finish();
+        // A run that goes on elsewhere, or may, needs its contexts.
+        if self.shared.contexts.are_used() && self.journal_error().is_none() && !self.is_detached() {
+            Box::pin(self.shared.clear_contexts()).await;
+        }
+        self.admission.leave();
+    }
+
     /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
     pub(super) fn stop(&mut self) {
-        self.held.clear();
         // Whoever still asks is told how the run ended.
         self.shared.mailbox.discard();
-        self.refuse_what_is_left();
+        while let Some(completion) = self.executor.next_completed() {
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            self.complete(completion, &mut 0, &mut cx);
+        }
         // Sealed before executions are dropped: what they showed stands (S28).
         self.shared.shown.seal();
-        self.drop_what_runs();
+        self.shared.cancellations.close();
+        let unbegun = self.unbegun();
+        for execution in self.state.trace.running() {
+            self.state.trace.dropped(execution, self.clock.now);
+            self.drop_execution(execution, &unbegun);
+        }
+        self.executor.clear();
         self.shared.contexts.close();
     }
 
     /// Keeps what people may ask for.
     pub(super) fn finish(&mut self) {
-        let Some(end) = self.scheduler.end().cloned() else { return };
+        let Some(end) = self.state.end().cloned() else { return };
         let unwritten = self.journal_error();
         let status = match unwritten {
             Some(_) => RunStatus::Failed,
-            None if self.is_left => RunStatus::Cancelled,
+            None if self.is_detached() => RunStatus::Cancelled,
             None => RunStatus::from(&end),
         };
         self.shared.shown.close(status);
@@ -71,7 +98,7 @@ impl Run {
     /// The same for a run that ended earlier, as its journal says.
     pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
         self.shared.shown.close(status);
-        let end = self.scheduler.end().cloned().filter(|end| RunStatus::from(end) == status);
+        let end = self.state.end().cloned().filter(|end| RunStatus::from(end) == status);
         let outcome = match end {
             Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
             Some(end) => self.outcome(&end),
@@ -89,46 +116,18 @@ impl Run {
         }
     }
 
-    fn refuse_what_is_left(&mut self) {
-        self.refuse_actions();
-        while let Some(arrived) = self.arrived.pop_front() {
-            let next = self.arrive(arrived);
-            debug_assert!(next.is_none(), "nothing begins in a run that has ended");
-            self.refuse_actions();
-        }
-        self.receiving.clear();
-    }
-
-    fn refuse_actions(&mut self) {
-        while let Some(action) = self.scheduler.next_action() {
-            self.perform(action, &mut std::task::Context::from_waker(std::task::Waker::noop()));
-        }
-        // A batch that was on its way to the log when the run ended.
-        if let Some((execution, _)) = self.committing {
-            self.refuse_commit(execution);
-        }
-    }
-
-    fn drop_what_runs(&mut self) {
-        self.shared.cancellations.close();
-        for execution in self.trace.running() {
-            self.drop_execution(execution);
-        }
-        self.in_flight.clear();
-    }
-
-    fn outcome(&mut self, end: &End) -> Result<AnyEvent, RunError> {
+    fn outcome(&self, end: &End) -> Result<AnyEvent, RunError> {
         Err(match end {
             End::Completed(seq) => {
-                let stop = self.log.get(*seq).map(|record| record.event.clone());
+                let stop = self.state.log.get(*seq).map(|record| record.event.clone());
                 return stop.ok_or(RunError::Abandoned);
             }
             End::Failed(executions) => self.failure(executions),
             End::PreconditionFailed(candidate) => self.precondition_error(*candidate),
-            End::Stalled => RunError::Stalled(Box::new(self.explain().stall())),
+            End::Stalled => RunError::Stalled(Box::new(self.view().explain().stall())),
             End::Cancelled => RunError::Cancelled { reason: self.why_cancelled() },
-            End::TimedOut => RunError::TimedOut { after: self.budget.limit() },
-            End::LogFull => RunError::LogFull { limit: self.limits.events },
+            End::TimedOut => RunError::TimedOut { after: self.alarms.limit() },
+            End::LogFull => RunError::LogFull { limit: self.state.limits().events },
             End::TooManyExecutions => self.ran_away(),
             // Said by the journal.
             End::AppendFailed => RunError::Abandoned,
@@ -140,8 +139,8 @@ impl Run {
     }
 
     fn ran_away(&self) -> RunError {
-        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.scheduler);
-        let limit = self.limits.executions;
+        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
+        let limit = self.state.limits().executions;
         RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
     }
 
@@ -149,23 +148,36 @@ impl Run {
         match executions {
             [execution] => self.step_failed(*execution),
             many => RunError::BranchesFailed {
-                failures: many.iter().filter_map(|execution| self.branch_failure(*execution)).collect(),
+                failures: many.iter().filter_map(|execution| self.state.branch_failure(*execution)).collect(),
             },
         }
     }
 
     fn step_failed(&self, execution: ExecutionId) -> RunError {
-        let (Some(step), Some(error)) = (self.trace.step_of(execution), self.failures.get(&execution)) else {
+        let (Some(step), Some(error)) = (self.state.step_of(execution), self.state.failure_of(execution))
+        else {
             return RunError::Abandoned;
         };
         let step = self.step_name(step);
-        let (attempts, class) = (self.trace.attempts_made(execution), error.class());
+        let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
         RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
     }
 
-    fn precondition_error(&mut self, candidate: CandidateId) -> RunError {
-        let failure = self.precondition_failures.remove(&candidate);
-        failure.map_or(RunError::Abandoned, |(step, error)| self.asked_in_vain(step, &error))
+    fn precondition_error(&self, candidate: CandidateId) -> RunError {
+        let failure = self.state.precondition_failure(candidate);
+        failure.map_or(RunError::Abandoned, |(step, error)| self.asked_in_vain(*step, error))
+    }
+
+    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
+    pub(super) fn why_ended(&self) -> (Option<Arc<str>>, Option<String>) {
+        match self.state.end() {
+            Some(End::Cancelled) => (None, Some(self.why_cancelled().to_string())),
+            Some(End::PreconditionFailed(candidate)) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map(|(step, error)| (self.step_name(*step), error.to_string())).unzip()
+            }
+            _ => (None, None),
+        }
     }
 
     fn asked_in_vain(&self, step: StepIndex, error: &StepError) -> RunError {
@@ -184,13 +196,7 @@ impl Run {
 
     /// What reports and explanations are made of, if anybody asks.
     fn keep(&mut self, status: RunStatus) -> Kept {
-        Kept::new(Past {
-            status,
-            scheduler: self.scheduler.take(),
-            log: std::mem::take(&mut self.log),
-            trace: std::mem::take(&mut self.trace),
-            began_at: self.clock.began_at,
-        })
+        Kept::new(Past { status, state: self.state.take(), began_at: self.clock.began_at })
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, Either, select};
 use tokio::sync::oneshot;
 
-use super::past::Kept;
 use super::request::{OpenRequest, RequestId};
+use super::view::Kept;
 use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
 use crate::error::{RunError, SendError};

@@ -156,11 +156,6 @@ impl Host {
         }
     }
 
-    /// Whether there is nothing but a table.
-    pub(super) fn is_table(&self) -> bool {
-        !self.has_steps
-    }
-
     /// An event that a journal has; a reply or an expired request with the request.
     pub(super) fn read(
         &self,

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use super::drive::Phase;
 use super::drive::Run;
+use super::state::{Batch, Stop};
 use super::{Command, Journal, RunShared};
-use crate::scheduler::Fact;
 
 impl RunShared {
     /// Leaves the run a note that it is to be left as its journal has it. It is never taken back.
@@ -36,20 +37,20 @@ impl Run {
         // Whatever turns the task has left: there may be no later time.
         let Some(command) = self.shared.mailbox.take() else { return false };
         if matches!(command, Command::Cancel { .. }) {
-            self.obey(command);
+            self.handle_command(command);
         }
         true
     }
 
     /// Leaves the run, if it is about to be left and its journal has everything; says whether it does.
     pub(super) fn leaves(&mut self) -> bool {
-        let is_due = self.is_leaving() && self.scheduler.end().is_none();
+        let is_due = self.is_leaving() && self.state.end().is_none();
         if !is_due || !self.journal.as_deref().is_some_and(Journal::is_quiet) {
             return false;
         }
         self.journal = None;
-        self.is_left = true;
-        self.scheduler.apply(Fact::AppendFailed);
+        self.phase = Phase::Detached;
+        let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
         true
     }
 
@@ -57,7 +58,7 @@ impl Run {
     /// nobody wants them any more.
     pub(super) fn leave_children(&self) {
         if let Some(family) = self.shared.children.get()
-            && (self.is_left || self.journal_error().is_some())
+            && (self.phase == Phase::Detached || self.journal_error().is_some())
         {
             family.leave();
         }

@@ -59,11 +59,11 @@ impl RunShared {
 
 impl Run {
     /// Stops as if the store had let down the run itself, once what it is being given is answered.
-    pub(super) fn read_let_down(&mut self) {
+    pub(super) fn read_child_store_failure(&mut self) {
         let Some(journal) = self.journal.as_mut() else { return };
         let Some(why) = self.shared.let_down.why.get() else { return };
-        if self.scheduler.end().is_none() && journal.fail(why) {
-            self.not_entered(Vec::new());
+        if self.state.end().is_none() && journal.fail(why) {
+            self.unkept();
         }
     }
 }

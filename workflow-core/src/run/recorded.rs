@@ -8,8 +8,10 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
-use super::drive::Run;
-use super::past::View;
+use super::drive::{Run, RunLimits};
+use super::state::RunState;
+use super::view::View;
+use super::waiting::Deferred;
 use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
 use crate::clock::{Clock, EngineClock};
 use crate::context::MemoryContexts;
@@ -19,7 +21,6 @@ use crate::error::RecordedRunError;
 use crate::explain::Explanation;
 use crate::id::RunId;
 use crate::observe::Observers;
-use crate::scheduler::{Scheduler, SchedulerLimits};
 use crate::store::{JOURNAL_FORMAT, Position, Record};
 use crate::table::DependencyTable;
 
@@ -88,7 +89,7 @@ use crate::table::DependencyTable;
 /// # }
 /// ```
 pub struct RecordedRun {
-    scheduler: Scheduler,
+    state: RunState,
     report: RunReport,
 }
 
@@ -100,15 +101,13 @@ impl RecordedRun {
     /// [`RecordedRunError`].
     pub fn of(run: &RunId, records: &[Record]) -> Result<Self, RecordedRunError> {
         check_format(run, records)?;
-        let host = Host::of_table(Arc::new(last_table(run, records)?));
-        let limits = limits(&host.table, records);
-        let shared = shared(run, &host, records)?;
-        let mut replayed = Run::new(Arc::new(shared), Arc::new(host), limits, None, None);
+        let host = Arc::new(Host::of_table(Arc::new(last_table(run, records)?)));
+        let shared = Arc::new(shared(run, &host, records)?);
+        let mut replayed = Run::new(shared, host, RunLimits::default(), None, None);
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
-        replayed.resume(records).map_err(contradiction)?;
+        let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        let empty = Scheduler::new(Arc::clone(&replayed.host.table));
-        Ok(Self { scheduler: std::mem::replace(&mut replayed.scheduler, empty), report })
+        Ok(Self { state: replayed.state.take(), report })
     }
 
     /// Where the run stands when its records end.
@@ -123,12 +122,12 @@ impl RecordedRun {
 
     /// Why each step of it ran, and why it did not. O(events + executions), and more for each step that never ran.
     pub fn explain(&self) -> Explanation {
-        Explanation::of(&self.scheduler, &self.report)
+        Explanation::of(&self.state.scheduler, &self.report)
     }
 
     /// The table that the records were read by. It has what decides how a run behaves, and no doc comments.
     pub fn table(&self) -> &DependencyTable {
-        self.scheduler.table()
+        self.state.table()
     }
 
     /// The drawing of its table with the run laid over it.
@@ -152,16 +151,17 @@ impl Run {
     fn report_at_rest(&mut self, last: Option<&Record>) -> RunReport {
         let ended = match last {
             Some(Record::RunEnded { status, .. }) => Some(*status),
-            _ => self.scheduler.end().map(RunStatus::from),
+            _ => self.state.end().map(RunStatus::from),
         };
         let Some(status) = ended else {
-            let status = if self.scheduler.waits() { RunStatus::Waiting } else { RunStatus::Running };
-            return View { status, ..self.view() }.report();
+            let waits = self.state.scheduler.waits();
+            let status = if waits { RunStatus::Waiting } else { RunStatus::Running };
+            return View { status, deferred: Some(Deferred::default()), ..self.view() }.report();
         };
-        for execution in self.trace.running() {
-            self.trace.dropped(execution, self.clock.now);
+        for execution in self.state.trace.running() {
+            self.state.trace.dropped(execution, self.clock.now);
         }
-        View { status, timers: None, held: None, ..self.view() }.report()
+        View { status, deferred: None, ..self.view() }.report()
     }
 }
 
@@ -203,18 +203,6 @@ fn last_table(run: &RunId, records: &[Record]) -> Result<DependencyTable, Record
         position,
         source,
     })
-}
-
-/// Those of engines are in no journal: nothing is held back or refused that a journal may tell of. What it cannot tell
-/// of, such as executions with higher numbers than so many records lead to, takes no memory.
-fn limits(table: &DependencyTable, records: &[Record]) -> SchedulerLimits {
-    let told = records.len().saturating_mul(table.steps().len().saturating_add(1));
-    let executions = u64::try_from(told).unwrap_or(u64::MAX);
-    SchedulerLimits {
-        concurrent_executions: usize::MAX,
-        events: u64::MAX,
-        executions: executions.saturating_add(SchedulerLimits::default().executions),
-    }
 }
 
 /// What a run shares that has neither handles nor an engine.

@@ -9,11 +9,10 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
-use super::drive::Run;
-use super::fence::Fence;
+use super::drive::{Phase, Run};
 use super::finish::{Finished, announce};
 use super::meter::Level;
-use super::{Journal, RunShared, RunStatus};
+use super::{Derived, Journal, RunShared, RunStatus};
 use crate::error::RunError;
 use crate::observe::Observed;
 use crate::store::Position;
@@ -60,12 +59,12 @@ impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let Some(after) = self.shared.common.release_after.filter(|_| self.is_at_rest()) else {
-            self.patience = None;
-            return if self.can_park() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
+            self.alarms.idle = None;
+            return if self.can_suspend() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
         };
-        let patience = self.patience.get_or_insert_with(|| self.shared.common.clock.sleep(after));
+        let patience = self.alarms.idle.get_or_insert_with(|| self.shared.common.clock.sleep(after));
         patience.as_mut().poll(cx).map(|()| {
-            self.patience = None;
+            self.alarms.idle = None;
             Paused::Idle
         })
     }
@@ -86,14 +85,14 @@ impl Run {
     /// Whether its journal says all that there is to know: it waits, nothing is on its way, and no other run that is
     /// driven here has to do with it.
     fn is_at_rest(&self) -> bool {
-        self.scheduler.waits()
+        self.state.scheduler.waits()
             && self.shared.status() == RunStatus::Waiting
             && self.shared.parent().is_none()
             && self.shared.children.get().is_none_or(|family| !family.is_alive())
-            && self.held.is_empty()
+            && !self.state.has_effects()
             && !self.shared.mailbox.is_in_use()
-            && self.arrived.is_empty()
-            && self.receiving.is_empty()
+            && !self.executor.has_completed()
+            && self.pending.is_empty()
             && self.journal.as_deref().is_some_and(Journal::is_quiet)
     }
 
@@ -107,7 +106,7 @@ impl Run {
         // What is there is taken whatever turns the task has left.
         while let Some(command) = shared.mailbox.take() {
             told = true;
-            self.obey(command);
+            self.handle_command(command);
         }
         if told
             || !self.is_at_rest()
@@ -123,26 +122,37 @@ impl Run {
     /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
     pub(super) fn released(mut self: Box<Self>) -> Released {
         let end = self.journal.as_deref().map_or(Position(0), Journal::end);
-        let due = self.timers.pending(&self.scheduler).map(|(due, _)| due).next();
+        let due = self.state.timers.pending(&self.state.scheduler).map(|(due, _)| due).next();
         let run =
             if Arc::strong_count(&self.shared) > 2 { Arc::downgrade(&self.shared) } else { Weak::new() };
         self.shared.tell(|| Observed::RunReleased);
-        self.is_released = true;
-        let term = self.fence.as_deref().and_then(Fence::term).and_then(NonZeroU64::new);
-        Released { end, term, due, run, _level: self.meter.level() }
+        self.phase = Phase::Unloaded;
+        let term = self.admission.term().and_then(NonZeroU64::new);
+        Released { end, term, due, run, _level: self.telemetry.meter.level() }
     }
 
     /// It was to be loaded and cannot be: it is where it was.
     pub(crate) fn stays_released(mut self: Box<Self>) {
-        self.is_released = true;
+        self.phase = Phase::Unloaded;
     }
 
     /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.
-    pub(crate) async fn drive_loaded<R: Registration>(mut self: Box<Self>, term: Option<u64>, registered: R) {
-        self.fence.iter_mut().for_each(|fence| fence.is_of(term));
+    pub(crate) async fn drive_loaded<R: Registration>(
+        mut self: Box<Self>,
+        Derived(derived): Derived,
+        term: Option<u64>,
+        registered: R,
+    ) {
+        if let Some(fence) = self.admission.fence_mut() {
+            fence.is_of(term);
+        }
         self.shared.loaded();
-        self.meter.waits();
+        self.state.is_known_to_wait();
+        self.telemetry.meter.waits();
         self.stop_counting_time();
+        if !derived.is_empty() {
+            Box::pin(self.claim(derived)).await;
+        }
         self.drive_on(registered).await;
     }
 }

@@ -1,23 +1,30 @@
 //! A run that is driven on from where its journal ends, or is looked back at once it has ended.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::clock::RunClock;
 use super::drive::Run;
 use super::journal::Journal;
 use super::release::Registration;
+use super::state::{Contradiction, Replay, Replayed, RunState};
 use super::{Finished, RunStatus, changed};
 use crate::error::{Incompatibility, RunError};
+use crate::id::Seq;
+use crate::scheduler::SchedulerLimits;
 use crate::store::{EventStore, Record};
+use crate::table::DependencyTable;
 
 impl Run {
     /// Drives a run to its end that stands where its journal ends.
-    pub(crate) async fn drive_resumed<R: Registration>(mut self: Box<Self>, registered: R) {
-        self.meter.runs();
-        Box::pin(self.claim()).await;
-        if self.scheduler.waits() {
-            self.wait();
-        }
+    pub(crate) async fn drive_resumed<R: Registration>(
+        mut self: Box<Self>,
+        Derived(derived): Derived,
+        registered: R,
+    ) {
+        self.telemetry.meter.runs();
+        Box::pin(self.claim(derived)).await;
+        self.count_time();
         self.drive_on(registered).await;
     }
 
@@ -50,7 +57,7 @@ impl Run {
         let journal = store.and_then(|store| Journal::resume(store, records, &self.host.table));
         self.journal = journal.map(|journal| Box::new(journal.owned_by(self.shared.owner())));
         match self.resume(records) {
-            Ok(()) => self.drive_resumed(registered).await,
+            Ok(derived) => self.drive_resumed(derived, registered).await,
             Err(difference) => {
                 drop(registered);
                 self.fail(incompatible(difference));
@@ -58,22 +65,62 @@ impl Run {
         }
     }
 
-    /// Comes to stand where the run's journal ends, which is what the records tell of.
-    pub(crate) fn resume(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
+    /// Comes to where the run's journal ends, which is what the records have. Says which entries follow from it that the
+    /// journal lacks.
+    pub(crate) fn resume(&mut self, records: &[Record]) -> Result<Derived, Incompatibility> {
         changed::check(&self.host.table, records)?;
         if let Some(Record::RunStarted { at, .. }) = records.first() {
             self.clock = RunClock::resume(self.shared.common.clock.clone(), *at);
         }
-        self.replay(records)
+        let limits = self.state.limits();
+        // Limits decide what may begin from here on, and not what the journal means.
+        let state = RunState::new(&self.host.table, unlimited(&self.host.table, records));
+        let mut replay = Replay::new(&self.host, state, self.clock.began_at);
+        replay.recall(records);
+        replay
+            .take(records)
+            .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
+        let Replayed { state, retries, derived } = replay.finish();
+        self.state = state;
+        self.state.limit(limits);
+        self.clock.catch_up();
+        for (child, at) in &self.state.children {
+            self.shared.family().recall(child.clone(), *at);
+        }
+        if self.state.end().is_some() {
+            return Ok(Derived(derived));
+        }
+        self.state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        for (execution, due) in retries {
+            let left = due.duration_since(self.clock.wall()).unwrap_or_default();
+            self.wait_for_retry(execution, left);
+        }
+        Ok(Derived(derived))
     }
 
-    /// A run that has ended, as its journal tells of it.
+    /// A run that has ended, as its journal has it.
     pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
-        self.resume(records)?;
+        let _ = self.resume(records)?;
         self.stop();
         if let Some(Record::RunEnded { status, error, step, .. }) = records.last() {
             self.finish_as(*status, error.as_deref(), step.as_deref());
         }
         Ok(())
+    }
+}
+
+/// Entries that follow from a journal and that it lacks.
+#[derive(Debug)]
+#[must_use = "they are to be journaled"]
+pub(crate) struct Derived(pub(super) VecDeque<Seq>);
+
+/// No limit that an engine has is in a journal. What a journal cannot lead to, such as executions with higher numbers than
+/// so many records have, takes no memory.
+pub(super) fn unlimited(table: &DependencyTable, records: &[Record]) -> SchedulerLimits {
+    let told = records.len().saturating_mul(table.steps().len().saturating_add(1));
+    let executions = u64::try_from(told).unwrap_or(u64::MAX);
+    SchedulerLimits {
+        events: u64::MAX,
+        executions: executions.saturating_add(SchedulerLimits::default().executions),
     }
 }

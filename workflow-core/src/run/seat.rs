@@ -6,9 +6,18 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 
-use super::drive::Run;
 use super::places::{Gate, Place, Places};
-use crate::scheduler::Wanted;
+
+/// Whether a run has its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// It had it before, or needs none.
+    Had,
+    /// It has it from here on.
+    Took,
+    /// Others have the time meanwhile.
+    Waits,
+}
 
 pub(super) struct Seat {
     places: Places,
@@ -22,42 +31,30 @@ impl Seat {
         Box::new(Self { places, place, wait: None })
     }
 
+    /// Whether the run has its place.
+    pub(super) fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
     /// Leaves the place to another.
     pub(super) fn leave(&mut self) {
         (self.place, self.wait) = (None, None);
     }
 
+    /// Takes a place, unless the run has one; else the run is woken when it is its turn.
+    pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admitted {
+        if self.place.is_some() {
+            return Admitted::Had;
+        }
+        let wait = self.wait.get_or_insert_with(|| Box::pin(self.places.clone().take()));
+        let Poll::Ready(place) = wait.as_mut().poll(cx) else { return Admitted::Waits };
+        (self.place, self.wait) = (Some(place), None);
+        Admitted::Took
+    }
+
     /// Where the run waits for a place, if it does.
     pub(super) fn gate(&self) -> Option<&Gate> {
         self.wait.as_ref().and_then(|_| self.places.gate())
-    }
-}
-
-impl Run {
-    /// Whether that takes a place, which the run has not got.
-    pub(super) fn wants_place(&self, wanted: &Wanted) -> bool {
-        Self::begins(wanted) && self.seat.as_ref().is_some_and(|seat| seat.place.is_none())
-    }
-
-    /// Takes a place, if there is one now; else the run is woken when it is its turn.
-    pub(super) fn has_place(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(seat) = self.seat.as_mut().filter(|seat| seat.place.is_none()) else { return true };
-        let wait = seat.wait.get_or_insert_with(|| Box::pin(seat.places.clone().take()));
-        let Poll::Ready(place) = wait.as_mut().poll(cx) else {
-            // Others have the time meanwhile.
-            self.stop_counting_time();
-            return false;
-        };
-        (seat.place, seat.wait) = (Some(place), None);
-        self.count_time();
-        true
-    }
-
-    /// A run that waits, or has ended, gives its place among the engine's running ones to another.
-    pub(super) fn leave_place(&mut self) {
-        if let Some(seat) = &mut self.seat {
-            seat.leave();
-        }
     }
 }
 

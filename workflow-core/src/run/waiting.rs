@@ -1,17 +1,18 @@
 //! Executions that are due and have not begun, and what they wait for (S21). Nothing is kept for them here: what the
 //! scheduler and the run hold back is looked at when somebody asks.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 
+use super::admission::Admission;
 use super::places::Gate;
 use super::report::BoundInput;
-use super::trace::{Trace, bound_input};
+use super::state::{Begins, RunState, bound_input};
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::scheduler::{Full, Scheduler, Unbegun, Wanted};
+use crate::scheduler::{ExecutionStart, Unbegun};
 use crate::table::DependencyTable;
 
 /// An execution that is due and has not begun (S21).
@@ -104,28 +105,45 @@ pub enum WaitsFor {
     Nothing,
 }
 
-/// What a run holds back besides its scheduler.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeldBack<'a> {
-    pub(super) actions: &'a VecDeque<Wanted>,
-    /// Where the run itself waits for a place, if it does.
-    pub(super) gate: Option<&'a Gate>,
+/// What is due in a run and has not begun, and what it waits for.
+#[derive(Default)]
+pub(super) struct Deferred<'a> {
+    /// The most executions of the run at a time, if that is reached.
+    full: Option<usize>,
+    /// Where the run itself waits for a permit, if it does.
+    gate: Option<&'a Gate>,
+    unbegun: FxHashSet<ExecutionId>,
+    due: Vec<ExecutionStart>,
 }
 
-impl HeldBack<'_> {
+impl<'a> Deferred<'a> {
+    pub(super) fn new(state: &RunState, admission: &'a Admission) -> Self {
+        let due = state.effects().iter().map(|effect| &effect.begins).chain(admission.deferred());
+        let due = due.filter_map(|begins| match begins {
+            Begins::Execution(start) => Some(start.clone()),
+            _ => None,
+        });
+        let due: Vec<_> = due.filter(|start| state.scheduler.is_running(start.execution)).collect();
+        let unbegun = due.iter().map(|start| start.execution).collect();
+        Self { full: admission.full(), gate: admission.gate(), unbegun, due }
+    }
+
+    /// Whether the execution runs by the state of its run and has not begun.
+    pub(super) fn has(&self, execution: ExecutionId) -> bool {
+        self.unbegun.contains(&execution)
+    }
+
     /// The executions that have not begun, in the order in which they became due.
-    pub(super) fn executions(self, scheduler: &Scheduler, trace: &Trace) -> Vec<WaitingExecution> {
-        let table = scheduler.table();
-        let held = self.actions.iter().filter_map(Unbegun::of);
-        // Those that are held back between two attempts have begun.
-        let held = held.filter(|unbegun| trace.step_of(unbegun.start.execution).is_none());
-        let unbegun = scheduler.unbegun().chain(held);
+    pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
+        let table = state.table();
+        let due = self.due.iter().map(|start| Unbegun { start: start.clone(), full: None });
+        let unbegun = state.scheduler.unbegun().chain(due);
         let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, table)).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.execution);
         waiting
     }
 
-    fn waiting(self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
+    fn waiting(&self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
         let start = &unbegun.start;
         let row = table.step(start.step);
         WaitingExecution {
@@ -134,10 +152,10 @@ impl HeldBack<'_> {
             scope: start.scope,
             trigger: start.trigger,
             inputs: start.binding(row).iter().map(bound_input).collect(),
-            waits_for: match unbegun.full {
-                Some(Full::Step(limit)) => WaitsFor::Step { step: Arc::clone(&row.name), limit },
-                Some(Full::Run(limit)) => WaitsFor::Run { limit },
-                None => self.gate.map_or(WaitsFor::Nothing, Gate::waits_for),
+            waits_for: match (unbegun.full, self.full) {
+                (Some(limit), _) => WaitsFor::Step { step: Arc::clone(&row.name), limit },
+                (None, Some(limit)) => WaitsFor::Run { limit },
+                (None, None) => self.gate.map_or(WaitsFor::Nothing, Gate::waits_for),
             },
         }
     }

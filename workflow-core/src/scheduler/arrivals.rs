@@ -48,7 +48,7 @@ impl Scheduler {
         let is_awaited = |event: &EventIndex| {
             let (row, arrival) = (self.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
             row.roles.is_stop()
-                || (!self.groups.is_empty() && !row.takers.is_empty())
+                || (!self.groups.are_none() && !row.takers.is_empty())
                 || arrivals.trigger(arrival, ScopeId::ROOT)
         };
         arrivals.external().filter(is_awaited).collect()
@@ -68,12 +68,11 @@ impl<'a> Arrivals<'a> {
     /// Everything that can come: external events, the replies to open requests, and that fan-outs are gathered,
     /// whose branches wait for such replies.
     fn all(&self) -> impl Iterator<Item = Arrival> + use<'a> {
-        let Scheduler { table, requests, groups, .. } = self.scheduler;
+        let Scheduler { table, awaited, groups, .. } = self.scheduler;
         let external = self.external().map(|event| Arrival { scope: ScopeId::ROOT, event });
-        let replies = requests.values().map(|open| Arrival { scope: open.scope, event: open.reply });
+        let replies = awaited.requests().map(|(_, open)| Arrival { scope: open.scope, event: open.reply });
         let gathered = |group: &Group| table.fan_out(group.fan_out).gathered;
-        let gathers =
-            groups.values().map(move |group| Arrival { scope: group.opener, event: gathered(group) });
+        let gathers = groups.iter().map(move |group| Arrival { scope: group.opener, event: gathered(group) });
         external.chain(replies).chain(gathers)
     }
 
@@ -107,7 +106,7 @@ impl<'a> Arrivals<'a> {
 
     /// Whether a step would run in a branch that is opened when others are settled (S50).
     fn open_branches_that_run(&self) -> bool {
-        let mut groups = self.scheduler.groups.values().filter(|group| group.has_unopened());
+        let mut groups = self.scheduler.groups.iter().filter(|group| group.has_unopened());
         groups.any(|group| {
             let item = self.scheduler.table.fan_out(group.fan_out).item;
             let takers = &self.scheduler.table.event(item).takers;

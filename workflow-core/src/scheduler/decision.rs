@@ -1,6 +1,5 @@
 //! The record of every evaluation: what explanations are made of.
 
-use super::Scheduler;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::StepIndex;
 
@@ -39,18 +38,4 @@ pub enum Verdict {
     Refused,
     /// The precondition failed (S18).
     PreconditionFailed,
-}
-
-impl Scheduler {
-    /// Records an evaluation and returns its place, so that a late answer can complete it.
-    pub(super) fn decide(
-        &mut self,
-        step: StepIndex,
-        scope: ScopeId,
-        trigger: Seq,
-        verdict: Verdict,
-    ) -> usize {
-        self.decisions.push(Decision { trigger, step, scope, verdict });
-        self.decisions.len() - 1
-    }
 }

@@ -1,20 +1,33 @@
 //! Evaluation: once per control event, in order of position, for the steps that take its type, in
 //! declaration order (S11), there and in each open branch below (S46).
 
+use std::collections::{HashSet, VecDeque};
+
+use rustc_hash::FxHashMap;
+
 use super::bind::{Binder, key_of};
-use super::{Action, Answer, Binding, CandidateId, End, Entry, Evaluated, Inputs, Scheduler, Start, Verdict};
+use super::{
+    Action, Answer, Binding, CandidateId, Decision, End, Entry, Evaluated, Inputs, QueuedAction, Scheduler,
+    Verdict,
+};
 use crate::id::{ScopeId, Seq};
 use crate::table::StepIndex;
 
-/// An event in the log that was not evaluated yet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Unevaluated {
-    pub(super) entry: Entry,
+/// What is left to evaluate, what is being asked, and what came of every evaluation.
+#[derive(Debug, Default)]
+pub(super) struct Evaluation {
+    /// Events of the log that were not evaluated yet, in order (S11).
+    unevaluated: VecDeque<Entry>,
+    /// The event being evaluated, and where.
+    cursor: Option<Cursor>,
+    candidates: FxHashMap<CandidateId, Candidate>,
+    next_candidate: u64,
+    pub(super) decisions: Vec<Decision>,
 }
 
 /// The event being evaluated, and how far that is.
 #[derive(Debug)]
-pub(super) struct Cursor {
+struct Cursor {
     entry: Entry,
     /// The scopes still to be evaluated in, the next one last.
     scopes: Vec<ScopeId>,
@@ -25,18 +38,79 @@ pub(super) struct Cursor {
 
 /// A step that is ready and whose precondition is being asked.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) step: StepIndex,
-    pub(super) scope: ScopeId,
-    pub(super) trigger: Seq,
-    pub(super) binding: Binding,
+struct Candidate {
+    step: StepIndex,
+    scope: ScopeId,
+    trigger: Seq,
+    binding: Binding,
     decision: usize,
+}
+
+impl Evaluation {
+    /// Of a run that waits: nothing is left to evaluate, and nothing is asked.
+    pub(super) fn of(decisions: Vec<Decision>, next_candidate: u64) -> Self {
+        Self { next_candidate, decisions, ..Self::default() }
+    }
+
+    /// Whether no event is left to evaluate.
+    pub(super) fn is_done(&self) -> bool {
+        self.cursor.is_none() && self.unevaluated.is_empty()
+    }
+
+    /// Whether a precondition is being asked.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.candidates.is_empty()
+    }
+
+    pub(super) fn next_candidate(&self) -> u64 {
+        self.next_candidate
+    }
+
+    /// The scope and the trigger of a candidate whose precondition's answer is still wanted.
+    pub(super) fn origin_of(&self, candidate: CandidateId) -> Option<(ScopeId, Seq)> {
+        self.candidates.get(&candidate).map(|candidate| (candidate.scope, candidate.trigger))
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.unevaluated.push_back(entry);
+    }
+
+    /// Nothing is evaluated any more.
+    pub(super) fn close(&mut self) {
+        self.cursor = None;
+        self.unevaluated.clear();
+    }
+
+    /// Drops what is left to do in these scopes.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
+        self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
+        self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
+    }
+
+    /// Gives back the memory that it needs only while there is something to do.
+    pub(super) fn shrink(&mut self) {
+        self.unevaluated.shrink_to_fit();
+        self.decisions.shrink_to_fit();
+    }
+
+    /// Records an evaluation and returns its place, so that a late answer can complete it.
+    pub(super) fn decide(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
+        self.decisions.push(Decision { trigger, step, scope, verdict });
+        self.decisions.len() - 1
+    }
+
+    fn add_candidate(&mut self, candidate: Candidate) -> CandidateId {
+        let id = CandidateId(self.next_candidate);
+        self.next_candidate += 1;
+        self.candidates.insert(id, candidate);
+        id
+    }
 }
 
 impl Scheduler {
     /// Evaluates one step; `false` if no event is left to evaluate.
     pub(super) fn evaluate_next(&mut self) -> bool {
-        let Some(cursor) = &mut self.cursor else { return self.begin_next() };
+        let Some(cursor) = &mut self.evaluation.cursor else { return self.begin_next() };
         let takers = &self.table.event(cursor.entry.event).takers;
         if let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
@@ -46,88 +120,72 @@ impl Scheduler {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else {
             let scope = cursor.entry.scope;
-            self.cursor = None;
-            self.end_trigger(scope);
+            self.evaluation.cursor = None;
+            self.scopes.release(scope);
         }
         true
     }
 
     fn begin_next(&mut self) -> bool {
-        let Some(Unevaluated { entry }) = self.unevaluated.pop_front() else { return false };
+        let Some(entry) = self.evaluation.unevaluated.pop_front() else { return false };
         self.count(entry);
         let row = self.table.event(entry.event);
         if row.takers.is_empty() {
-            self.release(entry.scope);
+            self.scopes.release(entry.scope);
             return true;
         }
         let (mut scopes, direct) = (Vec::new(), row.direct);
         self.scopes.below(entry.scope, &mut scopes);
         scopes.reverse();
-        if let Some(step) = direct.filter(|_| scopes.is_empty()) {
-            self.evaluate_direct(step, entry);
-        } else {
-            self.cursor = Some(Cursor { entry, scopes, scope: entry.scope, taker: 0 });
+        match direct.filter(|_| scopes.is_empty()) {
+            // With it the step is ready, and it was not executed with it before.
+            Some(step) => {
+                let evaluated = (step, entry.scope, entry.seq);
+                let verdict = self.create(evaluated, Inputs::TRIGGER);
+                self.evaluation.decide(evaluated, verdict);
+                self.scopes.release(entry.scope);
+            }
+            None => {
+                self.evaluation.cursor = Some(Cursor { entry, scopes, scope: entry.scope, taker: 0 });
+            }
         }
         true
-    }
-
-    /// The whole trigger, of an event that makes one step run, whatever else there is: with it the step is ready, and it
-    /// was not executed with it before.
-    fn evaluate_direct(&mut self, step: StepIndex, trigger: Entry) {
-        let Entry { seq, scope, .. } = trigger;
-        if self.scopes.get(scope).is_some() {
-            let verdict = self.create((step, scope, seq), Inputs::TRIGGER);
-            self.decide(step, scope, seq, verdict);
-        }
-        self.release(scope);
     }
 
     /// Takes the event into account; from here on every step sees it (S12).
     pub(super) fn count(&mut self, entry: Entry) {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
         scope.count(&self.table, entry.event, entry.seq);
-        if self.table.event(entry.event).fills {
-            self.count_surplus(entry);
+        if !self.table.event(entry.event).fills {
+            return;
         }
-    }
-
-    /// S17.
-    fn count_surplus(&mut self, entry: Entry) {
+        // S17.
         for topic in &self.table.event(entry.event).topics {
             for (step, count) in &self.table.topic(*topic).fixed {
                 if self.scopes.visible(entry.scope, *topic) > *count {
-                    self.totals[step.get()].surplus += 1;
+                    self.executions.add_surplus(*step);
                 }
             }
         }
     }
 
-    fn end_trigger(&mut self, scope: ScopeId) {
-        self.release(scope);
-        if let Some(candidate) = self.failing.take() {
-            self.finish(End::PreconditionFailed(candidate));
-        }
-    }
-
     fn evaluate(&mut self, step: StepIndex, trigger: Entry, scope: ScopeId) {
-        if self.scopes.get(scope).is_none() {
-            return;
-        }
+        let evaluated = (step, scope, trigger.seq);
         let binder = Binder { table: &self.table, scopes: &self.scopes, trigger, scope };
         if !binder.is_ready(step) {
-            self.decide(step, scope, trigger.seq, Verdict::NotReady);
+            self.evaluation.decide(evaluated, Verdict::NotReady);
             return;
         }
         let binding = binder.bind(step);
         if !binder.binds_own(step, &binding) {
-            self.decide(step, scope, trigger.seq, Verdict::Covered);
+            self.evaluation.decide(evaluated, Verdict::Covered);
             return;
         }
         if let Some(verdict) = self.obstacle(step, scope, &binding) {
-            self.decide(step, scope, trigger.seq, verdict);
+            self.evaluation.decide(evaluated, verdict);
             return;
         }
-        let decision = self.decide(step, scope, trigger.seq, Verdict::Asking);
+        let decision = self.evaluation.decide(evaluated, Verdict::Asking);
         let candidate = Candidate { step, scope, trigger: trigger.seq, binding, decision };
         if self.table.step(step).precondition.is_some() {
             self.ask(candidate);
@@ -148,45 +206,35 @@ impl Scheduler {
     }
 
     fn ask(&mut self, candidate: Candidate) {
-        let id = CandidateId(self.next_candidate);
-        self.next_candidate += 1;
-        self.hold(candidate.scope);
-        let Candidate { step, scope, trigger, ref binding, .. } = candidate;
-        let binding = binding.clone();
-        self.want(Action::AskPrecondition { candidate: id, step, scope, trigger, binding });
-        self.candidates.insert(id, candidate);
+        let Candidate { step, scope, trigger, .. } = candidate;
+        let binding = candidate.binding.clone();
+        self.scopes.hold(scope);
+        let candidate = self.evaluation.add_candidate(candidate);
+        self.queue(Action::AskPrecondition { candidate, step, scope, trigger, binding });
     }
 
-    /// S18.
+    /// S18. An error ends the run; the other steps of the trigger are evaluated by now.
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer) {
-        if self.refuses() {
+        if self.end.is_some() {
             return;
         }
-        let Some(candidate) = self.candidates.remove(&id) else { return };
+        let Some(candidate) = self.evaluation.candidates.remove(&id) else { return };
         let scope = candidate.scope;
         match answer {
             Answer::Yes => self.create_if_still_due(candidate),
-            Answer::No => self.decisions[candidate.decision].verdict = Verdict::Refused,
+            Answer::No => self.evaluation.decisions[candidate.decision].verdict = Verdict::Refused,
             Answer::Failed => {
-                self.decisions[candidate.decision].verdict = Verdict::PreconditionFailed;
-                self.fail_by_precondition(id);
+                self.evaluation.decisions[candidate.decision].verdict = Verdict::PreconditionFailed;
+                self.finish(End::PreconditionFailed(id));
             }
         }
-        self.release(scope);
-    }
-
-    fn fail_by_precondition(&mut self, id: CandidateId) {
-        if self.cursor.is_some() {
-            self.failing.get_or_insert(id);
-        } else {
-            self.finish(End::PreconditionFailed(id));
-        }
+        self.scopes.release(scope);
     }
 
     /// Between the question and the answer another trigger may have used the combination up.
     fn create_if_still_due(&mut self, candidate: Candidate) {
         match self.obstacle(candidate.step, candidate.scope, &candidate.binding) {
-            Some(verdict) => self.decisions[candidate.decision].verdict = verdict,
+            Some(verdict) => self.evaluation.decisions[candidate.decision].verdict = verdict,
             None => self.create_of(candidate),
         }
     }
@@ -201,19 +249,25 @@ impl Scheduler {
             state.saw(key_of(&binding));
         }
         let inputs = Inputs::of(binding, row, trigger);
-        self.decisions[decision].verdict = self.create((step, scope, trigger), inputs);
+        self.evaluation.decisions[decision].verdict = self.create((step, scope, trigger), inputs);
     }
 
     /// Creates an execution, unless the run has had as many as it may.
     fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
-        if self.executed() >= self.limits.executions {
+        if self.executions.count() >= self.limits.executions {
             self.finish(End::TooManyExecutions);
             return Verdict::RunLimitReached;
         }
-        let (step, scope, trigger) = evaluated;
-        self.hold(scope);
-        let execution = self.count_execution(evaluated);
-        self.schedule(Start { execution, step, scope, trigger, inputs });
-        Verdict::Executed(execution)
+        let (step, scope, _) = evaluated;
+        self.scopes.hold(scope);
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.executed(step, self.table.step(step));
+        }
+        let start = self.executions.create(evaluated, inputs);
+        let verdict = Verdict::Executed(start.execution);
+        if let Some(start) = self.executions.admit(start, &self.table) {
+            self.actions.push_back(QueuedAction::Start(start));
+        }
+        verdict
     }
 }

@@ -1,11 +1,12 @@
 //! Fan-outs: opening branches within their bound (S50), settling them (S47) and gathering them (S48).
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::scope::Scopes;
 use super::{Action, Entry, Scheduler};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
@@ -14,6 +15,13 @@ use crate::table::{EventIndex, FanOutIndex};
 /// One fan-out of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupId(u32);
+
+/// The fan-outs of a run that are neither gathered nor dropped.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    open: FxHashMap<GroupId, Group>,
+    next: u32,
+}
 
 /// A fan-out in a batch.
 #[derive(Debug)]
@@ -69,15 +77,29 @@ pub struct GroupSummary {
     pub branches: Vec<BranchSummary>,
 }
 
-impl Scheduler {
-    pub(super) fn open_group(&mut self, opening: &Opening) {
+impl Groups {
+    pub(super) fn are_none(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// How many there were so far.
+    pub(super) fn count(&self) -> u32 {
+        self.next
+    }
+
+    /// None is open, and so many were.
+    pub(super) fn counted(count: u32) -> Self {
+        Self { open: FxHashMap::default(), next: count }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.open.values()
+    }
+
+    fn add(&mut self, opening: &Opening) -> GroupId {
         let Opening { fan_out, opener, items, concurrency, policy } = *opening;
-        if self.scopes.get(opener).is_none() {
-            return;
-        }
-        let id = GroupId(self.next_group);
-        self.next_group += 1;
-        self.hold(opener);
+        let id = GroupId(self.next);
+        self.next += 1;
         let group = Group {
             fan_out,
             opener,
@@ -87,13 +109,52 @@ impl Scheduler {
             open: 0,
             branches: Vec::with_capacity(items.left as usize),
         };
-        self.groups.insert(id, group);
+        self.open.insert(id, group);
+        id
+    }
+
+    fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.open.get_mut(&id)
+    }
+
+    /// The policy and the opener of one that is open.
+    pub(super) fn policy_of(&self, id: GroupId) -> Option<(FanOutPolicy, ScopeId)> {
+        self.open.get(&id).map(|group| (group.policy, group.opener))
+    }
+
+    /// Takes one out whose branches are all settled.
+    fn take_settled(&mut self, id: GroupId) -> Option<Group> {
+        if self.open.get(&id).is_some_and(Group::is_settled) { self.open.remove(&id) } else { None }
+    }
+
+    /// Takes one out with those below its open branches; returns these branches and those below them, in order.
+    fn take_dropped(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
+        let Some(group) = self.open.remove(&id) else { return Vec::new() };
+        let mut dropped = Vec::new();
+        for branch in group.branches.iter().map(|branch| branch.scope) {
+            if scopes.get(branch).is_some() {
+                dropped.push(branch);
+                scopes.below(branch, &mut dropped);
+            }
+        }
+        dropped.sort_unstable();
+        let below: HashSet<ScopeId> = dropped.iter().copied().collect();
+        self.open.retain(|_, group| !below.contains(&group.opener));
+        dropped
+    }
+}
+
+impl Scheduler {
+    /// The items of a fan-out are in the log.
+    pub(super) fn open_group(&mut self, opening: &Opening) {
+        self.scopes.hold(opening.opener);
+        let id = self.groups.add(opening);
         self.open_branches(id);
         self.gather_if_settled(id);
     }
 
     fn open_branches(&mut self, id: GroupId) {
-        while let Some((item, opener, place)) = self.groups.get_mut(&id).and_then(Group::next_to_open) {
+        while let Some((item, opener, place)) = self.groups.get_mut(id).and_then(Group::next_to_open) {
             self.scopes.open(item.scope, opener, (id, place));
             self.logged(item);
         }
@@ -101,8 +162,7 @@ impl Scheduler {
 
     /// Settles one branch; `false` if none is due.
     pub(super) fn settle_next(&mut self) -> bool {
-        let Some(Reverse(scope)) = self.settling.pop() else { return false };
-        let is_idle = self.scopes.get(scope).is_some_and(|scope| scope.pending == 0);
+        let Some((scope, is_idle)) = self.scopes.next_to_settle() else { return false };
         if is_idle {
             self.settle(scope);
         }
@@ -111,9 +171,9 @@ impl Scheduler {
 
     fn settle(&mut self, id: ScopeId) {
         let Some(mut scope) = self.scopes.close(id) else { return };
-        self.want(Action::FreeScope { scope: id });
+        self.queue(Action::FreeScope { scope: id });
         let Some((group_id, place)) = scope.branch else { return };
-        let Some(group) = self.groups.get_mut(&group_id) else { return };
+        let Some(group) = self.groups.get_mut(group_id) else { return };
         let carried = &self.table.fan_out(group.fan_out).carried;
         scope.carried.retain(|(event, _)| carried.contains(event));
         group.settle(place, scope.carried, scope.failures);
@@ -122,9 +182,7 @@ impl Scheduler {
     }
 
     fn gather_if_settled(&mut self, id: GroupId) {
-        if self.groups.get(&id).is_some_and(Group::is_settled)
-            && let Some(group) = self.groups.remove(&id)
-        {
+        if let Some(group) = self.groups.take_settled(id) {
             self.gather(group);
         }
     }
@@ -135,35 +193,32 @@ impl Scheduler {
             branches.iter().flat_map(|branch| branch.failures.iter().copied()).collect();
         if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.fail_scope(opener, failures);
-            self.release(opener);
+            self.scopes.release(opener);
             self.start_waiting();
             return;
         }
         let event = self.table.fan_out(fan_out).gathered;
-        if let Some(entry) = self.append_gathered(opener, event) {
+        if let Some(entry) = self.number(opener, event) {
             let group = GroupSummary { fan_out, branches };
-            self.want(Action::AppendGathered { entry, group });
+            self.queue(Action::AppendGathered { entry, group });
+            self.logged(entry);
+            self.scopes.release(opener);
         }
     }
 
     /// Drops a fan-out with everything in and below its branches (S49).
     pub(super) fn drop_group(&mut self, id: GroupId) {
-        let Some(group) = self.groups.remove(&id) else { return };
-        let mut scopes = Vec::new();
-        for branch in group.branches.iter().map(|branch| branch.scope) {
-            if self.scopes.get(branch).is_some() {
-                scopes.push(branch);
-                self.scopes.below(branch, &mut scopes);
-            }
-        }
-        scopes.sort_unstable();
-        for scope in &scopes {
+        let dropped = self.groups.take_dropped(id, &self.scopes);
+        for scope in &dropped {
             self.scopes.close(*scope);
-            self.want(Action::FreeScope { scope: *scope });
+            self.queue(Action::FreeScope { scope: *scope });
         }
-        let scopes: HashSet<ScopeId> = scopes.into_iter().collect();
-        self.groups.retain(|_, group| !scopes.contains(&group.opener));
-        self.drop_work(&scopes);
+        let scopes: HashSet<ScopeId> = dropped.into_iter().collect();
+        self.evaluation.drop_in(&scopes);
+        self.awaited.drop_in(&scopes);
+        for execution in self.executions.drop_in(&scopes, &mut self.actions) {
+            self.queue(Action::DropExecution { execution });
+        }
     }
 }
 

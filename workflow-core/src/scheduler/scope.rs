@@ -1,12 +1,13 @@
 //! The tree of scopes (S44): what readiness needs, per scope. A run without fan-outs is its root.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use smallvec::SmallVec;
 
 use super::GroupId;
-use super::parked::ParkedRoot;
 use super::seen::{BindingKey, Seen, StepState, TopicState};
+use super::suspended::SuspendedRoot;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicIndex};
@@ -22,6 +23,9 @@ pub(super) struct Scopes {
     /// without gaps.
     places: Vec<u32>,
     next: u32,
+    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47). One may be
+    /// there twice.
+    settling: BinaryHeap<Reverse<ScopeId>>,
 }
 
 const CLOSED: u32 = u32::MAX;
@@ -140,8 +144,8 @@ impl Scopes {
     }
 
     /// Whether there is no scope but the root, and nothing in that which only branches have.
-    pub(super) fn can_park(&self) -> bool {
-        let Self { root, branches, free: _, places, next: _ } = self;
+    pub(super) fn can_suspend(&self) -> bool {
+        let Self { root, branches, free: _, places, next: _, settling } = self;
         let Scope {
             parent,
             branch,
@@ -154,18 +158,18 @@ impl Scopes {
             carried,
             failures,
         } = root;
-        let has_none = branches.len() == 0 && places.is_empty() && children.is_empty();
+        let has_none = branches.len() == 0 && places.is_empty() && children.is_empty() && settling.is_empty();
         has_none && parent.is_none() && branch.is_none() && carried.is_empty() && failures.is_empty()
     }
 
-    pub(super) fn park(&mut self) -> ParkedRoot {
+    pub(super) fn suspend(&mut self) -> SuspendedRoot {
         let Scope { satisfied, topics, steps, pending, .. } = std::mem::take(&mut self.root);
         let (topics, steps) = (topics.into_boxed(), steps.into_boxed());
-        ParkedRoot { satisfied, topics, steps, pending, next: self.next }
+        SuspendedRoot { satisfied, topics, steps, pending, next: self.next }
     }
 
-    pub(super) fn unpark(root: ParkedRoot) -> Self {
-        let ParkedRoot { satisfied, topics, steps, pending, next } = root;
+    pub(super) fn restore(root: SuspendedRoot) -> Self {
+        let SuspendedRoot { satisfied, topics, steps, pending, next } = root;
         let (topics, steps) = (Seen::of(topics), Seen::of(steps));
         Self {
             root: Scope { satisfied, topics, steps, pending, ..Scope::default() },
@@ -278,6 +282,32 @@ impl Scopes {
     /// How many events of a topic a scope sees.
     pub(super) fn visible(&self, id: ScopeId, topic: TopicIndex) -> u32 {
         self.chain(id).map(|(_, scope)| scope.count_of(topic)).sum()
+    }
+
+    /// Keeps a scope from being settled (S47) until [`release`](Self::release).
+    pub(super) fn hold(&mut self, scope: ScopeId) {
+        if let Some(scope) = self.get_mut(scope) {
+            scope.pending += 1;
+        }
+    }
+
+    pub(super) fn release(&mut self, id: ScopeId) {
+        let Some(scope) = self.get_mut(id) else { return };
+        scope.pending -= 1;
+        if scope.pending == 0 && scope.branch.is_some() {
+            self.settling.push(Reverse(id));
+        }
+    }
+
+    /// Whether no branch is to be settled.
+    pub(super) fn are_settled(&self) -> bool {
+        self.settling.is_empty()
+    }
+
+    /// The next branch to look at, and whether nothing is left to do in it.
+    pub(super) fn next_to_settle(&mut self) -> Option<(ScopeId, bool)> {
+        let Reverse(id) = self.settling.pop()?;
+        Some((id, self.get(id).is_some_and(|scope| scope.pending == 0)))
     }
 
     pub(super) fn step_mut(&mut self, id: ScopeId, step: StepIndex) -> Option<&mut StepState> {

@@ -1,20 +1,22 @@
 //! Executions that are to start, as they are kept until then: most steps take one event, which triggers them, and of
 //! those there is nothing to be kept but that event.
 
+use std::sync::Arc;
+
 use super::{Action, Binding, Bound};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{InputRow, StepIndex, StepRow};
 
 /// An action, or an execution to be started, which is all that most runs do.
 #[derive(Debug)]
-pub(crate) enum Wanted {
-    Start(Start),
+pub(crate) enum QueuedAction {
+    Start(ExecutionStart),
     Act(Action),
 }
 
 /// What [`Action::StartExecution`] says.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct ExecutionStart {
     pub(crate) execution: ExecutionId,
     pub(crate) step: StepIndex,
     pub(crate) scope: ScopeId,
@@ -24,7 +26,7 @@ pub(crate) struct Start {
 
 /// What the parameters of an execution are bound to.
 #[derive(Debug, Clone)]
-pub(crate) struct Inputs(Option<Box<Binding>>);
+pub(crate) struct Inputs(Option<Arc<Binding>>);
 
 impl Inputs {
     /// Each parameter that takes events is bound to the trigger.
@@ -33,7 +35,7 @@ impl Inputs {
     pub(crate) fn of(binding: Binding, row: &StepRow, trigger: Seq) -> Self {
         let mut bounds = binding.iter().zip(&row.inputs);
         let is_trigger_alone = bounds.all(|(bound, input)| *bound == triggered(input, trigger));
-        if is_trigger_alone { Self::TRIGGER } else { Self(Some(Box::new(binding))) }
+        if is_trigger_alone { Self::TRIGGER } else { Self(Some(Arc::new(binding))) }
     }
 
     /// What they are bound to where it is not the trigger alone.
@@ -51,7 +53,7 @@ fn triggered(input: &InputRow, trigger: Seq) -> Bound {
     if input.topic.is_some() { Bound::One(trigger) } else { Bound::Nothing }
 }
 
-impl Start {
+impl ExecutionStart {
     pub(crate) fn binding(&self, row: &StepRow) -> Binding {
         self.inputs.binding(row, self.trigger)
     }
@@ -62,9 +64,9 @@ impl Start {
     }
 }
 
-impl Wanted {
+impl QueuedAction {
     /// The execution that is to start.
-    pub(crate) fn start(&self) -> Option<&Start> {
+    pub(crate) fn start(&self) -> Option<&ExecutionStart> {
         if let Self::Start(start) = self { Some(start) } else { None }
     }
 }

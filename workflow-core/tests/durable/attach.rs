@@ -41,6 +41,21 @@ impl Batches {
         store
     }
 
+    /// What was written before the first such record: a store may have been given batches one by one.
+    async fn before(&self, is_it: fn(&Record) -> bool) -> Self {
+        let given: Vec<_> = self.given.lock().unwrap().clone();
+        let store = Self::default();
+        for (run, position, Batch { records, run: summary, .. }) in given {
+            let kept: Vec<Record> = records.iter().take_while(|record| !is_it(record)).map(reread).collect();
+            let is_whole = kept.len() == records.len();
+            store.kept.append(&run, position, Batch { records: kept, run: summary }).await.unwrap();
+            if !is_whole {
+                break;
+            }
+        }
+        store
+    }
+
     async fn journal(&self, run: &RunId) -> Vec<Record> {
         self.kept.read(run, Position(0), usize::MAX).await.unwrap()
     }
@@ -289,10 +304,7 @@ async fn a_run_that_goes_on_without_a_place_keeps_the_order_of_its_log() {
     let engine = Engine::builder().workflow(Gathers).store(whole.clone()).build().unwrap();
     let run = engine.start_with::<Gathers>(Begin(3), RunOptions::new().id("r")).await.unwrap();
     run.settled().await;
-    let gathered = |record: &Record| matches!(record, Record::FanOutGathered { .. });
-    let batches =
-        whole.given.lock().unwrap().iter().position(|(.., batch)| batch.records.iter().any(gathered));
-    let store = whole.first(batches.unwrap()).await;
+    let store = whole.before(|record| matches!(record, Record::FanOutGathered { .. })).await;
 
     let engine = Engine::builder().workflow(Gathers).workflow(Blocks).max_concurrent_runs(1);
     let engine = engine.store(store.clone()).build().unwrap();

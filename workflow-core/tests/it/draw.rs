@@ -379,8 +379,8 @@ async fn a_timeline_has_a_line_per_execution() {
         open   |=, 48 wide| TIME ms
         either |=, 48 wide| TIME ms
         either |=, 48 wide| TIME ms
-        weigh  |=, 48 wide| TIME ms
         either |=, 48 wide| TIME ms
+        weigh  |=, 48 wide| TIME ms
         turn   |=, 48 wide| TIME ms  in scope 1
         turn   |=, 48 wide| TIME ms  in scope 2
         count  |=, 48 wide| TIME ms  in scope 3

@@ -195,7 +195,7 @@ async fn a_run_that_is_cancelled_begins_nothing_when_its_place_comes_with_the_ca
     assert_eq!(working.outcome().await.unwrap(), Done(1));
     let report = waiting.report().await.unwrap();
     assert_eq!(report.status, RunStatus::Cancelled);
-    assert_eq!(outcomes_of(&report, "end"), [] as [&ExecutionOutcome; 0]);
+    assert_eq!(outcomes_of(&report, "end"), [&ExecutionOutcome::Dropped], "it was due and never began");
 }
 
 // S31

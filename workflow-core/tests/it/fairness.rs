@@ -176,9 +176,9 @@ async fn branches_are_evaluated_in_slices_as_well_though_nothing_comes_of_it() {
     let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
     assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
     small.outcome().await.unwrap();
-    // The first executions have returned, and every other branch is found to have to wait: 9,000 evaluations.
-    let meanwhile = seen.lock().unwrap().iter().filter(|executions| **executions == AT_A_TIME).count();
-    assert!(meanwhile >= 9, "{meanwhile} hops of the other run while 9,000 branches were evaluated");
+    // Every branch is evaluated before the first execution begins: 10,000 evaluations.
+    let meanwhile = seen.lock().unwrap().iter().filter(|executions| **executions == 0).count();
+    assert!(meanwhile >= 9, "{meanwhile} hops of the other run while 10,000 branches were evaluated");
 }
 
 // S21
@@ -224,7 +224,8 @@ async fn a_crowd_whose_retries_fall_due_together_lets_another_run_have_its_turns
     let huge = engine.start::<Attempts>(Begin(BRANCHES)).await.unwrap();
     until(|| progress.counted() == u64::from(BRANCHES)).await;
     let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
-    until(|| seen.lock().unwrap().len() > 10).await;
+    // By then every attempt that failed was taken in.
+    until(|| seen.lock().unwrap().len() > 100).await;
     tokio::time::advance(Duration::from_secs(10)).await;
     small.outcome().await.unwrap();
     assert_eq!(progress.counted(), 2 * u64::from(BRANCHES), "all of them fell due meanwhile");

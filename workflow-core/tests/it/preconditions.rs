@@ -315,7 +315,7 @@ async fn the_other_steps_of_the_trigger_are_still_evaluated() {
     assert_eq!(run.status(), RunStatus::Failed);
     run.assert_executions("guarded", 0);
     run.assert_executions("other", 1);
-    assert_eq!(seen.lines(), ["1"]);
+    assert_eq!(seen.lines(), [""; 0], "nothing begins in a run that has ended");
 }
 
 struct Slow;

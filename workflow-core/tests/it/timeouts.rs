@@ -228,7 +228,7 @@ async fn what_is_told_to_a_run_before_it_got_anywhere_comes_before_its_steps() {
     let (cancelled, outcome) = tokio::join!(run.cancel("early"), run.outcome());
     cancelled.unwrap();
     assert!(matches!(outcome, Err(RunError::Cancelled { .. })));
-    assert_eq!(log_of(&run.report().await.unwrap()), Vec::<&str>::new());
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin"]);
     let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
     let (sent, outcome) = tokio::join!(run.send(Alpha(7)), run.outcome());
     sent.unwrap();

@@ -16,6 +16,7 @@ mod fixtures;
 #[cfg(target_os = "linux")]
 mod limited;
 mod maintenance;
+mod nested;
 mod opening;
 #[cfg(target_os = "linux")]
 mod permissions;

@@ -6,7 +6,6 @@ use workflow_core::{ExecutionId, FanOutPolicy};
 
 use super::Model;
 use super::line::{BranchLine, Line, Placed};
-use super::log::{Batch, Part};
 use super::work::WorkState;
 
 /// One scope; the root is the run.
@@ -161,15 +160,14 @@ impl Model {
         branches.find(|(is_busy, branch)| !**is_busy && self.is_open(*branch)).map(|(_, branch)| branch)
     }
 
-    /// The scopes in which something is left to evaluate, asked, running, waiting for its turn, on its way
-    /// to the log, waiting for a reply or a timer, or not gathered yet.
+    /// The scopes in which something is left to evaluate, asked, running, waiting for its turn,
+    /// waiting for a reply or a timer, or not gathered yet.
     fn busy_scopes(&self) -> Vec<u32> {
         let mut busy: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
         let questions = self.questions.iter().filter(|question| question.state != WorkState::Over);
         busy.extend(questions.map(|question| question.call.scope));
         let executions = self.executions.iter().filter(|execution| execution.state != WorkState::Over);
         busy.extend(executions.map(|execution| execution.call.scope));
-        busy.extend(self.unconfirmed.iter().map(|batch| batch.scope));
         busy.extend(self.open_requests().iter().map(|seq| self.logged(*seq).scope));
         busy.extend(self.pending_scopes());
         busy.extend(self.groups.iter().filter(|group| group.is_open).map(|group| group.opening.opener));
@@ -193,9 +191,8 @@ impl Model {
             return;
         }
         let entry = self.number(opener, self.plan.gathered(fan_out));
-        let parts = vec![Part::Event(entry.seq)];
-        self.unconfirmed.push_back(Batch { scope: opener, parts });
         self.out.push_back(Line::Gathers { entry, fan_out, branches });
+        self.arrive(entry.seq);
     }
 
     /// The branches in fan-out order, with what the gathers of the fan-out collect.

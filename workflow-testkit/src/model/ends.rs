@@ -10,8 +10,7 @@ impl Model {
     /// S30: nothing is left to do. Told once, until something happens.
     pub(super) fn rest(&mut self) -> bool {
         let is_busy = self.questions.iter().any(|question| question.state == WorkState::Running)
-            || self.executions.iter().any(|execution| execution.state != WorkState::Over)
-            || !self.unconfirmed.is_empty();
+            || self.executions.iter().any(|execution| execution.state != WorkState::Over);
         if is_busy || self.waits || self.log.is_empty() {
             return false;
         }
@@ -34,7 +33,15 @@ impl Model {
         self.todo.clear();
         self.trigger = None;
         self.unread.clear();
-        self.out.retain(|line| matches!(line, Line::RefusesCommit { .. } | Line::RefusesReceived));
+        self.out.retain(|line| {
+            matches!(
+                line,
+                Line::RefusesCommit { .. }
+                    | Line::RefusesReceived
+                    | Line::Appends { .. }
+                    | Line::Gathers { .. }
+            )
+        });
         self.out.push_back(Line::Ends(end.clone()));
         self.end = Some(end);
     }

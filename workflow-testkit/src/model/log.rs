@@ -1,5 +1,5 @@
-//! The log: what comes in from outside or from an execution gets its position when it is handed out to be
-//! appended (S4), and is evaluated once its batch is confirmed (S23, S28, S33).
+//! The log: what comes in from outside or from an execution gets its position (S4), and takes effect as one (S23,
+//! S28, S33).
 
 use workflow_core::scheduler::{Cause, Emission, End};
 use workflow_core::{ExecutionId, Seq};
@@ -8,13 +8,7 @@ use super::branches::Opening;
 use super::line::{Line, Placed};
 use super::{Logged, Model};
 
-/// What was handed out to be appended as one.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) scope: u32,
-    pub(super) parts: Vec<Part>,
-}
-
+/// What a batch does once all of it has its positions.
 #[derive(Debug)]
 pub(super) enum Part {
     Event(u64),
@@ -46,16 +40,14 @@ impl Model {
 
     pub(super) fn append_one(&mut self, cause: Cause, scope: u32, event: usize) {
         let entry = self.number(scope, event);
-        self.unconfirmed.push_back(Batch { scope, parts: vec![Part::Event(entry.seq)] });
         self.out.push_back(Line::Appends { cause, entries: vec![entry], timers: Vec::new() });
+        self.enter(vec![Part::Event(entry.seq)]);
     }
 
     /// Gives an event the next position of the log (S4).
     pub(super) fn number(&mut self, scope: u32, event: usize) -> Placed {
         self.log.push(Logged { scope, event, has_arrived: false });
-        let seq = self.log.len() as u64;
-        self.is_stopping |= self.is_stop(seq);
-        Placed { seq, scope, event }
+        Placed { seq: self.log.len() as u64, scope, event }
     }
 
     /// What an execution emits belongs to the scope it was evaluated in (S44), and enters the log as one.
@@ -85,23 +77,19 @@ impl Model {
                 }
             }
         }
-        self.unconfirmed.push_back(Batch { scope, parts });
         let cause = Cause::Execution(ExecutionId(execution));
         self.out.push_back(Line::Appends { cause, entries, timers });
+        self.enter(parts);
     }
 
-    /// The oldest batch is in the log.
-    pub(super) fn confirm(&mut self) {
-        let Some(batch) = self.unconfirmed.pop_front() else { return };
-        if self.end.is_some() {
-            return;
-        }
+    /// The batch takes effect.
+    fn enter(&mut self, parts: Vec<Part>) {
         // S28: the first stop event ends the run, wherever in the batch it stands.
-        if let Some(stop) = batch.seqs().into_iter().find(|seq| self.is_stop(*seq)) {
+        if let Some(stop) = parts.iter().flat_map(Part::seqs).find(|seq| self.is_stop(*seq)) {
             self.finish(End::Completed(Seq(stop)));
             return;
         }
-        for part in batch.parts {
+        for part in parts {
             match part {
                 Part::Event(seq) => self.arrive(seq),
                 Part::FanOut(opening) => self.open_group(opening),
@@ -120,13 +108,12 @@ impl Model {
     }
 }
 
-impl Batch {
+impl Part {
     fn seqs(&self) -> Vec<u64> {
-        let seqs = self.parts.iter().flat_map(|part| match part {
-            Part::Event(seq) => vec![*seq],
-            Part::FanOut(opening) => opening.branches.iter().map(|(_, item)| item.seq).collect(),
-            Part::Timer(_) => Vec::new(),
-        });
-        seqs.collect()
+        match self {
+            Self::Event(seq) => vec![*seq],
+            Self::FanOut(opening) => opening.branches.iter().map(|(_, item)| item.seq).collect(),
+            Self::Timer(_) => Vec::new(),
+        }
     }
 }

@@ -28,7 +28,6 @@ use super::{failures, gathers};
 /// E0 (start)
 /// E1 (stop)
 /// s0(E0) -> E1
-/// 1024 executions at a time
 /// ");
 /// ```
 #[derive(Debug, Clone)]
@@ -38,15 +37,13 @@ pub struct Plan {
     pub events: Vec<PlannedEvent>,
     /// The steps in declaration order, named `s0`, `s1` and so on.
     pub steps: Vec<PlannedStep>,
-    /// The most executions at a time (S21); by default 1,024.
-    pub concurrent_executions: usize,
     /// The most executions of the run; by default 100,000.
     pub executions: usize,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { events: Vec::new(), steps: Vec::new(), concurrent_executions: 1_024, executions: 100_000 }
+        Self { events: Vec::new(), steps: Vec::new(), executions: 100_000 }
     }
 }
 

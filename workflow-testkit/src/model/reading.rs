@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use workflow_core::scheduler::{CandidateId, End};
-
 use super::events::Events;
 use super::line::Call;
 use super::{Model, Take};
@@ -14,9 +12,7 @@ impl Model {
         if let Some((scope, step)) = self.todo.pop_front() {
             self.evaluate(scope, step);
         } else if self.trigger.take().is_some() {
-            if let Some(question) = self.failing.take() {
-                self.finish(End::PreconditionFailed(CandidateId(question)));
-            }
+            // Nothing is left to evaluate at the trigger.
         } else if let Some(seq) = self.unread.pop_front() {
             self.begin(seq);
         } else {

@@ -90,7 +90,6 @@ impl fmt::Display for Plan {
             let names: Vec<String> = own.iter().map(|event| self.event_name(event)).collect();
             writeln!(f, "the branches of fan-out {number} can hold {}", names.join(", "))?;
         }
-        writeln!(f, "{} executions at a time", self.concurrent_executions)?;
         if self.executions == Self::default().executions {
             return Ok(());
         }

@@ -64,8 +64,6 @@ impl Model {
             // Between the question and its answer another trigger may have used the combination up.
             Answer::Yes if !self.is_used_up(&call) => self.execute(call),
             Answer::Yes | Answer::No => {}
-            // The other steps of a trigger that is being evaluated come first.
-            Answer::Failed if self.trigger.is_some() => self.failing = self.failing.or(Some(question)),
             Answer::Failed => self.finish(End::PreconditionFailed(CandidateId(question))),
         }
     }
@@ -80,7 +78,7 @@ impl Model {
         self.start_waiting();
     }
 
-    /// S21: whatever waits starts in order, as far as its step and the run have room.
+    /// S21: whatever waits starts in order, as far as its step has room.
     pub(super) fn start_waiting(&mut self) {
         if self.is_closed() {
             return;
@@ -92,9 +90,8 @@ impl Model {
         for at in 0..self.executions.len() {
             let Execution { call, state } = &self.executions[at];
             let most = self.plan.steps[call.step].concurrency;
-            let has_room = *state == WorkState::Waiting
-                && running.iter().sum::<usize>() < self.plan.concurrent_executions
-                && most.is_none_or(|most| running[call.step] < most as usize);
+            let has_room =
+                *state == WorkState::Waiting && most.is_none_or(|most| running[call.step] < most as usize);
             if has_room {
                 running[call.step] += 1;
                 self.out.push_back(Line::Starts { execution: at as u64 + 1, call: call.clone() });

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Emission, End, Fact};
 use workflow_core::{ExecutionId, FanOutPolicy};
-use workflow_testkit::model::{
-    Line, Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take,
-};
+use workflow_testkit::model::{Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 const PLAIN: PlannedEvent = PlannedEvent {
     start: false,
@@ -51,16 +49,13 @@ fn succeeded(execution: u64, emission: Emission) -> Fact {
     }
 }
 
-/// What it says to these facts, with batches confirmed at once.
+/// What it says to these facts.
 fn said(model: &mut Model, table: &DependencyTable, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
     let mut said = Vec::new();
     for fact in facts {
         model.apply(&fact);
         while let Some(line) = model.next_line() {
             said.push(line.text(table));
-            if matches!(line, Line::Appends { .. } | Line::Gathers { .. }) {
-                model.apply(&Fact::Appended);
-            }
         }
     }
     said

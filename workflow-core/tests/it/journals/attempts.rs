@@ -94,11 +94,17 @@ async fn no_attempt_follows_when_the_stop_event_cannot_be_written() {
     assert_eq!(racing.seen.lines(), ["attempt 1"]);
 }
 
-// S35, S38: nothing depends on an attempt that failed.
+// S38, S39: what an attempt starts goes by the number of the attempt, and is found again by it.
 #[tokio::test(start_paused = true)]
-async fn an_attempt_does_not_wait_until_the_failed_one_is_written() {
+async fn an_attempt_waits_until_the_failed_one_is_written() {
     let (racing, store, run) = Racing::begun(ErrorClass::Tool).await;
     racing.fails.let_pass(2);
+    everyone_else().await;
+    assert_eq!(racing.seen.lines(), ["attempt 1"]);
+    store.let_pass(1);
+    everyone_else().await;
+    assert_eq!(racing.seen.lines(), ["attempt 1", "attempt 2"]);
+    store.let_pass(1);
     everyone_else().await;
     assert_eq!(racing.seen.lines(), ["attempt 1", "attempt 2", "attempt 3"]);
     racing.ends.let_pass(1);

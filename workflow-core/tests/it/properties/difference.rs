@@ -81,7 +81,7 @@ impl Play<'_> {
             let _ = match moment {
                 Moment::Told(fact) => writeln!(text, "* {fact:?}"),
                 Moment::Said(line) => writeln!(text, "  {}", line.text(&self.table)),
-                Moment::Quiet => Ok(()),
+                Moment::Stalled | Moment::Quiet => Ok(()),
             };
         }
         text

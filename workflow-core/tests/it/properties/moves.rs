@@ -20,14 +20,13 @@ impl Play<'_> {
             18 | 19 => self.replied(pick),
             20 | 21 => Some(self.told_before(pick)),
             24 | 25 => self.fired(pick),
-            22 if pick % 16 == 0 => (self.unconfirmed > 0).then_some(Fact::AppendFailed),
-            22 => (self.unconfirmed > 0).then_some(Fact::Appended),
+            22 => (pick % 16 == 0).then_some(Fact::AppendFailed),
             _ if pick % 16 == 1 => Some(Fact::TimeRanOut),
             _ => (pick % 16 == 0).then_some(Fact::CancelRequested),
         };
         let possible = || match chosen(&self.running, pick) {
             Some(running) => Some(self.succeeded(running, more)),
-            None => self.answer(pick, more).or((self.unconfirmed > 0).then_some(Fact::Appended)),
+            None => self.answer(pick, more),
         };
         wanted.or_else(possible).unwrap_or_else(|| self.received(pick))
     }
@@ -73,12 +72,12 @@ impl Play<'_> {
     /// A duplicate of an earlier fact.
     fn told_before(&self, pick: usize) -> Fact {
         let told = self.history.iter().filter_map(|moment| match moment {
-            Moment::Told(Fact::EventReceived { .. } | Fact::Appended) | Moment::Said(_) | Moment::Quiet => {
+            Moment::Told(Fact::EventReceived { .. }) | Moment::Said(_) | Moment::Stalled | Moment::Quiet => {
                 None
             }
             Moment::Told(fact) => Some(fact.clone()),
         });
-        chosen(&told.collect::<Vec<Fact>>(), pick).unwrap_or(Fact::Appended)
+        chosen(&told.collect::<Vec<Fact>>(), pick).unwrap_or_else(|| self.received(pick))
     }
 
     /// What an execution commits: any number of what its step declares.

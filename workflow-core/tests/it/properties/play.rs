@@ -28,7 +28,6 @@ pub(super) struct Play<'a> {
     pub(super) history: Vec<Moment>,
     pub(super) open_questions: Vec<u64>,
     pub(super) running: Vec<Running>,
-    pub(super) unconfirmed: usize,
     /// How many executions may still return the moment they start.
     inline: u32,
 }
@@ -44,6 +43,8 @@ pub(super) struct Running {
 pub(super) enum Moment {
     Told(Fact),
     Said(Line),
+    /// The run was stalled before what it is told next.
+    Stalled,
     /// Both sides were asked and had nothing to say; asking makes them evaluate.
     Quiet,
 }
@@ -52,11 +53,7 @@ pub(super) enum Moment {
 pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     let plan = Arc::new(tape.plan(shape));
     let table = Arc::new(plan.table());
-    let limits = SchedulerLimits {
-        concurrent_executions: plan.concurrent_executions,
-        executions: plan.executions as u64,
-        ..SchedulerLimits::default()
-    };
+    let limits = SchedulerLimits { executions: plan.executions as u64, ..SchedulerLimits::default() };
     let mut run = Play {
         tape,
         scheduler: Scheduler::with_limits(Arc::clone(&table), limits),
@@ -67,7 +64,6 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
         history: Vec::new(),
         open_questions: Vec::new(),
         running: Vec::new(),
-        unconfirmed: 0,
         inline: 8,
     };
     run.play()?;
@@ -93,10 +89,7 @@ impl Play<'_> {
             // Now and then the next fact arrives before every action was asked for.
             self.drain(if c % 8 == 7 { usize::from(c / 8 % 4) } else { usize::MAX })?;
         }
-        while self.unconfirmed > 0 {
-            self.tell(Fact::Appended);
-            self.drain(usize::MAX)?;
-        }
+        self.drain(usize::MAX)?;
         self.compare_totals()?;
         self.check_stall()?;
         self.check_rules()?;
@@ -105,7 +98,6 @@ impl Play<'_> {
 
     fn tell(&mut self, fact: Fact) {
         match &fact {
-            Fact::Appended => self.unconfirmed = self.unconfirmed.saturating_sub(1),
             Fact::PreconditionAnswered { candidate, .. } => {
                 self.open_questions.retain(|question| *question != candidate.0);
             }
@@ -114,7 +106,12 @@ impl Play<'_> {
             }
             _ => {}
         }
+        let had_ended = self.model.end().is_some();
         self.model.apply(&fact);
+        // What follows from the facts before comes first, and it may be that nothing does.
+        if !had_ended && self.is_stalled() {
+            self.history.push(Moment::Stalled);
+        }
         self.history.push(Moment::Told(fact.clone()));
         self.scheduler.apply(fact);
     }
@@ -156,12 +153,6 @@ impl Play<'_> {
                     self.tell(self.succeeded(running, u16::from(*manner) * 7));
                 }
             }
-            Line::Appends { .. } | Line::Gathers { .. } => {
-                self.unconfirmed += 1;
-                if manner & 2 == 0 {
-                    self.tell(Fact::Appended);
-                }
-            }
             Line::Drops { execution } => self.running.retain(|running| running.execution != *execution),
             _ => {}
         }
@@ -170,7 +161,7 @@ impl Play<'_> {
     pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.history.iter().filter_map(|moment| match moment {
             Moment::Said(line) => Some(line),
-            Moment::Told(_) | Moment::Quiet => None,
+            Moment::Told(_) | Moment::Stalled | Moment::Quiet => None,
         })
     }
 }

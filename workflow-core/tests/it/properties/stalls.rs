@@ -43,7 +43,7 @@ impl Play<'_> {
         for moment in &self.history {
             match moment {
                 Moment::Told(fact) => model.apply(fact),
-                Moment::Said(Line::Ends(_)) => break,
+                Moment::Said(Line::Ends(_)) | Moment::Stalled => break,
                 Moment::Said(_) | Moment::Quiet => drop(model.next_line()),
             }
         }
@@ -54,7 +54,6 @@ impl Play<'_> {
         model.apply(fact);
         while let Some(line) = model.next_line() {
             match line {
-                Line::Appends { .. } | Line::Gathers { .. } => model.apply(&Fact::Appended),
                 Line::Asks { .. } | Line::Starts { .. } => {
                     let line = line.text(&self.table);
                     return Err(format!("a stalled run went on after {fact:?}: {line}\n{}", self.story()));

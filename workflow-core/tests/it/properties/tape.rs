@@ -58,10 +58,9 @@ impl Tape {
         if shape == Shape::FanOuts {
             fan_out_first(&mut steps[0], self.limit, &events);
         }
-        let concurrent_executions = if self.limit < 192 { 1_024 } else { 1 + usize::from(self.limit % 4) };
         // Few runs get far enough to notice a bound; those that do must not get past it.
         let executions = if self.limit % 8 == 5 { 1 + usize::from(self.limit / 32) } else { 100_000 };
-        let mut plan = Plan { events, steps, concurrent_executions, executions };
+        let mut plan = Plan { events, steps, executions };
         make_catches_fit(&mut plan);
         make_gathers_fit(&mut plan);
         plan

@@ -39,17 +39,14 @@ fn a_commit_after_the_stop_event_is_refused_once() {
 
 #[test]
 fn nothing_comes_between_a_stop_event_and_the_end() {
-    // S28: the batch is on its way to the log; the run ends the way the log says.
+    // S28: what comes behind the batch does not change how the run ends.
     let mut stage = two_steps();
     stage.send("A");
     stage.said();
-    stage.hold_appends();
     stage.finish(1, &["Done"]);
     stage.fail(2);
     stage.send("B");
-    assert_eq!(stage.said(), ["refuse what was sent"]);
-    stage.confirm();
-    assert_eq!(stage.said(), ["completed by #2"]);
+    assert_eq!(stage.said(), ["completed by #2", "refuse what was sent"]);
 }
 
 #[test]
@@ -60,27 +57,10 @@ fn an_answer_that_comes_after_the_stop_event_starts_nothing() {
         let mut stage = Stage::with([external("A"), stop("Done")], [step("left", &["A"]), guarded.clone()]);
         stage.send("A");
         stage.said();
-        stage.hold_appends();
         stage.finish(1, &["Done"]);
         stage.answer(0, answer);
-        stage.confirm();
         assert_eq!(stage.said(), ["completed by #2"]);
     }
-}
-
-#[test]
-fn batches_before_the_stop_event_do_not_start_anything_any_more() {
-    // S28
-    let mut stage = two_steps();
-    stage.send("A");
-    stage.said();
-    stage.hold_appends();
-    stage.finish(1, &["B"]);
-    stage.finish(2, &["Done"]);
-    stage.confirm();
-    assert!(stage.said().is_empty());
-    stage.confirm();
-    assert_eq!(stage.said(), ["completed by #3"]);
 }
 
 #[test]
@@ -119,7 +99,6 @@ fn what_is_sent_after_the_end_is_refused() {
     assert_eq!(stage.said(), ["refuse what was sent", "refuse what was sent"]);
     stage.fail(2);
     stage.cancel();
-    stage.confirm();
     assert!(stage.said().is_empty());
 }
 
@@ -268,10 +247,8 @@ fn a_cancelled_run_starts_nothing_any_more() {
     assert_eq!(stage.said(), ["cancelled", "refuse what was sent"]);
 
     let mut stage = Stage::new(&["A"], [step("take", &["A"])]);
-    stage.hold_appends();
-    stage.send("A");
-    stage.said();
-    stage.scheduler.apply(Fact::Appended);
+    let event = stage.scheduler.table().event_named("A").expect("an event of the table");
+    stage.scheduler.apply(Fact::EventReceived { event });
     stage.cancel();
-    assert_eq!(stage.said(), ["cancelled"]);
+    assert_eq!(stage.said(), ["cancelled"], "the event is in the log, and its step is due");
 }

@@ -60,24 +60,6 @@ fn a_bound_execution_that_waits_counts_as_an_execution() {
 }
 
 #[test]
-fn the_limit_of_the_run_holds_for_all_steps_together() {
-    // S21: whoever waits longest is next, whatever its step.
-    let limits = SchedulerLimits { concurrent_executions: 1, ..SchedulerLimits::default() };
-    let steps = [step("left", &["A"]), step("right", &["A"])];
-    let mut stage = Stage::limited(limits, [external("A")], steps);
-    stage.send("A");
-    stage.send("A");
-    assert_eq!(stage.said(), ["start x1 left(#1) by #1"]);
-    for execution in 1..=4 {
-        stage.finish(execution, &[]);
-    }
-    assert_eq!(
-        stage.said(),
-        ["start x2 right(#1) by #1", "start x3 left(#2) by #2", "start x4 right(#2) by #2"],
-    );
-}
-
-#[test]
 fn a_table_may_have_more_rows_than_a_word_has_bits() {
     // S13: steps that join an event with its neighbour, beyond one word and beyond two.
     for size in [65, 130, 300] {
@@ -121,8 +103,9 @@ fn a_run_ends_when_one_execution_more_than_it_may_have_is_due() {
 
 #[test]
 fn executions_that_wait_for_their_turn_count_as_well() {
-    let limits = SchedulerLimits { executions: 2, concurrent_executions: 1, ..SchedulerLimits::default() };
-    let mut stage = Stage::limited(limits, [external("A")], [step("one", &["A"])]);
+    let limits = SchedulerLimits { executions: 2, ..SchedulerLimits::default() };
+    let one = step("one", &["A"]).policy(StepPolicy::DEFAULT.concurrency(1));
+    let mut stage = Stage::limited(limits, [external("A")], [one]);
     stage.send("A");
     stage.send("A");
     assert_eq!(stage.said(), ["start x1 one(#1) by #1"]);

@@ -15,7 +15,6 @@ pub(super) struct Stage {
     pub(super) scheduler: Scheduler,
     reader: Reader,
     said: Vec<Line>,
-    confirms: bool,
 }
 
 impl Stage {
@@ -45,17 +44,7 @@ impl Stage {
             reader: Reader::new(Arc::clone(&table)),
             table,
             said: Vec::new(),
-            confirms: true,
         }
-    }
-
-    /// From here on a batch is in the log only when [`confirm`](Self::confirm) says so.
-    pub(super) fn hold_appends(&mut self) {
-        self.confirms = false;
-    }
-
-    pub(super) fn confirm(&mut self) {
-        self.tell(Fact::Appended);
     }
 
     pub(super) fn send(&mut self, event: &str) {
@@ -123,11 +112,7 @@ impl Stage {
     pub(super) fn tell(&mut self, fact: Fact) {
         self.scheduler.apply(fact);
         while let Some(action) = self.scheduler.next_action() {
-            let line = self.reader.read(&action);
-            if self.confirms && matches!(line, Line::Appends { .. } | Line::Gathers { .. }) {
-                self.scheduler.apply(Fact::Appended);
-            }
-            self.said.push(line);
+            self.said.push(self.reader.read(&action));
         }
     }
 

@@ -5,23 +5,24 @@ use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
-use super::{Replay, Replayed};
+use super::{Replay, Taken};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::scheduler::{Cause, Emission, Fact};
+use crate::run::state::{Applied, Batch, DueEvent};
+use crate::scheduler::{Cause, Emission};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
 /// The events and timers of an execution's batch.
-struct Batch<'a> {
+struct Committed<'a> {
     events: Vec<Logged<'a>>,
     timers: Vec<TimerSet<'a>>,
 }
 
 /// An event that a batch holds, as its records tell of it.
-pub(super) struct Logged<'a> {
-    pub(super) seq: Seq,
-    pub(super) scope: ScopeId,
-    pub(super) event: &'a RecordedEvent,
+struct Logged<'a> {
+    seq: Seq,
+    scope: ScopeId,
+    event: &'a RecordedEvent,
 }
 
 /// A timer that a batch sets, as its record tells of it.
@@ -31,7 +32,7 @@ struct TimerSet<'a> {
     event: &'a RecordedEvent,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> Committed<'a> {
     /// Out of what stands right behind the end of the execution.
     fn of(execution: ExecutionId, behind: &'a [Record]) -> Self {
         let (mut events, mut timers) = (Vec::new(), Vec::new());
@@ -53,40 +54,39 @@ impl<'a> Batch<'a> {
 }
 
 impl Replay<'_> {
-    /// An execution committed what the records behind it tell of; says how many these are.
+    /// An execution committed what the records behind it have; says how many records these are, with its own.
     pub(super) fn succeeded(
         &mut self,
         execution: ExecutionId,
         fan_outs: &[OpenedFanOut],
         behind: &[Record],
-    ) -> Replayed<usize> {
-        let Batch { events, timers } = Batch::of(execution, behind);
-        let emissions = self.emissions(fan_outs, &events, &timers)?;
-        let mut decoded: Vec<(Seq, ScopeId, AnyEvent)> = Vec::with_capacity(events.len());
-        for Logged { seq, scope, event } in &events {
-            let index = self.event_named(event.name())?;
-            decoded.push((*seq, *scope, self.decoded(event, index, None)?));
+        at: SystemTime,
+    ) -> Taken<usize> {
+        let Committed { events: logged, timers: set } = Committed::of(execution, behind);
+        let emissions = self.emissions(fan_outs, &logged, &set)?;
+        let mut events: SmallVec<[AnyEvent; 1]> = SmallVec::with_capacity(logged.len());
+        for Logged { event, .. } in &logged {
+            events.push(self.decoded(event, self.event_named(event.name())?, None)?);
         }
-        let mut set = Vec::with_capacity(timers.len());
-        for TimerSet { request, due, event } in &timers {
-            let asked = request.and_then(|seq| decoded.iter().find(|(at, _, _)| *at == seq));
-            let index = self.event_named(event.name())?;
-            let decoded = self.run.host.read(event, index, asked.map(|(_, _, event)| event));
+        let mut timers = Vec::with_capacity(set.len());
+        for TimerSet { request, due, event } in &set {
+            let asked = request.and_then(|seq| logged.iter().position(|logged| logged.seq == seq));
+            let asked = asked.and_then(|place| events.get(place));
+            let decoded = self.host.read(event, self.event_named(event.name())?, asked);
             let unreadable = |error| {
-                format!(
-                    "a timer has event `{}`, which cannot be read as what it is now: {error}",
-                    event.name()
-                )
+                let name = event.name();
+                format!("a timer has event `{name}`, which cannot be read as what it is now: {error}")
             };
-            set.push((*due, decoded.map_err(unreadable)?));
+            timers.push(DueEvent { due: *due, event: decoded.map_err(unreadable)? });
         }
-        let now = self.run.clock.now;
-        self.started.remove(&execution);
-        self.run.trace.returned(execution, now);
-        self.run.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
-        let taken = events.len() + timers.len();
-        self.append(Cause::Execution(execution), &decoded, set)?;
-        Ok(taken)
+        let applied = self.apply(Batch::Succeeded { execution, emissions, events, timers }, at)?;
+        let Applied::Entered { entered, .. } = applied else { return Ok(1) };
+        let mut places = entered.entries.iter().zip(&logged);
+        let agree = places.all(|(entry, logged)| (entry.seq, entry.scope) == (logged.seq, logged.scope));
+        if !agree || entered.entries.len() != logged.len() || entered.timers.len() != set.len() {
+            return Err("it would be logged elsewhere now".into());
+        }
+        Ok(1 + logged.len() + set.len())
     }
 
     /// What an execution committed, in the scheduler's terms. Events and timers are numbered apart, so that only
@@ -96,7 +96,7 @@ impl Replay<'_> {
         fan_outs: &[OpenedFanOut],
         events: &[Logged<'_>],
         timers: &[TimerSet<'_>],
-    ) -> Replayed<SmallVec<[Emission; 1]>> {
+    ) -> Taken<SmallVec<[Emission; 1]>> {
         let mut emissions = SmallVec::new();
         let (mut next, mut fan_outs) = (0, fan_outs.iter());
         for TimerSet { request, event, .. } in timers {
@@ -127,8 +127,8 @@ impl Replay<'_> {
         events: &[Logged<'_>],
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
         emissions: &mut SmallVec<[Emission; 1]>,
-    ) -> Replayed {
-        let known = self.run.log.branched();
+    ) -> Taken {
+        let known = self.state.log.branched();
         let mut rest = events;
         while let Some((logged, behind)) = rest.split_first() {
             if logged.scope.0 <= known {
@@ -149,9 +149,9 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn fan_out(&self, opened: &OpenedFanOut) -> Replayed<Emission> {
+    fn fan_out(&self, opened: &OpenedFanOut) -> Taken<Emission> {
         let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
-        let gathers = self.run.host.table.event(self.event_named(name)?).gathers;
+        let gathers = self.host.table.event(self.event_named(name)?).gathers;
         let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;
         Ok(Emission::FanOut { fan_out, items: *items, concurrency: *concurrency, policy: *policy })
     }

@@ -11,24 +11,25 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::input::{LogEntry, Prefix, SlotValue, SlotValues};
 use crate::paged::Paged;
-use crate::scheduler::{Binding, Bound, Cause, Entry, Prefixes, Start};
+use crate::run::report::BoundInput;
+use crate::scheduler::{Binding, Bound, Cause, Entry, ExecutionStart, Prefixes};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
 /// One event of the log.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
-    pub(super) event: AnyEvent,
-    pub(super) index: EventIndex,
-    pub(super) scope: ScopeId,
-    pub(super) cause: Cause,
+pub(crate) struct LogRecord {
+    pub(crate) event: AnyEvent,
+    pub(crate) index: EventIndex,
+    pub(crate) scope: ScopeId,
+    pub(crate) cause: Cause,
     /// When it entered the log, from the beginning of the run's clock.
-    pub(super) at: Duration,
+    pub(crate) at: Duration,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
     /// The event at position n is at n - 1.
-    records: Paged<Record>,
+    records: Paged<LogRecord>,
     /// Those of the root, each at the place of its topic.
     lists: Vec<Option<List>>,
     /// Those of open branches.
@@ -50,32 +51,32 @@ struct Branches {
 
 /// The log of a run that waits.
 #[derive(Debug)]
-pub(super) struct ParkedLog {
-    records: Box<[Record]>,
+pub(super) struct SuspendedLog {
+    records: Box<[LogRecord]>,
     lists: Box<[Option<List>]>,
 }
 
 /// Where a branch came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BranchRecord {
-    pub(super) scope: ScopeId,
-    pub(super) parent: ScopeId,
-    pub(super) item: Seq,
-    pub(super) opener: ExecutionId,
+pub(crate) struct BranchRecord {
+    pub(crate) scope: ScopeId,
+    pub(crate) parent: ScopeId,
+    pub(crate) item: Seq,
+    pub(crate) opener: ExecutionId,
 }
 
 impl Log {
-    /// Whether it can be parked: it has no branches.
-    pub(super) fn can_park(&self) -> bool {
+    /// Whether it can be suspended: it has no branches.
+    pub(super) fn can_suspend(&self) -> bool {
         self.branches.is_empty() && self.lists_of_branches.is_empty()
     }
 
-    pub(super) fn park(&mut self) -> ParkedLog {
+    pub(super) fn suspend(&mut self) -> SuspendedLog {
         let Self { records, lists, lists_of_branches: _, branches: _, branched: _ } = std::mem::take(self);
-        ParkedLog { records: records.into_boxed(), lists: lists.into() }
+        SuspendedLog { records: records.into_boxed(), lists: lists.into() }
     }
 
-    pub(super) fn unpark(ParkedLog { records, lists }: ParkedLog) -> Self {
+    pub(super) fn restore(SuspendedLog { records, lists }: SuspendedLog) -> Self {
         Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
@@ -95,7 +96,7 @@ impl Log {
                 list.push(LogEntry { seq: entry.seq, event: event.clone() });
             }
         }
-        self.records.push(Record { event, index: entry.event, scope: entry.scope, cause, at });
+        self.records.push(LogRecord { event, index: entry.event, scope: entry.scope, cause, at });
     }
 
     fn list_mut(&mut self, scope: ScopeId, topic: TopicIndex) -> &mut List {
@@ -127,35 +128,35 @@ impl Log {
     }
 
     /// By their numbers.
-    pub(super) fn branches(&self) -> impl Iterator<Item = BranchRecord> {
+    pub(crate) fn branches(&self) -> impl Iterator<Item = BranchRecord> {
         self.branches.iter().flat_map(|branches| (0..branches.count).map(|place| branches.at(place)))
     }
 
     /// How many branches there are.
-    pub(super) fn branched(&self) -> u32 {
+    pub(crate) fn branched(&self) -> u32 {
         self.branched
     }
 
-    pub(super) fn get(&self, seq: Seq) -> Option<&Record> {
+    pub(crate) fn get(&self, seq: Seq) -> Option<&LogRecord> {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
     }
 
     /// Everything behind a position.
-    pub(super) fn since(&self, seq: Seq) -> impl Iterator<Item = &Record> {
+    pub(crate) fn since(&self, seq: Seq) -> impl Iterator<Item = &LogRecord> {
         self.records.iter_from(usize::try_from(seq.0).unwrap_or(usize::MAX))
     }
 
     /// When the first event entered it, from the beginning of the run's clock.
-    pub(super) fn began(&self) -> Duration {
+    pub(crate) fn began(&self) -> Duration {
         self.records.get(0).map_or(Duration::ZERO, |record| record.at)
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = (Seq, &Record)> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = (Seq, &LogRecord)> {
         self.records.iter().enumerate().map(|(i, record)| (Seq(i as u64 + 1), record))
     }
 
     /// What the slots of an execution hold.
-    pub(super) fn slots_of(&self, step: &StepRow, start: &Start) -> SlotValues {
+    pub(crate) fn slots_of(&self, step: &StepRow, start: &ExecutionStart) -> SlotValues {
         let mut slots = SlotValues::new();
         for (slot, input) in step.inputs.iter().enumerate() {
             slots.push(match start.inputs.others() {
@@ -172,7 +173,7 @@ impl Log {
     }
 
     /// What one slot of a step holds, by what the scheduler bound it to.
-    pub(super) fn slot_of(&self, step: &StepRow, binding: &Binding, slot: usize) -> SlotValue {
+    pub(crate) fn slot_of(&self, step: &StepRow, binding: &Binding, slot: usize) -> SlotValue {
         self.slot(&binding[slot], step.inputs[slot].topic)
     }
 
@@ -190,6 +191,14 @@ impl Log {
             .iter()
             .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(scope)?.log()), len as usize)));
         Prefix { segments: segments.collect() }
+    }
+
+    /// What is at this position and behind it is in no log after all. Nobody takes lists any more.
+    pub(super) fn retract(&mut self, from: Seq) {
+        self.records.truncate(usize::try_from(from.0.saturating_sub(1)).unwrap_or(usize::MAX));
+        while self.branches.last().is_some_and(|last| last.first.item >= from) {
+            self.branches.pop();
+        }
     }
 
     /// Frees the lists of a settled scope; executions that hold prefixes keep theirs.
@@ -215,4 +224,13 @@ fn list_of(lists: &mut SmallVec<[(TopicIndex, List); 1]>, topic: TopicIndex) -> 
         lists.len() - 1
     });
     &mut lists[place].1
+}
+
+/// What a parameter is bound to, for reports.
+pub(crate) fn bound_input(bound: &Bound) -> BoundInput {
+    match bound {
+        Bound::Nothing => BoundInput::Nothing,
+        Bound::One(seq) => BoundInput::One(*seq),
+        Bound::List(prefixes) => BoundInput::List(prefixes.iter().map(|(_, count)| count).sum()),
+    }
 }

@@ -1,0 +1,136 @@
+//! Whether a run may begin something now: permits among the engine's runs, the lease of its engine, and how many of its
+//! executions may run at a time (S21, S40). What these decide changes when something begins, never what a journal means.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::SystemTime;
+
+use super::fence::Fence;
+use super::journal::Journal;
+use super::places::{Gate, Place, Places};
+use super::seat::{Admitted, Seat};
+use super::state::Begins;
+use crate::engine::Lease;
+
+/// What stands between a run and what it is to begin.
+#[derive(Default)]
+pub(super) struct Admission {
+    /// Its permit among the engine's running runs; none if nothing bounds these.
+    seat: Option<Box<Seat>>,
+    /// None without leases.
+    fence: Option<Box<Fence>>,
+    /// The most executions at a time.
+    most: usize,
+    /// Executions that wait for others of the run, oldest first.
+    deferred: VecDeque<Begins>,
+}
+
+/// Whether something may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admit {
+    Now,
+    /// The run is woken when that may have changed.
+    Later,
+    /// A record that has to be written first was queued; the run is woken then.
+    Queued,
+}
+
+impl Admission {
+    pub(super) fn new(
+        slots: Option<(Places, Option<Place>)>,
+        lease: Option<&Arc<Lease>>,
+        most: usize,
+    ) -> Self {
+        Self {
+            seat: slots.map(|(places, place)| Seat::new(places, place)),
+            fence: lease.map(|lease| Box::new(Fence::new(lease))),
+            most,
+            deferred: VecDeque::new(),
+        }
+    }
+
+    /// Of a run that waits, with its permit's place.
+    pub(super) fn of_seat(seat: Option<Box<Seat>>, most: usize) -> Self {
+        Self { seat, most, ..Self::default() }
+    }
+
+    pub(super) fn take_seat(&mut self) -> (Option<Box<Seat>>, usize) {
+        (self.seat.take(), self.most)
+    }
+
+    pub(super) fn fence_mut(&mut self) -> Option<&mut Fence> {
+        self.fence.as_deref_mut()
+    }
+
+    /// The term of the lease for which the run is known to be this engine's.
+    pub(super) fn term(&self) -> Option<u64> {
+        self.fence.as_deref().and_then(Fence::term)
+    }
+
+    /// Whether a lease or a deferred execution is to be looked at before the run may be suspended.
+    pub(super) fn is_plain(&self) -> bool {
+        self.fence.is_none() && self.deferred.is_empty()
+    }
+
+    /// Whether the run may begin anything now; whether it got its permit by that is said to `admitted`.
+    pub(super) fn admit(
+        &mut self,
+        journal: Option<&mut Journal>,
+        at: SystemTime,
+        cx: &mut Context<'_>,
+        admitted: &mut Admitted,
+    ) -> Admit {
+        if let (Some(fence), Some(journal)) = (&mut self.fence, journal) {
+            let fenced = fence.admit(journal, at, cx);
+            if fenced != Admit::Now {
+                return fenced;
+            }
+        }
+        let Some(seat) = &mut self.seat else { return Admit::Now };
+        *admitted = seat.admit(cx);
+        if *admitted == Admitted::Waits { Admit::Later } else { Admit::Now }
+    }
+
+    /// Whether another execution may begin beside so many.
+    pub(super) fn has_room(&self, executing: usize) -> bool {
+        executing < self.most
+    }
+
+    /// Whether an execution may begin beside so many without asking anybody.
+    pub(super) fn is_open(&self, executing: usize) -> bool {
+        let is_seated = self.seat.as_ref().is_none_or(|seat| seat.has_place());
+        is_seated && self.fence.is_none() && self.deferred.is_empty() && self.has_room(executing)
+    }
+
+    /// An execution waits for others of the run.
+    pub(super) fn defer(&mut self, begins: Begins) {
+        self.deferred.push_back(begins);
+    }
+
+    /// The execution that waits longest, if there is room beside so many.
+    pub(super) fn next_deferred(&mut self, executing: usize) -> Option<Begins> {
+        if self.deferred.is_empty() || !self.has_room(executing) { None } else { self.deferred.pop_front() }
+    }
+
+    pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &Begins> {
+        self.deferred.iter()
+    }
+
+    /// The most executions at a time, if that is what executions wait for.
+    pub(super) fn full(&self) -> Option<usize> {
+        (!self.deferred.is_empty()).then_some(self.most)
+    }
+
+    /// Where the run waits for a permit, if it does.
+    pub(super) fn gate(&self) -> Option<&Gate> {
+        self.seat.as_ref().and_then(|seat| seat.gate())
+    }
+
+    /// A run that waits, or has ended, gives its permit to another.
+    pub(super) fn leave(&mut self) {
+        if let Some(seat) = &mut self.seat {
+            seat.leave();
+        }
+    }
+}

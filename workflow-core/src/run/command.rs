@@ -1,0 +1,95 @@
+//! What handles ask of a run, and what it answers.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use super::drive::Run;
+use super::handle::{Command, MakeReply};
+use super::request::OpenRequest;
+use super::state::{Batch, RunState};
+use crate::error::SendError;
+use crate::event::AnyEvent;
+use crate::id::Seq;
+use crate::scheduler::Cause;
+
+impl Run {
+    pub(super) fn handle_command(&mut self, command: Command) {
+        // A handle that no longer listens has no use for the answer.
+        match command {
+            Command::Send { event, index, done } => {
+                let next = self.commit(Batch::Received { event, index }, Some(done));
+                self.follow(next);
+            }
+            Command::Reply { request, make, done } => match self.reply(request, make) {
+                Ok(event) => {
+                    let next = self.commit(Batch::Replied { request, event }, Some(done));
+                    self.follow(next);
+                }
+                Err(error) => drop(done.send(Err(error))),
+            },
+            Command::Timers { done } => {
+                let timers = self.view().timers();
+                self.answer_when_written(move || drop(done.send(timers)));
+            }
+            Command::Requests { done } => {
+                let requests = open_requests(&self.state, self.clock.began_at);
+                self.answer_when_written(move || drop(done.send(requests)));
+            }
+            Command::Cancel { reason, done } => {
+                // Without an answer the handle waits for the end and is told of it.
+                if self.cancel(reason) {
+                    let _ = done.send(());
+                }
+            }
+            Command::Explain { done } => {
+                let explanation = self.view().explain();
+                self.answer_when_written(move || drop(done.send(explanation)));
+            }
+            Command::Report { done } => {
+                let report = self.view().report();
+                self.answer_when_written(move || drop(done.send(report)));
+            }
+        }
+    }
+
+    /// The reply as an event for the log.
+    fn reply(&self, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
+        if let Some(end) = self.state.end() {
+            return Err(SendError::Ended { run: self.shared.id.clone(), status: end.into() });
+        }
+        let is_open = self.state.scheduler.open_requests().any(|(seq, _)| seq == request);
+        let asked = self.state.log.get(request).filter(|_| is_open);
+        let asked = asked.ok_or_else(|| why_not_open(&self.state, request))?;
+        let reply = make(&asked.event)?;
+        reply.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
+        Ok(reply)
+    }
+}
+
+/// O(events since the request): only who replies in vain asks.
+fn why_not_open(state: &RunState, request: Seq) -> SendError {
+    for record in state.log.since(request) {
+        match record.cause {
+            Cause::Reply(seq) if seq == request => return SendError::Answered { request },
+            Cause::Expired(seq) if seq == request => return SendError::Expired { request },
+            _ => {}
+        }
+    }
+    SendError::NotOpen { request }
+}
+
+fn open_requests(state: &RunState, began_at: SystemTime) -> Vec<OpenRequest> {
+    let timers = state.timers.pending(&state.scheduler);
+    let expiries: HashMap<Seq, SystemTime> =
+        timers.filter_map(|(due, timer)| Some((timer.request?, due))).collect();
+    let open = state.scheduler.open_requests().filter_map(|(seq, _)| {
+        let record = state.log.get(seq)?;
+        Some(OpenRequest {
+            seq,
+            event: record.event.clone(),
+            asked_at: began_at + record.at,
+            expires_at: expiries.get(&seq).copied(),
+        })
+    });
+    open.collect()
+}

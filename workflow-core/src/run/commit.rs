@@ -1,0 +1,414 @@
+//! The one way into a run's log while it is driven: a batch enters the state, its records the journal, and whoever waits
+//! for it is notified once the store has it (S38).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use super::RunStatus;
+use super::drive::Run;
+use super::in_flight::StepResult;
+use super::journal::Journal;
+use super::records::{Noted, logged};
+use super::state::{Applied, Batch, Begins, DueEvent, Stop};
+use crate::error::{Internal, RunError, SendError, StepError};
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, Seq};
+use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
+use crate::retry::{FailedAttempt, NotRetried};
+use crate::scheduler::{Cause, Emission, End, Entered, ExecutionStart};
+use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
+use crate::table::{DependencyTable, OutputRow, StepIndex};
+
+use smallvec::SmallVec;
+
+/// Whoever wants to know that something was taken in.
+pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
+
+/// A batch that is in the state and that the store does not have.
+pub(super) struct PendingBatch {
+    /// Where the journal ends with it.
+    end: Position,
+    what: PendingWhat,
+}
+
+/// What happens once the store has a batch.
+enum PendingWhat {
+    /// So many events from this position are in the log, by this cause.
+    Logged { cause: Cause, first: Seq, count: u64, done: Option<Done> },
+    /// Somebody asked for what the batch is part of.
+    Asked(Box<dyn FnOnce() + Send>),
+}
+
+impl Run {
+    /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
+    /// the store has it, and hears how the run ended if it is refused.
+    pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
+        self.advance(&mut usize::MAX.clone());
+        let at = self.clock.wall();
+        let noted = self.journal.is_some().then(|| Noted::of(&batch, &self.state, at));
+        if !matches!(batch, Batch::Stopped(_)) {
+            self.wake();
+        }
+        let applied = self.state.apply(batch, self.clock.now);
+        if let (Some(noted), Some(journal)) = (noted, &mut self.journal) {
+            let records = noted.records(&applied, &self.state);
+            if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
+                journal.queue_end(records, RunStatus::Completed);
+            } else if !records.is_empty() {
+                journal.queue(records);
+            }
+        }
+        match applied {
+            Applied::Entered { cause, entered } => self.entered(cause, entered, done),
+            // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
+            Applied::Noted | Applied::Refused => None,
+        }
+    }
+
+    /// A batch is in the state.
+    fn entered(&mut self, cause: Cause, entered: Entered, done: Option<Done>) -> Option<ExecutionStart> {
+        let Entered { entries, next, .. } = entered;
+        if self.journal.is_none() {
+            self.announce(cause, entries.iter().map(|entry| entry.seq));
+            if let Some(done) = done {
+                let _ = done.send(Ok(()));
+            }
+            return next;
+        }
+        let first = entries.first().map_or(Seq(0), |entry| entry.seq);
+        let what = PendingWhat::Logged { cause, first, count: entries.len() as u64, done };
+        self.pending.push_back(PendingBatch { end: self.state.position(), what });
+        self.follow(next);
+        None
+    }
+
+    /// An execution follows, once the store has what it follows from.
+    pub(super) fn follow(&mut self, next: Option<ExecutionStart>) {
+        if let Some(start) = next {
+            self.state.defer(Begins::Execution(start));
+        }
+    }
+
+    /// Tells observers and viewers what is in the log for good.
+    fn announce(&mut self, cause: Cause, events: impl Iterator<Item = Seq>) {
+        if let Cause::Execution(execution) = cause {
+            self.telemetry.succeeded(&self.shared, &self.state, execution);
+        }
+        for seq in events {
+            self.telemetry.logged(&self.shared, &self.state, seq);
+        }
+    }
+
+    /// Answers a question about the state once the store has all of it.
+    pub(super) fn answer_when_written(&mut self, answer: impl FnOnce() + Send + 'static) {
+        if self.journal.as_deref().is_none_or(Journal::is_written) {
+            return answer();
+        }
+        let what = PendingWhat::Asked(Box::new(answer));
+        self.pending.push_back(PendingBatch { end: self.state.position(), what });
+    }
+
+    /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
+    /// that followed by themselves, and what was dropped. Says whether it is complete.
+    pub(super) fn advance(&mut self, work: &mut usize) -> bool {
+        if self.state.scheduler.is_settled() {
+            return true;
+        }
+        let is_complete = self.state.advance(work);
+        while let Some(seq) = self.state.take_derived() {
+            self.derived(seq);
+        }
+        if let Some(dropped) = self.state.take_dropped() {
+            let unbegun = self.unbegun();
+            for execution in dropped {
+                self.drop_execution(execution, &unbegun);
+            }
+            let scheduler = &self.state.scheduler;
+            self.executor.drop_questions(|candidate| scheduler.origin_of(candidate).is_some());
+        }
+        is_complete
+    }
+
+    /// An entry followed by itself: it is a batch of its own.
+    pub(super) fn derived(&mut self, seq: Seq) {
+        let Some(record) = self.state.log.get(seq) else { return };
+        let (cause, at) = (record.cause, self.clock.began_at + record.at);
+        let Some(journal) = &mut self.journal else {
+            return self.announce(Cause::Outside, std::iter::once(seq));
+        };
+        journal.queue(logged(seq, &self.state, at));
+        let what = PendingWhat::Logged { cause, first: seq, count: 1, done: None };
+        self.pending.push_back(PendingBatch { end: journal.end(), what });
+    }
+
+    /// An execution has returned, or failed: the execution that follows next, if that is all that follows.
+    pub(super) fn executed(&mut self, execution: ExecutionId, result: StepResult) -> Option<ExecutionStart> {
+        // What was dropped while its result waited has nothing to say any more.
+        if !self.state.scheduler.is_running(execution) {
+            return None;
+        }
+        let step = self.state.step_of(execution)?;
+        let checked = result.and_then(|emitted| Ok((self.checked(step, &emitted)?, emitted)));
+        match checked {
+            Ok((emissions, mut emitted)) => {
+                emitted.stand();
+                self.commit_emitted(execution, emissions, emitted)
+            }
+            Err(error) => {
+                let error = self.host.rules().classified(error);
+                self.attempt_failed(execution, step, error);
+                None
+            }
+        }
+    }
+
+    fn commit_emitted(
+        &mut self,
+        execution: ExecutionId,
+        emissions: SmallVec<[Emission; 1]>,
+        emitted: Emitted,
+    ) -> Option<ExecutionStart> {
+        let (events, timers) = emitted.into_parts();
+        if self.state.end().is_some() {
+            self.refuse(execution, events.iter().chain(timers.iter().map(|timer| &timer.event)));
+            return None;
+        }
+        let now = self.clock.wall();
+        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
+        let timers = timers.into_iter().map(due).collect();
+        self.commit(Batch::Succeeded { execution, emissions, events, timers }, None)
+    }
+
+    /// S28. An execution that returned nothing had nothing to be refused.
+    pub(super) fn refuse<'a>(&mut self, execution: ExecutionId, events: impl Iterator<Item = &'a AnyEvent>) {
+        let Some(step) = self.state.step_of(execution) else { return };
+        let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
+        self.state.trace.refused((execution, step), self.clock.now, &events);
+        if events.is_empty() {
+            self.telemetry.succeeded(&self.shared, &self.state, execution);
+        } else {
+            self.telemetry.refused(&self.shared, &self.state, execution, events);
+        }
+    }
+
+    /// What the batch is, in the scheduler's terms, if the run may take it.
+    fn checked(&self, step: StepIndex, emitted: &Emitted) -> Result<SmallVec<[Emission; 1]>, StepError> {
+        let emissions = emissions(self.state.table(), step, emitted)?;
+        for event in emitted.events().chain(emitted.timed_events()) {
+            event.check_size(self.shared.common.max_event_bytes)?;
+        }
+        let timers = emitted.timers();
+        if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
+            return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
+        }
+        Ok(emissions)
+    }
+
+    /// A failed attempt is followed by another (S35), or the execution fails.
+    pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
+        match self.decide_retry(execution, step, error.class()) {
+            Ok(retry_in) => {
+                let too_large =
+                    error.class() == crate::error::ErrorClass::ContextLimit || error.is_of_compaction();
+                let compacts = too_large && self.host.compacts(step.get());
+                let failed =
+                    FailedAttempt { class: error.class(), error: error.to_string(), retry_in, compacts };
+                self.telemetry.retries(&self.shared, &self.state, execution, (&error, &failed));
+                self.record_children();
+                let _ = self.commit(Batch::Retried { execution, failed }, None);
+                self.wait_for_retry(execution, retry_in);
+            }
+            Err(not_retried) => self.failed(execution, error, not_retried),
+        }
+    }
+
+    fn failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
+        self.record_children();
+        let took = self.state.trace.elapsed(execution, self.clock.now);
+        self.telemetry.failed(&self.shared, &self.state, execution, (&error, not_retried, took));
+        let next = self.commit(Batch::Failed { execution, error, not_retried }, None);
+        self.follow(next);
+    }
+
+    /// The run waits, which is told to whoever looks at the store. Nothing waits for it to be written.
+    pub(super) fn record_wait(&mut self) {
+        if self.journal.is_none() {
+            return;
+        }
+        let (waits_for, at) = (self.waits_for(), self.clock.wall());
+        let Some(journal) = &mut self.journal else { return };
+        journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
+        self.state.skip(1);
+    }
+
+    fn waits_for(&self) -> WaitingFor {
+        let (table, scheduler) = (self.state.table(), &self.state.scheduler);
+        let name = |event| Arc::clone(&table.event(event).name);
+        let requests = scheduler.open_requests().take(WaitingFor::MOST_NAMED);
+        WaitingFor {
+            requests: requests.map(|(_, request)| name(request)).collect(),
+            open_requests: scheduler.open_requests().len() as u64,
+            events: scheduler.awaited_events().into_iter().map(name).collect(),
+            until: self.state.timers.pending(scheduler).map(|(due, _)| due).next(),
+        }
+    }
+
+    /// Something is to enter the journal of a run that may wait.
+    fn wake(&mut self) {
+        if self.shared.status() == RunStatus::Waiting {
+            self.telemetry.meter.runs();
+            self.shared.standing.set(RunStatus::Running);
+            if let Some(journal) = &mut self.journal {
+                journal.note_going_on();
+            }
+            self.count_time();
+        }
+    }
+
+    /// Goes on with the journal, once nothing else is left to do or there was enough of it; whether something came of
+    /// it.
+    pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
+        self.record_children();
+        let Some(journal) = &mut self.journal else { return false };
+        journal.write(&self.shared.id);
+        self.poll_writing(cx)
+    }
+
+    /// Takes in what the store has answered.
+    pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        let Poll::Ready(Some(is_written)) = journal.poll_written(cx) else { return false };
+        if is_written {
+            self.persisted();
+        } else {
+            self.unkept();
+        }
+        true
+    }
+
+    /// The store has more of the journal than before.
+    fn persisted(&mut self) {
+        let Some(written) = self.journal.as_deref().map(Journal::written) else { return };
+        if self.journal.as_deref().is_some_and(Journal::resumes) {
+            self.shared.goes_on();
+        } else if !self.shared.has_begun() {
+            self.shared.begin();
+        }
+        while self.pending.front().is_some_and(|batch| batch.end <= written) {
+            let Some(PendingBatch { what, .. }) = self.pending.pop_front() else { return };
+            match what {
+                PendingWhat::Asked(answer) => answer(),
+                PendingWhat::Logged { cause, first, count, done } => {
+                    self.announce(cause, (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq));
+                    if let Some(done) = done {
+                        let _ = done.send(Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The store did not take what it was given: the run stops here. What it did not take is in no log.
+    pub(super) fn unkept(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        let mut refused = Vec::new();
+        let mut from = None;
+        for PendingBatch { what, .. } in pending {
+            let PendingWhat::Logged { cause, first, count, .. } = what else { continue };
+            from = from.or((count > 0).then_some(first));
+            if let Cause::Execution(execution) = cause {
+                let seqs = (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq);
+                let events =
+                    seqs.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
+                refused.push((execution, events.collect::<Vec<AnyEvent>>()));
+            }
+        }
+        self.state.retract(from, refused.iter().map(|(execution, _)| *execution));
+        for (execution, events) in &refused {
+            self.refuse(*execution, events.iter());
+        }
+        let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
+    }
+
+    /// Writes that the run goes on here, before anything else is done (S40), and what its journal lacks.
+    pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
+        let at = self.clock.wall();
+        if let Some(journal) = &mut self.journal {
+            let table = journal.take_table();
+            journal.queue([Record::RunResumed { format: JOURNAL_FORMAT, table, at }]);
+            for seq in derived {
+                self.derived(seq);
+            }
+            let end = self.journal.as_deref().map_or(Position(0), Journal::end);
+            self.state.restart(end, self.clock.now);
+            std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
+        }
+        if self.journal_error().is_none() {
+            self.shared.goes_on();
+        }
+    }
+
+    /// Writes what is left, and how the run ended.
+    pub(super) async fn close_journal(&mut self) {
+        self.record_children();
+        std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
+        let (at, (step, error)) = (self.clock.wall(), self.why_ended());
+        let status = self.state.end().map(RunStatus::from);
+        if let (Some(status), Some(journal)) = (status, &mut self.journal) {
+            journal.queue_end([Record::RunEnded { status, error, step, at }], status);
+            self.state.skip(1);
+        }
+        std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
+    }
+
+    fn poll_written_out(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(journal) = &mut self.journal else { return Poll::Ready(()) };
+            journal.write(&self.shared.id);
+            if journal.is_written() || journal.failure().is_some() {
+                return Poll::Ready(());
+            }
+            if !self.poll_writing(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Whether nothing more of a run that has ended is to be written before it stops.
+    pub(super) fn journal_is_done(&self) -> bool {
+        self.journal.as_deref().is_none_or(|journal| journal.is_written() || journal.failure().is_some())
+    }
+
+    /// What kept the run from being written, if anything did.
+    pub(super) fn journal_error(&self) -> Option<RunError> {
+        let error = self.journal.as_ref()?.failure()?.clone();
+        Some(match error {
+            StoreError::Conflict { .. } => RunError::Conflict { run: self.shared.id.clone() },
+            source => RunError::Store { source },
+        })
+    }
+}
+
+/// What an execution emitted, as its step declares it.
+fn emissions(
+    table: &DependencyTable,
+    step: StepIndex,
+    emitted: &Emitted,
+) -> Result<SmallVec<[Emission; 1]>, Internal> {
+    let outputs = &table.step(step).outputs;
+    let mut emissions = SmallVec::with_capacity(emitted.items().len());
+    for item in emitted.items() {
+        let event = item.event_type();
+        let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
+        let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
+        // A request can expire only where that is declared too.
+        let emission = emission.filter(|emission| match emission {
+            Emission::Expiring(request) => table.event(*request).expired.is_some(),
+            _ => true,
+        });
+        emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
+    }
+    Ok(emissions)
+}

@@ -1,0 +1,157 @@
+//! What enters a run's state, as the records of its journal: one batch of records for each batch, and one for each entry
+//! that followed by itself.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use smallvec::SmallVec;
+
+use super::RunStatus;
+use super::state::{Applied, Batch, DueEvent, RunState};
+use crate::id::{ScopeId, Seq};
+use crate::input::Gathered;
+use crate::retry::FailedAttempt;
+use crate::scheduler::{Emission, End};
+use crate::store::{OpenedFanOut, Record, RecordedEvent};
+use crate::table::StepIndex;
+
+/// What the journal says of a batch beside the events in the log, noted before the batch is applied.
+pub(super) struct Noted {
+    lead: Option<Record>,
+    timers: Vec<DueEvent>,
+    at: SystemTime,
+}
+
+/// The records of a batch.
+pub(super) type Records = SmallVec<[Record; 2]>;
+
+impl Noted {
+    /// Of a batch that is about to be applied at this time.
+    pub(super) fn of(batch: &Batch, state: &RunState, at: SystemTime) -> Self {
+        let timers = match batch {
+            Batch::Succeeded { timers, .. } => timers.clone(),
+            _ => Vec::new(),
+        };
+        Self { lead: lead(batch, state, at), timers, at }
+    }
+
+    /// The records of the batch, once it is applied; none if it was refused.
+    pub(super) fn records(self, applied: &Applied, state: &RunState) -> Records {
+        let Self { lead, timers, at } = self;
+        let mut records = Records::new();
+        if matches!(applied, Applied::Refused) {
+            return records;
+        }
+        records.extend(lead);
+        let Applied::Entered { entered, .. } = applied else { return records };
+        records.extend(entered.entries.iter().filter_map(|entry| logged(entry.seq, state, at)));
+        for (entry, DueEvent { due, event }) in entered.timers.iter().zip(timers) {
+            records.push(Record::TimerSet {
+                timer: entry.timer,
+                execution: entry.execution,
+                scope: entry.scope,
+                request: entry.request,
+                due,
+                event: RecordedEvent::new(event),
+                at,
+            });
+        }
+        // The end stands in the batch that brings it about.
+        if let Some(End::Completed(_)) = state.end() {
+            let (status, error, step) = (RunStatus::Completed, None, None);
+            records.push(Record::RunEnded { status, error, step, at });
+        }
+        records
+    }
+}
+
+/// The record before the events of a batch.
+fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
+    let name = |step: StepIndex| Arc::clone(&state.table().step(step).name);
+    match batch {
+        Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
+        Batch::Answered { candidate, step, answer } => {
+            let (scope, trigger) = state.scheduler.origin_of(*candidate)?;
+            let answer = *answer.as_ref().ok()?;
+            Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
+        }
+        Batch::Succeeded { execution, emissions, .. } => {
+            let (step, scope, trigger) = origin(*execution, state)?;
+            let fan_outs = opened(emissions, state);
+            Some(Record::ExecutionSucceeded {
+                execution: *execution,
+                step: name(step),
+                scope,
+                trigger,
+                fan_outs,
+                at,
+            })
+        }
+        Batch::Retried { execution, failed } => {
+            let (step, scope, trigger) = origin(*execution, state)?;
+            let attempt = state.trace.attempt(*execution);
+            let FailedAttempt { class, error, retry_in, compacts } = failed.clone();
+            Some(Record::RetryScheduled {
+                execution: *execution,
+                step: name(step),
+                scope,
+                trigger,
+                attempt,
+                class,
+                error,
+                retry_in,
+                compacts,
+                at,
+            })
+        }
+        Batch::Failed { execution, error, not_retried } => {
+            let (step, scope, trigger) = origin(*execution, state)?;
+            Some(Record::ExecutionFailed {
+                execution: *execution,
+                step: name(step),
+                scope,
+                trigger,
+                class: error.class(),
+                error: error.to_string(),
+                not_retried: *not_retried,
+                at,
+            })
+        }
+        Batch::ChildStarted { child, at } => {
+            let (_, scope, trigger) = origin(child.execution, state)?;
+            Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
+        }
+    }
+}
+
+fn origin(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
+    let execution = state.scheduler.executions().get(execution)?;
+    Some((execution.step, execution.scope, execution.trigger))
+}
+
+/// The fan-outs that a batch opens.
+fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
+    let opened = emissions.iter().filter_map(|emission| match *emission {
+        Emission::FanOut { fan_out, items, concurrency, policy } => {
+            let gathered = state.table().fan_out(fan_out).gathered;
+            let fan_out = Arc::clone(&state.table().event(gathered).name);
+            Some(OpenedFanOut { fan_out, items, concurrency, policy })
+        }
+        _ => None,
+    });
+    opened.collect()
+}
+
+/// The record of an event in the log.
+pub(super) fn logged(seq: Seq, state: &RunState, at: SystemTime) -> Option<Record> {
+    let record = state.log.get(seq)?;
+    let (scope, cause, event) = (record.scope, record.cause, &record.event);
+    Some(match event.payload_arc::<Gathered>() {
+        Some(gathered) => {
+            let fan_out = Arc::clone(&state.table().event(record.index).name);
+            let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
+            Record::FanOutGathered { seq, scope, fan_out, branches, at }
+        }
+        None => Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at },
+    })
+}

@@ -1,0 +1,663 @@
+//! A run's state: everything that follows from its journal, and nothing else. It has no runtime, no clock, no locks and
+//! no I/O, so that a run that is driven, one that is read back from its journal, and one of which somebody asks for a
+//! report come to the same state by the same function.
+//!
+//! ```text
+//! batch ──apply──▶ scheduler ──▶ log, trace, timers
+//!                      │
+//!                   advance        evaluates events, settles branches, gathers fan-outs
+//!                      ▼
+//!                   effects        what to begin, each with the position of the journal that it follows from
+//! ```
+//!
+//! [`RunState::apply`] is the only way anything enters a log. What a batch leads to depends on the sequence of batches
+//! alone: each takes effect once everything that follows from those before it is in the state. Whether a store has kept
+//! a batch is not known here. Whoever performs effects waits until the store has the journal up to their position (S38).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::children::ChildRun;
+use crate::error::StepError;
+use crate::event::AnyEvent;
+use crate::failure::StepFailed;
+use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
+use crate::input::{BranchFailure, Gathered, GatheredBranch};
+use crate::retry::{FailedAttempt, NotRetried};
+use crate::scheduler::{
+    Action, Answer, Binding, BranchSummary, CandidateId, Cause, Committed, Emission, End, Entered, Entry,
+    ExecutionStart, Fact, GroupSummary, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
+    TimerEntry,
+};
+use crate::store::Position;
+use crate::table::{DependencyTable, EventIndex, StepIndex};
+
+mod active;
+mod log;
+mod replay;
+mod timers;
+mod trace;
+
+pub(super) use active::ActiveTime;
+pub(super) use log::{BranchRecord, Log, bound_input};
+pub(super) use replay::{Contradiction, Replay, Replayed};
+pub(super) use timers::{DueEvent, TimerQueue};
+pub(super) use trace::{Trace, TraceEntry, TraceState};
+
+use log::SuspendedLog;
+use trace::SuspendedTrace;
+
+/// The state of a run where its journal has come to.
+#[derive(Debug)]
+pub(crate) struct RunState {
+    pub(super) scheduler: Scheduler,
+    pub(super) log: Log,
+    pub(super) trace: Trace,
+    pub(super) timers: TimerQueue,
+    failures: Failures,
+    /// The children that executions started, in order.
+    pub(super) children: Vec<(ChildRun, SystemTime)>,
+    pub(super) active: ActiveTime,
+    effects: VecDeque<Effect>,
+    dropped: Dropped,
+    /// Entries that followed from a batch by themselves and that nobody has journaled, oldest first.
+    derived: VecDeque<Seq>,
+    /// Where the journal ends that this is the state of.
+    position: Position,
+    /// The time of the last batch, from the beginning of the run.
+    now: Duration,
+}
+
+/// What enters a run's journal at once.
+#[derive(Debug)]
+pub(super) enum Batch {
+    /// An event came from outside.
+    Received { event: AnyEvent, index: EventIndex },
+    /// A reply came from outside.
+    Replied { request: Seq, event: AnyEvent },
+    /// The time of a timer has come.
+    Fired { timer: TimerId, event: AnyEvent },
+    /// A precondition answered, or failed.
+    Answered { candidate: CandidateId, step: StepIndex, answer: Result<bool, StepError> },
+    /// An execution succeeded, and leaves this behind (S23).
+    Succeeded {
+        execution: ExecutionId,
+        emissions: SmallVec<[Emission; 1]>,
+        events: SmallVec<[AnyEvent; 1]>,
+        timers: Vec<DueEvent>,
+    },
+    /// An attempt failed and another one follows.
+    Retried { execution: ExecutionId, failed: FailedAttempt },
+    /// An execution failed for good.
+    Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
+    /// An execution started a child.
+    ChildStarted { child: ChildRun, at: SystemTime },
+    /// The run is to end, whatever is left to do in it.
+    Stopped(Stop),
+}
+
+/// Why a run ends that would go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Cancelled,
+    TimedOut,
+    /// The store does not keep its journal any more.
+    Unkept,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub(super) enum Applied {
+    /// Its events are in the log, and the execution follows next, unless others do before it.
+    Entered { cause: Cause, entered: Entered },
+    /// It is in the journal and left no event.
+    Noted,
+    /// The run takes nothing more, or what it is for is over: it is in no journal.
+    Refused,
+}
+
+/// Something to be begun once the store has the journal up to a position.
+#[derive(Debug)]
+pub(super) struct Effect {
+    pub(super) after: Position,
+    pub(super) begins: Begins,
+}
+
+/// What begins.
+#[derive(Debug)]
+pub(super) enum Begins {
+    /// The first attempt of an execution.
+    Execution(ExecutionStart),
+    /// Another attempt of an execution, or the one that an earlier process was at.
+    Attempt(ExecutionId),
+    Question(Question),
+    /// The run waits: nothing can happen before something arrives.
+    Wait,
+}
+
+impl Begins {
+    /// The same after another process may have begun it.
+    fn again(self) -> Self {
+        if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
+    }
+}
+
+/// A precondition to be asked.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) candidate: CandidateId,
+    pub(super) step: StepIndex,
+    pub(super) scope: ScopeId,
+    pub(super) trigger: Seq,
+    pub(super) binding: Binding,
+}
+
+/// What is not wanted any more, to be taken notice of at once.
+#[derive(Debug, Default)]
+struct Dropped {
+    executions: Vec<ExecutionId>,
+    candidates: bool,
+}
+
+/// What executions and preconditions failed with, as long as the run or a gather may need it.
+#[derive(Debug, Default)]
+struct Failures {
+    executions: FxHashMap<ExecutionId, StepError>,
+    preconditions: FxHashMap<CandidateId, (StepIndex, StepError)>,
+}
+
+/// The state of a run that waits for nothing but its handles, in little memory.
+#[derive(Debug)]
+pub(super) struct SuspendedState {
+    scheduler: SuspendedScheduler,
+    log: SuspendedLog,
+    trace: SuspendedTrace,
+    now: Duration,
+    position: Position,
+}
+
+impl RunState {
+    pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
+        Self::of(Scheduler::with_limits(Arc::clone(table), limits))
+    }
+
+    fn of(scheduler: Scheduler) -> Self {
+        Self {
+            scheduler,
+            log: Log::default(),
+            trace: Trace::default(),
+            timers: TimerQueue::default(),
+            failures: Failures::default(),
+            children: Vec::new(),
+            active: ActiveTime::default(),
+            effects: VecDeque::new(),
+            dropped: Dropped::default(),
+            derived: VecDeque::new(),
+            position: Position(0),
+            now: Duration::ZERO,
+        }
+    }
+
+    /// What it has come to; one of a run without steps and events is left in its place.
+    pub(super) fn take(&mut self) -> Self {
+        let nothing = Self::of(Scheduler::with_limits(no_table(), self.scheduler.limits()));
+        std::mem::replace(self, nothing)
+    }
+
+    pub(super) fn table(&self) -> &Arc<DependencyTable> {
+        self.scheduler.table()
+    }
+
+    /// Where the journal ends that this is the state of.
+    pub(super) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The journal has records that change no state.
+    pub(super) fn skip(&mut self, records: usize) {
+        self.position = self.position.after(records);
+    }
+
+    /// How the run ended, if it did.
+    pub(super) fn end(&self) -> Option<&End> {
+        self.scheduler.end()
+    }
+
+    /// Takes a batch in, at this time from the beginning of the run. What follows from the batches before is completed
+    /// first.
+    pub(super) fn apply(&mut self, batch: Batch, at: Duration) -> Applied {
+        if !self.scheduler.is_settled() {
+            self.advance(&mut usize::MAX.clone());
+        }
+        self.now = self.now.max(at);
+        self.active.resume(self.now);
+        match batch {
+            Batch::Succeeded { execution, emissions, events, timers } => {
+                self.succeed(execution, &emissions, events, timers)
+            }
+            Batch::Received { event, index } => match self.scheduler.receive(index) {
+                Some(entered) => self.enter_one(Cause::Outside, entered, event),
+                None => Applied::Refused,
+            },
+            Batch::Replied { request, event } => match self.scheduler.receive_reply(request) {
+                Some(entered) => self.enter_one(Cause::Reply(request), entered, event),
+                None => Applied::Refused,
+            },
+            Batch::Fired { timer, event } => match self.scheduler.fire(timer) {
+                Some((cause, entered)) => self.enter_one(cause, entered, event),
+                None => Applied::Refused,
+            },
+            Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
+            Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
+            Batch::Retried { execution, failed } => self.retry(execution, failed),
+            Batch::ChildStarted { child, at } => {
+                self.children.push((child, at));
+                self.note(1)
+            }
+            Batch::Stopped(stop) => self.stop(stop),
+        }
+    }
+
+    /// So many records are in the journal and leave no event.
+    fn note(&mut self, records: usize) -> Applied {
+        self.position = self.position.after(records);
+        Applied::Noted
+    }
+
+    /// One event enters the log, by itself or behind a record of what it follows from.
+    fn enter_one(&mut self, cause: Cause, entered: Entered, event: AnyEvent) -> Applied {
+        debug_assert_eq!(entered.entries.len(), 1, "it is one event");
+        if let Some(entry) = entered.entries.first() {
+            self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
+        }
+        let caused = usize::from(matches!(cause, Cause::Failure(_)));
+        self.enter(cause, entered, caused)
+    }
+
+    /// A batch is in the log, behind so many other records.
+    fn enter(&mut self, cause: Cause, entered: Entered, before: usize) -> Applied {
+        let ended = usize::from(self.has_completed());
+        let records = before + entered.entries.len() + entered.timers.len() + ended;
+        self.position = self.position.after(records);
+        if let Some(start) = &entered.next {
+            self.trace.schedule(start.execution, self.now);
+        }
+        Applied::Entered { cause, entered }
+    }
+
+    fn has_completed(&self) -> bool {
+        matches!(self.scheduler.end(), Some(End::Completed(_)))
+    }
+
+    fn succeed(
+        &mut self,
+        execution: ExecutionId,
+        emissions: &[Emission],
+        events: SmallVec<[AnyEvent; 1]>,
+        timers: Vec<DueEvent>,
+    ) -> Applied {
+        let entered = match self.scheduler.succeed(execution, emissions) {
+            Committed::Entered(entered) => entered,
+            Committed::Refused | Committed::Nothing => return Applied::Refused,
+        };
+        debug_assert_eq!(events.len(), entered.entries.len(), "a batch is logged as it was committed");
+        let cause = Cause::Execution(execution);
+        self.trace.committed(execution, self.now, &entered.entries);
+        let scope = self.scheduler.executions().get(execution).map(|execution| execution.scope);
+        for (entry, event) in entered.entries.iter().zip(events) {
+            // An entry outside of its execution's scope is the item of a branch.
+            if let Some(parent) = scope.filter(|scope| *scope != entry.scope) {
+                let Entry { seq, scope, .. } = *entry;
+                self.log.branch(BranchRecord { scope, parent, item: seq, opener: execution });
+            }
+            self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
+        }
+        for (entry, timer) in entered.timers.iter().zip(timers) {
+            self.set_timer(*entry, timer);
+        }
+        self.enter(cause, entered, 1)
+    }
+
+    fn set_timer(&mut self, entry: TimerEntry, timer: DueEvent) {
+        // One that is not pending was dropped with its branch, or with the run.
+        if self.scheduler.timer(entry.timer).is_some() {
+            self.timers.insert(entry.timer, timer, &self.scheduler);
+        }
+    }
+
+    fn fail(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) -> Applied {
+        let Some(step) = self.step_of(execution) else { return Applied::Refused };
+        if !self.scheduler.is_running(execution) {
+            return Applied::Refused;
+        }
+        // One that comes after the end is in the report and in no journal.
+        if self.end().is_some() {
+            self.trace.failed(execution, self.now, &error, not_retried);
+            return Applied::Refused;
+        }
+        // The attempt that failed had begun, unless it was only waited for.
+        if not_retried != NotRetried::Clock {
+            self.trace.attempted_again(execution);
+        }
+        self.trace.failed(execution, self.now, &error, not_retried);
+        let row = self.table().step(step);
+        let (is_caught, is_kept) = (row.failed.is_some(), !row.policy.continue_on_error);
+        let failure = is_caught.then(|| self.failure_event(execution, step, &error));
+        if is_kept && !is_caught {
+            self.failures.executions.insert(execution, error);
+        }
+        match (self.scheduler.fail(execution), failure) {
+            (Some(entered), Some(failure)) => {
+                if let Some(entry) = entered.entries.first() {
+                    self.trace.caught(execution, entry.seq);
+                }
+                self.enter_one(Cause::Failure(execution), entered, failure)
+            }
+            _ => self.note(1),
+        }
+    }
+
+    /// The failure of an execution, which a step catches, as an event (S29).
+    fn failure_event(&self, execution: ExecutionId, step: StepIndex, error: &StepError) -> AnyEvent {
+        let step = Arc::clone(&self.table().step(step).name);
+        let attempts = self.trace.attempts_made(execution);
+        AnyEvent::new(StepFailed::new(step, execution, attempts, error))
+    }
+
+    fn answer(
+        &mut self,
+        candidate: CandidateId,
+        step: StepIndex,
+        answer: Result<bool, StepError>,
+    ) -> Applied {
+        if self.scheduler.origin_of(candidate).is_none() || self.end().is_some() {
+            return Applied::Refused;
+        }
+        let (answer, records) = match answer {
+            Ok(true) => (Answer::Yes, 1),
+            Ok(false) => (Answer::No, 1),
+            // Of it the journal has the end of the run.
+            Err(error) => {
+                self.failures.preconditions.insert(candidate, (step, error));
+                (Answer::Failed, 0)
+            }
+        };
+        self.scheduler.apply(Fact::PreconditionAnswered { candidate, answer });
+        self.note(records)
+    }
+
+    fn retry(&mut self, execution: ExecutionId, failed: FailedAttempt) -> Applied {
+        if !self.scheduler.is_running(execution) || self.end().is_some() {
+            return Applied::Refused;
+        }
+        self.trace.attempted_again(execution);
+        self.trace.failed_attempt(execution, self.now, failed);
+        self.note(1)
+    }
+
+    fn stop(&mut self, stop: Stop) -> Applied {
+        if self.end().is_some() {
+            return Applied::Refused;
+        }
+        self.scheduler.apply(match stop {
+            Stop::Cancelled => Fact::CancelRequested,
+            Stop::TimedOut => Fact::TimeRanOut,
+            Stop::Unkept => Fact::AppendFailed,
+        });
+        self.note(0)
+    }
+
+    /// Completes what follows from the batches so far, within so many units of work, each of which is subtracted. Says
+    /// whether all of it is complete.
+    pub(super) fn advance(&mut self, work: &mut usize) -> bool {
+        while let Some(queued) = self.scheduler.next_within(work) {
+            match queued {
+                QueuedAction::Start(start) => self.schedule(start),
+                QueuedAction::Act(action) => self.perform(action),
+            }
+        }
+        *work > 0
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::AppendGathered { entry, group } => self.gather(entry, &group),
+            Action::FreeScope { scope } => self.log.free(scope),
+            Action::DropExecution { execution } => {
+                self.trace.dropped(execution, self.now);
+                self.dropped.executions.push(execution);
+                self.dropped.candidates = true;
+            }
+            Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
+                self.defer(Begins::Question(Question { candidate, step, scope, trigger, binding }));
+            }
+            Action::Wait => {
+                self.active.rest(self.now);
+                self.defer(Begins::Wait);
+            }
+            // The end is seen by itself, and a batch is entered by whoever applies it.
+            _ => {}
+        }
+    }
+
+    /// An execution is due.
+    fn schedule(&mut self, start: ExecutionStart) {
+        self.trace.schedule(start.execution, self.now);
+        self.defer(Begins::Execution(start));
+    }
+
+    /// Queues what is to be begun once the store has the journal as it is now.
+    pub(super) fn defer(&mut self, begins: Begins) {
+        self.effects.push_back(Effect { after: self.position, begins });
+    }
+
+    /// What is to be begun next, if the store has the journal that far. What is not wanted any more is left out.
+    pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<Begins> {
+        if self.end().is_some() {
+            return None;
+        }
+        while let Some(effect) = self.effects.front() {
+            let is_wanted = self.is_wanted(&effect.begins);
+            if is_wanted && written.is_some_and(|written| written < effect.after) {
+                return None;
+            }
+            let effect = self.effects.pop_front()?;
+            if is_wanted {
+                return Some(effect.begins);
+            }
+        }
+        None
+    }
+
+    /// Puts an effect back that cannot be begun now.
+    pub(super) fn put_back(&mut self, begins: Begins) {
+        self.effects.push_front(Effect { after: Position(0), begins });
+    }
+
+    /// Lets what came behind the first so many effects begin before them.
+    pub(super) fn prefer_effects_behind(&mut self, first: usize) {
+        if first > 0 && first < self.effects.len() {
+            self.effects.rotate_left(first);
+        }
+    }
+
+    pub(super) fn effects(&self) -> &VecDeque<Effect> {
+        &self.effects
+    }
+
+    /// Whether something is to be begun, be it now or later.
+    pub(super) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    fn is_wanted(&self, begins: &Begins) -> bool {
+        match begins {
+            Begins::Execution(start) => self.scheduler.is_running(start.execution),
+            Begins::Attempt(execution) => self.scheduler.is_running(*execution),
+            Begins::Question(question) => self.scheduler.origin_of(question.candidate).is_some(),
+            Begins::Wait => self.scheduler.waits(),
+        }
+    }
+
+    /// What was dropped since this was asked last: executions, and whether preconditions may be among it.
+    pub(super) fn take_dropped(&mut self) -> Option<Vec<ExecutionId>> {
+        if !std::mem::take(&mut self.dropped.candidates) {
+            return None;
+        }
+        Some(std::mem::take(&mut self.dropped.executions))
+    }
+
+    /// Entries that followed by themselves since this was asked last, in order: each is a batch of its own.
+    pub(super) fn take_derived(&mut self) -> Option<Seq> {
+        self.derived.pop_front()
+    }
+
+    fn gather(&mut self, entry: Entry, group: &GroupSummary) {
+        let mut branches = Vec::with_capacity(group.branches.len());
+        branches.extend(group.branches.iter().filter_map(|branch| self.gathered_branch(branch)));
+        let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
+        self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
+        self.derived.push_back(entry.seq);
+        self.position = self.position.after(1);
+    }
+
+    fn gathered_branch(&mut self, branch: &BranchSummary) -> Option<GatheredBranch> {
+        let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
+        for execution in &branch.failures {
+            self.failures.executions.remove(execution);
+        }
+        let event = |seq: Seq| self.log.get(seq).map(|record| record.event.clone());
+        let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
+        let failure = failure.map(Box::new);
+        Some(GatheredBranch { scope: branch.scope, item: event(branch.item)?, events, failure })
+    }
+
+    pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
+        let step = self.step_of(execution)?;
+        let error = self.failure_of(execution)?.clone();
+        Some(BranchFailure { step: Arc::clone(&self.table().step(step).name), error })
+    }
+
+    /// What an execution failed with, unless the failure was caught or gathered.
+    pub(super) fn failure_of(&self, execution: ExecutionId) -> Option<&StepError> {
+        self.failures.executions.get(&execution)
+    }
+
+    /// What a precondition failed with.
+    pub(super) fn precondition_failure(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
+        self.failures.preconditions.get(&candidate)
+    }
+
+    /// The store did not take what is in the log from this position on, and what these executions committed: the run
+    /// ends before that.
+    pub(super) fn retract(&mut self, from: Option<Seq>, executions: impl Iterator<Item = ExecutionId>) {
+        executions.for_each(|execution| self.trace.retract(execution));
+        if let Some(from) = from {
+            self.log.retract(from);
+            self.scheduler.retract(from);
+            let scheduler = &self.scheduler;
+            self.trace.unschedule(|id| scheduler.executions().get(id).is_some_and(|it| it.trigger >= from));
+        }
+    }
+
+    /// The run goes on here at this time, with this much in its journal.
+    pub(super) fn restart(&mut self, end: Position, now: Duration) {
+        self.position = end;
+        self.active.restart(self.now, now);
+        self.now = self.now.max(now);
+        for effect in &mut self.effects {
+            effect.after = end;
+        }
+    }
+
+    /// What bounds the run.
+    pub(super) fn limits(&self) -> SchedulerLimits {
+        self.scheduler.limits()
+    }
+
+    /// From here on these bound the run.
+    pub(super) fn limit(&mut self, limits: SchedulerLimits) {
+        self.scheduler.limit(limits);
+    }
+
+    /// Everybody knows that the run waits.
+    pub(super) fn is_known_to_wait(&mut self) {
+        self.effects.retain(|effect| !matches!(effect.begins, Begins::Wait));
+    }
+
+    /// Somebody else sees to it when the next attempts of these executions begin.
+    pub(super) fn begun_before(&mut self, executions: impl Iterator<Item = ExecutionId>) {
+        let waiting: rustc_hash::FxHashSet<ExecutionId> = executions.collect();
+        self.effects.retain(|effect| match &effect.begins {
+            Begins::Execution(start) => !waiting.contains(&start.execution),
+            Begins::Attempt(execution) => !waiting.contains(execution),
+            Begins::Question(_) | Begins::Wait => true,
+        });
+    }
+
+    /// The execution's step, once it is due.
+    pub(super) fn step_of(&self, execution: ExecutionId) -> Option<StepIndex> {
+        self.scheduler.executions().get(execution).map(|execution| execution.step)
+    }
+
+    /// The execution as it was scheduled.
+    pub(super) fn start_of(&self, execution: ExecutionId) -> Option<ExecutionStart> {
+        self.scheduler.executions().get(execution).map(|entry| entry.start(execution))
+    }
+
+    /// Whether it can be suspended: it waits for its handles and for nothing else. O(1).
+    pub(super) fn can_suspend(&self) -> bool {
+        self.scheduler.can_suspend()
+            && self.log.can_suspend()
+            && self.trace.can_suspend()
+            && self.timers.is_empty()
+            && self.failures.executions.is_empty()
+            && self.failures.preconditions.is_empty()
+            && self.children.is_empty()
+            && self.effects.is_empty()
+            && self.derived.is_empty()
+    }
+
+    pub(super) fn suspend(&mut self) -> SuspendedState {
+        SuspendedState {
+            scheduler: self.scheduler.suspend(),
+            log: self.log.suspend(),
+            trace: self.trace.suspend(),
+            now: self.now,
+            position: self.position,
+        }
+    }
+
+    /// Gives back the memory that it needs only while there is something to do.
+    pub(super) fn shrink(&mut self) {
+        self.scheduler.shrink();
+        if self.effects.is_empty() {
+            self.effects = VecDeque::new();
+        }
+    }
+}
+
+/// A table without steps and events.
+fn no_table() -> Arc<DependencyTable> {
+    static NONE: std::sync::LazyLock<Arc<DependencyTable>> =
+        std::sync::LazyLock::new(|| Arc::new(DependencyTable::empty()));
+    Arc::clone(&NONE)
+}
+
+impl SuspendedState {
+    /// The state as it was.
+    pub(super) fn restore(self, table: Arc<DependencyTable>) -> RunState {
+        let Self { scheduler, log, trace, now, position } = self;
+        RunState {
+            log: Log::restore(log),
+            trace: Trace::restore(trace),
+            now,
+            position,
+            ..RunState::of(scheduler.restore(table))
+        }
+    }
+}

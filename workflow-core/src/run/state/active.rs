@@ -1,0 +1,60 @@
+//! How long a run has been active (S32): the time from the batch that left it something to do to the one after which it
+//! waits. It goes by the times of batches, so that a journal says it.
+
+use std::time::Duration;
+
+/// The active time of a run. Times are from the beginning of the run's clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ActiveTime {
+    /// Of the periods that are over.
+    used: Duration,
+    /// Since when the run is active; none while it waits.
+    since: Option<Duration>,
+}
+
+impl ActiveTime {
+    /// Something entered the journal at this time.
+    pub(crate) fn resume(&mut self, at: Duration) {
+        self.since.get_or_insert(at);
+    }
+
+    /// The run waits since this time.
+    pub(crate) fn rest(&mut self, at: Duration) {
+        if let Some(since) = self.since.take() {
+            self.used += at.saturating_sub(since);
+        }
+    }
+
+    /// When a run that is active will have been for that long; none while it waits.
+    pub(crate) fn runs_out(&self, limit: Duration) -> Option<Duration> {
+        self.since?.checked_add(limit.saturating_sub(self.used))
+    }
+
+    /// Nobody drove the run between these times.
+    pub(crate) fn restart(&mut self, from: Duration, to: Duration) {
+        if self.since.is_some() {
+            self.rest(from);
+            self.since = Some(to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_time_between_a_batch_and_the_wait_behind_it_counts() {
+        let seconds = Duration::from_secs;
+        let mut active = ActiveTime::default();
+        active.resume(seconds(1));
+        active.resume(seconds(2));
+        assert_eq!(active.runs_out(seconds(10)), Some(seconds(11)));
+        active.rest(seconds(4));
+        assert_eq!(active.runs_out(seconds(10)), None);
+        active.rest(seconds(9));
+        active.resume(seconds(20));
+        assert_eq!(active.runs_out(seconds(10)), Some(seconds(27)));
+        assert_eq!(active.runs_out(seconds(2)), Some(seconds(20)), "it has run out");
+    }
+}

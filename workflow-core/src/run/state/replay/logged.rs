@@ -1,0 +1,66 @@
+//! Events that no execution committed: what they came from is applied, and they have to enter the log where the journal
+//! has them.
+
+use std::time::SystemTime;
+
+use super::{Replay, Taken, caused};
+use crate::event::AnyEvent;
+use crate::id::{ScopeId, Seq};
+use crate::run::state::{Applied, Batch};
+use crate::scheduler::Cause;
+use crate::store::RecordedEvent;
+
+impl Replay<'_> {
+    pub(super) fn logged(
+        &mut self,
+        cause: Cause,
+        place: (Seq, ScopeId),
+        recorded: &RecordedEvent,
+        at: SystemTime,
+    ) -> Taken {
+        if let Cause::Failure(_) | Cause::Execution(_) = cause {
+            return self.caught(cause, place);
+        }
+        // What has followed by itself is complete before anything comes in.
+        self.complete();
+        let index = self.event_named(recorded.name())?;
+        let batch = match cause {
+            Cause::Reply(request) => {
+                if !self.state.scheduler.open_requests().any(|(seq, _)| seq == request) {
+                    return Err(format!("somebody replied to {request}, which asks nobody any more"));
+                }
+                Batch::Replied { request, event: self.decoded(recorded, index, Some(request))? }
+            }
+            Cause::Timer { timer, .. } => {
+                if self.state.scheduler.timer(timer).is_none() {
+                    return Err(format!("timer {timer} fired, which nobody has set"));
+                }
+                Batch::Fired { timer, event: self.decoded(recorded, index, None)? }
+            }
+            Cause::Expired(request) => {
+                let timer = self.closes(request).map(|entry| entry.timer);
+                let timer = timer.ok_or_else(|| format!("{request} expired, which never does any more"))?;
+                Batch::Fired { timer, event: self.decoded(recorded, index, Some(request))? }
+            }
+            _ => {
+                let event: AnyEvent = self.decoded(recorded, index, None)?;
+                Batch::Received { event, index }
+            }
+        };
+        let applied = self.apply(batch, at)?;
+        let Applied::Entered { entered, .. } = applied else { return Ok(()) };
+        match entered.entries.first() {
+            Some(entry) if (entry.seq, entry.scope) == place => Ok(()),
+            _ => Err("it would be logged elsewhere now".into()),
+        }
+    }
+
+    /// The failure of an execution is an event, which follows from the record of it.
+    fn caught(&mut self, cause: Cause, (seq, scope): (Seq, ScopeId)) -> Taken {
+        let derived = self.derived.pop_front().and_then(|seq| Some((seq, self.state.log.get(seq)?)));
+        match derived {
+            Some((at, record)) if at == seq && record.scope == scope && record.cause == cause => Ok(()),
+            _ => Err(format!("{}, and would not be now", caused(cause))),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The timers of a run by the time at which they are due. Which of them are pending, the scheduler knows; what it has
+//! dropped is removed here when its turn comes.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use crate::event::AnyEvent;
+use crate::id::TimerId;
+use crate::scheduler::{Scheduler, TimerEntry};
+
+/// How many dropped timers are kept at least before they are looked for.
+const SLACK: usize = 64;
+
+/// An event with the time at which it is due.
+#[derive(Debug, Clone)]
+pub(crate) struct DueEvent {
+    pub(crate) due: SystemTime,
+    pub(crate) event: AnyEvent,
+}
+
+/// By due time and then in the order of setting, which is the order in which they fire.
+#[derive(Debug, Default)]
+pub(crate) struct TimerQueue(BTreeMap<(SystemTime, TimerId), AnyEvent>);
+
+impl TimerQueue {
+    /// Whether none is set, dropped ones included.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        timer: TimerId,
+        DueEvent { due, event }: DueEvent,
+        scheduler: &Scheduler,
+    ) {
+        self.0.insert((due, timer), event);
+        // Timers that were dropped long before they are due must not pile up.
+        if self.0.len() > 2 * scheduler.timers().len().max(SLACK) {
+            self.0.retain(|(_, timer), _| scheduler.timer(*timer).is_some());
+        }
+    }
+
+    /// The earliest that is still pending.
+    pub(crate) fn next(&mut self, scheduler: &Scheduler) -> Option<(SystemTime, TimerId)> {
+        while let Some(((due, timer), _)) = self.0.first_key_value() {
+            if scheduler.timer(*timer).is_some() {
+                return Some((*due, *timer));
+            }
+            self.0.pop_first();
+        }
+        None
+    }
+
+    /// The event of a timer, which is in the queue no more.
+    pub(crate) fn take(&mut self, due: SystemTime, timer: TimerId) -> Option<AnyEvent> {
+        self.0.remove(&(due, timer))
+    }
+
+    /// Those that are pending, in the order in which they fire.
+    pub(crate) fn pending<'a>(
+        &'a self,
+        scheduler: &'a Scheduler,
+    ) -> impl Iterator<Item = (SystemTime, &'a TimerEntry)> {
+        self.0.keys().filter_map(|(due, timer)| Some((*due, scheduler.timer(*timer)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::event::Roles;
+    use crate::table::{DependencyTable, EventDef, InputDef, StepDef};
+
+    #[test]
+    fn timers_that_the_scheduler_does_not_know_are_passed_over() {
+        let table = DependencyTable::builder("none")
+            .event(EventDef::new("E", Roles::NONE.start()))
+            .step(StepDef::new("take").input(InputDef::one("E")))
+            .build_unchecked()
+            .expect("the table is sound");
+        let scheduler = Scheduler::new(table.into());
+        let mut timers = TimerQueue::default();
+        let event =
+            AnyEvent::from_erased(std::sync::Arc::new(crate::input::Gathered { branches: Vec::new() }));
+        let due = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        timers.insert(TimerId(1), DueEvent { due, event }, &scheduler);
+        assert_eq!(timers.pending(&scheduler).count(), 0);
+        assert_eq!(timers.next(&scheduler), None);
+        assert!(timers.is_empty());
+    }
+}

@@ -1,0 +1,368 @@
+//! The record of a run's executions beside what the scheduler knows of them: when each began and ended, what it left in
+//! the log, and the attempts that failed. Reports are made of it ([`view`](crate::run::view)).
+
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::StepError;
+use crate::id::{ExecutionId, Seq};
+use crate::paged::Paged;
+use crate::retry::{FailedAttempt, NotRetried};
+use crate::run::report::ExecutionOutcome;
+use crate::scheduler::Entry;
+use crate::table::StepIndex;
+
+/// The executions of a run that were scheduled.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// Execution n is at n - 1. The scheduler starts those that wait later than others: what is not scheduled stands
+    /// there without a place in the order.
+    entries: Paged<TraceEntry>,
+    /// How many are scheduled.
+    scheduled: u32,
+    /// Of those that were, or are to be, attempted again.
+    attempts: FxHashMap<ExecutionId, Attempts>,
+    /// Of those that failed for good.
+    failures: FxHashMap<ExecutionId, Failure>,
+    pub(crate) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
+}
+
+/// The trace of a run that waits, in which nothing has failed.
+#[derive(Debug)]
+pub(super) struct SuspendedTrace {
+    entries: Box<[TraceEntry]>,
+    scheduled: u32,
+}
+
+/// What an execution has behind it besides the attempt that it is at.
+#[derive(Debug, Default)]
+struct Attempts {
+    failed: Vec<FailedAttempt>,
+    /// When the attempt after the last of these is due; none once it has begun.
+    next: Option<Duration>,
+}
+
+/// There is one for each execution until the run ends, so it is small. Times are from the beginning of the run's clock.
+#[derive(Debug)]
+pub(crate) struct TraceEntry {
+    /// The first of the events that it left in the log.
+    pub(crate) first_emitted: Seq,
+    /// How many there are.
+    pub(crate) emitted: u32,
+    /// Its place in the order in which executions are scheduled, from 1; 0 if it is not.
+    pub(crate) order: u32,
+    started: Nanos,
+    ended: Nanos,
+    pub(crate) state: TraceState,
+}
+
+/// How far an execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TraceState {
+    Running,
+    Succeeded,
+    /// With what is among the failures.
+    Failed,
+    /// It returned when the run had ended (S28).
+    Refused,
+    Dropped,
+}
+
+/// What an execution failed with.
+#[derive(Debug)]
+struct Failure {
+    /// It is an [`ExecutionOutcome::Failed`].
+    outcome: ExecutionOutcome,
+    /// The event that it is, if a step catches it.
+    caught: Option<Seq>,
+}
+
+/// A time in nanoseconds: 580 years at most.
+#[derive(Debug, Clone, Copy)]
+struct Nanos(u64);
+
+impl From<Duration> for Nanos {
+    fn from(time: Duration) -> Self {
+        Self(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(Nanos(time): Nanos) -> Self {
+        Self::from_nanos(time)
+    }
+}
+
+impl TraceEntry {
+    /// In the place of one that is not scheduled.
+    fn unscheduled() -> Self {
+        let (first_emitted, started, ended) = (Seq(0), Nanos(0), Nanos(0));
+        Self { first_emitted, emitted: 0, order: 0, started, ended, state: TraceState::Running }
+    }
+
+    /// When it was scheduled, or its first attempt began.
+    pub(crate) fn started(&self) -> Duration {
+        self.started.into()
+    }
+
+    /// How long it took; nothing while it runs.
+    pub(crate) fn took(&self) -> Duration {
+        Duration::from(self.ended).saturating_sub(self.started.into())
+    }
+}
+
+impl Trace {
+    /// Whether it can be suspended: nothing has failed.
+    pub(super) fn can_suspend(&self) -> bool {
+        let Self { entries: _, scheduled: _, attempts, failures, violations } = self;
+        attempts.is_empty() && failures.is_empty() && violations.is_empty()
+    }
+
+    pub(super) fn suspend(&mut self) -> SuspendedTrace {
+        let Self { entries, scheduled, .. } = std::mem::take(self);
+        SuspendedTrace { entries: entries.into_boxed(), scheduled }
+    }
+
+    pub(super) fn restore(SuspendedTrace { entries, scheduled }: SuspendedTrace) -> Self {
+        Self { entries: entries.into_iter().collect(), scheduled, ..Self::default() }
+    }
+
+    /// An execution is due.
+    pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) {
+        let Some(place) = place_of(execution) else { return };
+        self.scheduled = self.scheduled.saturating_add(1);
+        let (order, now) = (self.scheduled, Nanos::from(now));
+        let entry = TraceEntry { order, started: now, ended: now, ..TraceEntry::unscheduled() };
+        while self.entries.len() < place {
+            self.entries.push(TraceEntry::unscheduled());
+        }
+        match self.entries.get_mut(place) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// The first attempt begins, after what it waited for: permits, or the store.
+    pub(crate) fn begin(&mut self, execution: ExecutionId, now: Duration) {
+        if let Some(entry) = self.entry_mut(execution) {
+            (entry.started, entry.ended) = (now.into(), now.into());
+        }
+    }
+
+    /// Unless it is not scheduled.
+    pub(crate) fn entry(&self, execution: ExecutionId) -> Option<&TraceEntry> {
+        self.entries.get(place_of(execution)?).filter(|entry| entry.order > 0)
+    }
+
+    fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut TraceEntry> {
+        self.entries.get_mut(place_of(execution)?).filter(|entry| entry.order > 0)
+    }
+
+    /// Those that are scheduled, by their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (ExecutionId, &TraceEntry)> {
+        (1..).map(ExecutionId).zip(self.entries.iter()).filter(|(_, entry)| entry.order > 0)
+    }
+
+    /// Those that are scheduled, in the order in which they were. O(n log n).
+    pub(crate) fn ordered(&self) -> Vec<(ExecutionId, &TraceEntry)> {
+        let mut ordered: Vec<_> = self.numbered().collect();
+        ordered.sort_unstable_by_key(|(_, entry)| entry.order);
+        ordered
+    }
+
+    /// The executions that still run, in order.
+    pub(crate) fn running(&self) -> Vec<ExecutionId> {
+        let ordered = self.ordered().into_iter();
+        let running = ordered.filter(|(_, entry)| entry.state == TraceState::Running);
+        running.map(|(execution, _)| execution).collect()
+    }
+
+    /// How long the execution took; nothing while it runs.
+    pub(crate) fn took(&self, execution: ExecutionId) -> Duration {
+        self.entry(execution).map_or(Duration::ZERO, TraceEntry::took)
+    }
+
+    /// The failed attempts that were, or are to be, followed by another.
+    pub(crate) fn attempts(&self, execution: ExecutionId) -> &[FailedAttempt] {
+        self.attempts.get(&execution).map_or(&[], |attempts| &attempts.failed)
+    }
+
+    /// When the attempt is, or was, due that the execution waits for, or waited for when it ended.
+    pub(crate) fn next_attempt(&self, execution: ExecutionId) -> Option<Duration> {
+        self.attempts.get(&execution)?.next
+    }
+
+    /// How many attempts have begun, of an execution that has.
+    pub(crate) fn attempts_made(&self, execution: ExecutionId) -> u32 {
+        self.attempt(execution) - u32::from(self.next_attempt(execution).is_some())
+    }
+
+    /// Which attempt the current one is, or the next while the execution waits for it, from 1.
+    pub(crate) fn attempt(&self, execution: ExecutionId) -> u32 {
+        u32::try_from(self.attempts(execution).len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// How long ago the first attempt began.
+    pub(crate) fn elapsed(&self, execution: ExecutionId, now: Duration) -> Duration {
+        self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started()))
+    }
+
+    /// An attempt failed and is to be followed by another.
+    pub(super) fn failed_attempt(&mut self, execution: ExecutionId, now: Duration, attempt: FailedAttempt) {
+        let attempts = self.attempts.entry(execution).or_default();
+        attempts.next = Some(now.saturating_add(attempt.retry_in));
+        attempts.failed.push(attempt);
+    }
+
+    /// The next attempt begins.
+    pub(crate) fn attempted_again(&mut self, execution: ExecutionId) {
+        if !self.attempts.is_empty()
+            && let Some(attempts) = self.attempts.get_mut(&execution)
+        {
+            attempts.next = None;
+        }
+    }
+
+    /// What the step returned is in the log.
+    pub(super) fn committed(&mut self, execution: ExecutionId, now: Duration, entries: &[Entry]) {
+        if let Some(entry) = self.entry_mut(execution) {
+            (entry.ended, entry.state) = (now.into(), TraceState::Succeeded);
+            if let Some(first) = entries.first() {
+                entry.first_emitted = first.seq;
+                entry.emitted = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+            }
+        }
+        self.attempted_again(execution);
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        execution: ExecutionId,
+        now: Duration,
+        error: &StepError,
+        not_retried: NotRetried,
+    ) {
+        let (class, error) = (error.class(), error.to_string());
+        let outcome = ExecutionOutcome::Failed { class, error, not_retried };
+        self.end(execution, now, TraceState::Failed);
+        self.failures.insert(execution, Failure { outcome, caught: None });
+    }
+
+    /// Ends an execution, unless it has ended; says whether it had not.
+    fn end(&mut self, execution: ExecutionId, now: Duration, state: TraceState) -> bool {
+        let Some(entry) = self.entry_mut(execution).filter(|entry| entry.state == TraceState::Running) else {
+            return false;
+        };
+        (entry.ended, entry.state) = (now.into(), state);
+        true
+    }
+
+    pub(crate) fn dropped(&mut self, execution: ExecutionId, now: Duration) -> bool {
+        self.end(execution, now, TraceState::Dropped)
+    }
+
+    /// What the execution returned was refused. One that returned nothing has succeeded.
+    pub(crate) fn refused(
+        &mut self,
+        (execution, step): (ExecutionId, StepIndex),
+        now: Duration,
+        events: &[&'static str],
+    ) {
+        if events.is_empty() {
+            self.end(execution, now, TraceState::Succeeded);
+        } else if self.end(execution, now, TraceState::Refused) {
+            let events = events.iter().map(ToString::to_string).collect();
+            self.violations.push((execution, step, events));
+        }
+    }
+
+    /// What the execution committed is in no log after all: it is over, and whether it is refused is to be noted.
+    pub(super) fn retract(&mut self, execution: ExecutionId) {
+        if let Some(entry) = self.entry_mut(execution) {
+            (entry.state, entry.first_emitted, entry.emitted) = (TraceState::Running, Seq(0), 0);
+        }
+    }
+
+    /// These executions never were.
+    pub(super) fn unschedule(&mut self, is_gone: impl Fn(ExecutionId) -> bool) {
+        let gone: Vec<_> = self.numbered().map(|(id, _)| id).filter(|id| is_gone(*id)).collect();
+        for execution in gone {
+            if let Some(entry) = self.entry_mut(execution) {
+                entry.order = 0;
+            }
+        }
+    }
+
+    /// The failure of the execution is in the log.
+    pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
+        if let Some(failed) = self.failures.get_mut(&execution) {
+            failed.caught = Some(failure);
+        }
+    }
+
+    /// What became of an execution.
+    pub(crate) fn outcome(&self, execution: ExecutionId, entry: &TraceEntry) -> ExecutionOutcome {
+        match entry.state {
+            TraceState::Succeeded => ExecutionOutcome::Succeeded,
+            TraceState::Refused => ExecutionOutcome::Refused,
+            TraceState::Dropped => ExecutionOutcome::Dropped,
+            TraceState::Running | TraceState::Failed => {
+                let failure = self.failures.get(&execution);
+                failure.map_or(ExecutionOutcome::Running, |failure| failure.outcome.clone())
+            }
+        }
+    }
+
+    /// The event that the failure of an execution is, if a step catches it.
+    pub(crate) fn caught_failure(&self, execution: ExecutionId) -> Option<Seq> {
+        self.failures.get(&execution)?.caught
+    }
+
+    /// The failures that are events.
+    pub(crate) fn caught_failures(&self) -> impl Iterator<Item = Seq> {
+        self.failures.values().filter_map(|failure| failure.caught)
+    }
+}
+
+/// The place of an execution among the entries.
+fn place_of(execution: ExecutionId) -> Option<usize> {
+    usize::try_from(execution.0).ok()?.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executions_are_listed_in_the_order_in_which_they_were_scheduled() {
+        let mut trace = Trace::default();
+        for id in [2, 1, 4] {
+            trace.schedule(ExecutionId(id), Duration::from_secs(id));
+        }
+        let order: Vec<u64> = trace.ordered().iter().map(|(execution, _)| execution.0).collect();
+        assert_eq!(order, [2, 1, 4]);
+        assert!(trace.entry(ExecutionId(3)).is_none());
+        assert!(trace.dropped(ExecutionId(1), Duration::from_secs(9)));
+        assert!(!trace.dropped(ExecutionId(1), Duration::from_secs(9)), "it has ended");
+        assert_eq!(trace.running(), [ExecutionId(2), ExecutionId(4)]);
+    }
+
+    #[test]
+    fn a_retry_counts_as_an_attempt_once_it_starts() {
+        let (mut trace, execution) = (Trace::default(), ExecutionId(1));
+        trace.schedule(execution, Duration::ZERO);
+        let error = StepError::permanent("no");
+        let failed = FailedAttempt {
+            class: error.class(),
+            error: error.to_string(),
+            retry_in: Duration::from_secs(5),
+            compacts: false,
+        };
+        trace.failed_attempt(execution, Duration::from_secs(1), failed);
+        assert_eq!((trace.attempt(execution), trace.attempts_made(execution)), (2, 1));
+        assert_eq!(trace.next_attempt(execution), Some(Duration::from_secs(6)));
+        trace.attempted_again(execution);
+        assert_eq!((trace.attempts_made(execution), trace.next_attempt(execution)), (2, None));
+    }
+}

@@ -1,0 +1,111 @@
+//! A run that waits in memory, suspended: there may be very many. It is restored as soon as there is something to do.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::admission::Admission;
+use super::clock::RunClock;
+use super::drive::{Phase, Run};
+use super::host::Host;
+use super::meter::Meter;
+use super::seat::Seat;
+use super::shared::RunShared;
+use super::state::SuspendedState;
+use super::telemetry::Telemetry;
+
+/// Up to how many events in its log a run gives back what it may need again soon. What one that waits over and over has to
+/// allocate anew each time is bounded by that, and of one with a long log the rest is little.
+const SHORT: u64 = 16;
+
+/// The run; none once it is restored.
+pub(super) struct Suspended(Option<Box<Parts>>);
+
+/// What is left of it while nothing runs, is pending or is waited for but news from its handles.
+struct Parts {
+    shared: Arc<RunShared>,
+    host: Arc<Host>,
+    state: SuspendedState,
+    seat: (Option<Box<Seat>>, usize),
+    meter: Meter,
+    clock: RunClock,
+}
+
+impl Run {
+    /// Whether it can be suspended: it waits for its handles and for nothing else, and has no more than it takes for that.
+    /// A long log would be moved each time that something comes in. O(1).
+    pub(super) fn can_suspend(&self) -> bool {
+        let Self {
+            shared,
+            host: _,
+            state,
+            executor,
+            admission,
+            journal,
+            pending,
+            telemetry: _,
+            clock: _,
+            alarms,
+            phase,
+            cancel_reason,
+        } = self;
+        let is_short = state.scheduler.last_seq().0 <= SHORT;
+        let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
+        let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
+        let is_alone = shared.birth().is_none() && shared.children.get().is_none();
+        let is_watched = shared.common.observers.wants_spans() || shared.has_news();
+        is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
+    }
+
+    /// Suspends the run, which [can be](Self::can_suspend).
+    pub(super) fn suspend(mut self: Box<Self>) -> Suspended {
+        let parts = Parts {
+            shared: Arc::clone(&self.shared),
+            host: Arc::clone(&self.host),
+            state: self.state.suspend(),
+            seat: self.admission.take_seat(),
+            meter: self.telemetry.meter.take(),
+            clock: self.clock.clone(),
+        };
+        self.phase = Phase::Suspended;
+        Suspended(Some(Box::new(parts)))
+    }
+
+    /// The run waits: it gives back what it may not need soon.
+    pub(super) fn give_back(&mut self) {
+        self.shared.mailbox.shrink();
+        if self.state.scheduler.last_seq().0 <= SHORT {
+            self.executor.shrink();
+            self.state.shrink();
+        }
+    }
+}
+
+impl Suspended {
+    /// The run as it was.
+    pub(super) fn restore(mut self) -> Option<Box<Run>> {
+        self.0.take().map(Parts::restore)
+    }
+
+    /// Ready when there is something for the run to do.
+    pub(super) fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(parts) = &self.0 else { return Poll::Ready(()) };
+        parts.shared.bell.register(cx.waker());
+        if parts.shared.has_news() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Parts {
+    fn restore(self: Box<Self>) -> Box<Run> {
+        let Self { shared, host, state, seat: (seat, most), meter, clock } = *self;
+        let state = state.restore(Arc::clone(&host.table));
+        let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter));
+        Run::of(shared, host, state, admission, telemetry, clock)
+    }
+}
+
+impl Drop for Suspended {
+    /// The task of the run is gone: it ends as any other then.
+    fn drop(&mut self) {
+        drop(self.0.take().map(Parts::restore));
+    }
+}

@@ -1,0 +1,187 @@
+//! What observers, spans, metrics and viewers learn of a run. This part reports; it decides nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Span;
+
+use super::RunShared;
+use super::meter::Meter;
+use super::spans::{Ended, Spans};
+use super::state::RunState;
+use crate::error::StepError;
+use crate::id::{ExecutionId, Seq};
+use crate::observe::Observed;
+use crate::retry::{FailedAttempt, NotRetried};
+use crate::scheduler::{Cause, ExecutionStart};
+
+/// The spans and metrics of one run.
+pub(super) struct Telemetry {
+    pub(super) spans: Spans,
+    pub(super) meter: Meter,
+}
+
+impl Telemetry {
+    /// Of a run that begins, or resumes.
+    pub(super) fn new(shared: &RunShared, meter: Meter) -> Self {
+        Self { spans: Spans::of(shared), meter }
+    }
+
+    /// Without spans: of a run that is restored.
+    pub(super) fn unspanned(meter: Meter) -> Self {
+        Self { spans: Spans::default(), meter }
+    }
+
+    /// An attempt begins: the first of its execution, or another.
+    pub(super) fn began(
+        &mut self,
+        shared: &RunShared,
+        state: &RunState,
+        start: &ExecutionStart,
+        attempt: Option<u32>,
+    ) -> Span {
+        let row = state.table().step(start.step);
+        let ExecutionStart { execution, scope, trigger, .. } = *start;
+        shared.tell(|| {
+            let step = Arc::clone(&row.name);
+            match attempt {
+                None => Observed::ExecutionStarted { execution, step, scope, trigger },
+                Some(attempt) => Observed::AttemptStarted { execution, step, attempt },
+            }
+        });
+        self.spans.begin(&row.name, execution, attempt.unwrap_or(1), scope)
+    }
+
+    /// An attempt failed, and another one follows.
+    pub(super) fn retries(
+        &mut self,
+        shared: &RunShared,
+        state: &RunState,
+        execution: ExecutionId,
+        (error, failed): (&StepError, &FailedAttempt),
+    ) {
+        self.spans.retry(execution, error, failed.retry_in);
+        let Some(step) = state.step_of(execution) else { return };
+        let name = &state.table().step(step).name;
+        self.meter.retried(name, failed.class);
+        shared.tell(|| Observed::AttemptFailed {
+            execution,
+            step: Arc::clone(name),
+            attempt: state.trace.attempt(execution),
+            class: failed.class,
+            error: failed.error.clone(),
+            retry_in: failed.retry_in,
+            compacts: failed.compacts,
+        });
+    }
+
+    /// An execution is over.
+    fn ended(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>) {
+        self.ended_after(state, execution, ended, state.trace.took(execution));
+    }
+
+    fn ended_after(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>, took: Duration) {
+        self.spans.end(execution, ended);
+        if let Some(step) = state.step_of(execution) {
+            self.meter.executed(&state.table().step(step).name, ended, || took);
+        }
+    }
+
+    /// What an execution committed is in the log.
+    pub(super) fn succeeded(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
+        self.ended(state, execution, Ended::Succeeded);
+        shared.tell(|| Observed::ExecutionSucceeded {
+            execution,
+            step: name_of(state, execution),
+            took: state.trace.took(execution),
+        });
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        shared: &RunShared,
+        state: &RunState,
+        execution: ExecutionId,
+        (error, not_retried, took): (&StepError, NotRetried, Duration),
+    ) {
+        self.ended_after(state, execution, Ended::Failed(error), took);
+        shared.tell(|| Observed::ExecutionFailed {
+            execution,
+            step: name_of(state, execution),
+            class: error.class(),
+            error: error.to_string(),
+            not_retried,
+            took,
+        });
+    }
+
+    pub(super) fn dropped(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
+        self.ended(state, execution, Ended::Dropped);
+        shared.tell(|| Observed::ExecutionDropped { execution, step: name_of(state, execution) });
+    }
+
+    /// What an execution returned was refused (S28).
+    pub(super) fn refused(
+        &mut self,
+        shared: &RunShared,
+        state: &RunState,
+        execution: ExecutionId,
+        events: Vec<&'static str>,
+    ) {
+        self.ended(state, execution, Ended::Refused);
+        let step = name_of(state, execution);
+        shared.tell(|| Observed::CommitRefused { execution, step, events });
+    }
+
+    /// A precondition answered, or failed.
+    pub(super) fn answered(
+        shared: &RunShared,
+        state: &RunState,
+        (step, trigger): (crate::table::StepIndex, Seq),
+        answer: Option<bool>,
+    ) {
+        let row = state.table().step(step);
+        if let Some(precondition) = &row.precondition {
+            shared.tell(|| Observed::PreconditionAnswered {
+                step: Arc::clone(&row.name),
+                precondition: Arc::clone(&precondition.name),
+                trigger,
+                answer,
+            });
+        }
+    }
+
+    /// An event is in the log, and the store has it. One that is both control and display is shown then (S2).
+    pub(super) fn logged(&self, shared: &RunShared, state: &RunState, seq: Seq) {
+        self.meter.logged();
+        let Some(record) = state.log.get(seq) else { return };
+        let (event, scope, cause) = (&record.event, record.scope, record.cause);
+        shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });
+        if !event.known_type().roles.is_display() {
+            return;
+        }
+        let (Cause::Execution(execution) | Cause::Timer { execution, .. }) = cause else {
+            return shared.display().receive(event.clone());
+        };
+        if let Some(step) = state.step_of(execution) {
+            let attempt = state.trace.attempt(execution);
+            shared.display_for(step.get(), execution, attempt).show_logged(event.clone());
+        }
+    }
+
+    /// How many executions wait for their turn.
+    pub(super) fn queue(&mut self, waiting: usize) {
+        self.meter.queue(waiting);
+    }
+
+    /// The run is over after this time.
+    pub(super) fn close(&mut self, finished: &super::Finished, now: Duration) {
+        self.spans.close(finished);
+        self.meter.ended(finished.status, now);
+    }
+}
+
+fn name_of(state: &RunState, execution: ExecutionId) -> Arc<str> {
+    let step = state.step_of(execution);
+    step.map_or_else(|| "".into(), |step| Arc::clone(&state.table().step(step).name))
+}

@@ -1,0 +1,263 @@
+//! What a run did, as reports and explanations see it: made from its state when somebody asks, so that a run nobody asks
+//! about pays nothing for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use super::report::{
+    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation,
+};
+use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
+use super::timers::PendingTimer;
+use super::waiting::Deferred;
+use super::{RunShared, RunStatus};
+use crate::explain::Explanation;
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::scheduler::{Bound, Cause, Execution};
+use crate::table::StepIndex;
+
+/// What is kept of an ended run.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    past: Past,
+    report: OnceLock<Arc<RunReport>>,
+    explanation: OnceLock<Arc<Explanation>>,
+}
+
+/// The state of a run at its end.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) status: RunStatus,
+    pub(super) state: RunState,
+    pub(super) began_at: SystemTime,
+}
+
+impl Kept {
+    pub(super) fn new(past: Past) -> Self {
+        Self { past, report: OnceLock::new(), explanation: OnceLock::new() }
+    }
+
+    pub(crate) fn report(&self, run: &RunShared) -> Arc<RunReport> {
+        Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view(run).report())))
+    }
+
+    pub(crate) fn explanation(&self, run: &RunShared) -> Arc<Explanation> {
+        Arc::clone(self.explanation.get_or_init(|| Arc::new(self.past.view(run).explain())))
+    }
+}
+
+impl Past {
+    fn view<'a>(&'a self, run: &'a RunShared) -> View<'a> {
+        let Self { status, state, began_at } = self;
+        View { run, status: *status, state, deferred: None, began_at: *began_at }
+    }
+}
+
+/// A look at a run, be it ended or not.
+pub(super) struct View<'a> {
+    pub(super) run: &'a RunShared,
+    pub(super) status: RunStatus,
+    pub(super) state: &'a RunState,
+    /// What is due and has not begun; none of a run that has ended.
+    pub(super) deferred: Option<Deferred<'a>>,
+    pub(super) began_at: SystemTime,
+}
+
+impl View<'_> {
+    pub(super) fn explain(&self) -> Explanation {
+        Explanation::of(&self.state.scheduler, &self.report())
+    }
+
+    pub(super) fn report(&self) -> RunReport {
+        let children = self.run.children.get().map(|family| family.reports()).unwrap_or_default();
+        RunReport {
+            run: self.run.id.clone(),
+            thread: self.run.thread().clone(),
+            workflow: Arc::clone(&self.state.table().name),
+            status: self.status,
+            quality: self.quality(),
+            steps: self.steps(),
+            parent: self.run.parent().cloned(),
+            waiting: self
+                .deferred
+                .as_ref()
+                .map(|deferred| deferred.executions(self.state))
+                .unwrap_or_default(),
+            trace: self.trace(&by_execution(&children)),
+            log: self.logged_events(),
+            timers: self.timers(),
+            branches: self.branches(),
+            violations: self.violations(),
+            children,
+            metadata: self.run.metadata().clone(),
+        }
+    }
+
+    fn quality(&self) -> Quality {
+        match self.status {
+            RunStatus::Failed | RunStatus::Stalled | RunStatus::Cancelled | RunStatus::TimedOut => {
+                Quality::Failed
+            }
+            _ if self.state.scheduler.is_degraded() => Quality::Degraded,
+            _ if self.run.children.get().is_some_and(|family| family.has_failures()) => Quality::Degraded,
+            _ => Quality::Clean,
+        }
+    }
+
+    /// Whether the execution has begun, be it over or not.
+    fn has_begun(&self, execution: ExecutionId) -> bool {
+        self.deferred.as_ref().is_none_or(|deferred| !deferred.has(execution))
+    }
+
+    /// The executions that have begun, in the order in which they were scheduled.
+    fn begun(&self) -> impl Iterator<Item = (ExecutionId, &TraceEntry, &Execution)> {
+        let begun = self.state.trace.ordered().into_iter().filter(|(id, _)| self.has_begun(*id));
+        begun.filter_map(|(id, entry)| Some((id, entry, self.state.scheduler.executions().get(id)?)))
+    }
+
+    fn steps(&self) -> Vec<StepReport> {
+        let table = self.state.table();
+        let mut executions = vec![0; table.steps.len()];
+        self.begun().for_each(|(_, _, execution)| executions[execution.step.get()] += 1);
+        let report = |(row, executions): (usize, u64)| StepReport {
+            step: Arc::clone(&table.steps[row].name),
+            executions,
+            surplus: self.state.scheduler.surplus_of(StepIndex::at(row)),
+        };
+        executions.into_iter().enumerate().map(report).collect()
+    }
+
+    fn trace(&self, children: &HashMap<ExecutionId, Vec<RunId>>) -> Vec<ExecutionTrace> {
+        let (table, trace, began) = (self.state.table(), &self.state.trace, self.state.log.began());
+        let takers = self.takers_of_failures();
+        let traced = self.begun().map(|(id, entry, execution)| {
+            let failure = trace.caught_failure(id);
+            let row = table.step(execution.step);
+            let inputs = execution.inputs.binding(row, execution.trigger);
+            let emitted = (entry.first_emitted.0..).map(Seq).take(entry.emitted as usize);
+            ExecutionTrace {
+                execution: id,
+                step: Arc::clone(&row.name),
+                scope: execution.scope,
+                trigger: execution.trigger,
+                inputs: inputs.iter().map(bound_input).collect(),
+                emitted: emitted.collect(),
+                started: entry.started().saturating_sub(began),
+                took: entry.took(),
+                attempts: trace.attempts(id).to_vec(),
+                next_attempt: trace.next_attempt(id).map(|due| due.saturating_sub(began)),
+                outcome: trace.outcome(id, entry),
+                failure,
+                caught_by: failure.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default(),
+                children: children.get(&id).cloned().unwrap_or_default(),
+            }
+        });
+        traced.collect()
+    }
+
+    /// Per failure that is an event the executions that it triggered or was handed to. O(executions).
+    fn takers_of_failures(&self) -> HashMap<Seq, Vec<ExecutionId>> {
+        let failures = self.state.trace.caught_failures().map(|seq| (seq, Vec::new()));
+        let mut takers: HashMap<Seq, Vec<ExecutionId>> = failures.collect();
+        if takers.is_empty() {
+            return takers;
+        }
+        for (id, _, execution) in self.begun() {
+            let single = execution.inputs.others().into_iter().flatten().filter_map(|bound| match bound {
+                Bound::One(seq) if *seq != execution.trigger => Some(*seq),
+                _ => None,
+            });
+            for seq in single.chain([execution.trigger]) {
+                if let Some(takers) = takers.get_mut(&seq) {
+                    takers.push(id);
+                }
+            }
+        }
+        takers
+    }
+
+    /// The branches with what ran in them. O(executions + branches).
+    fn branches(&self) -> Vec<BranchReport> {
+        let branches = self.state.log.branches().filter_map(|record| self.branch(record));
+        let mut branches: Vec<BranchReport> = branches.collect();
+        for (id, entry, execution) in
+            self.begun().filter(|(_, _, execution)| execution.scope != ScopeId::ROOT)
+        {
+            if let Some(branch) = branches.get_mut(execution.scope.0 as usize - 1) {
+                branch.executions += 1;
+                let failed = entry.state == TraceState::Failed;
+                branch.failed |= failed && self.state.trace.caught_failure(id).is_none();
+            }
+        }
+        branches
+    }
+
+    fn branch(&self, record: BranchRecord) -> Option<BranchReport> {
+        let BranchRecord { scope, parent, item, opener } = record;
+        let step = Arc::clone(&self.state.table().step(self.state.step_of(opener)?).name);
+        Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false })
+    }
+
+    fn violations(&self) -> Vec<Violation> {
+        let violations = self.state.trace.violations.iter();
+        let violations = violations.map(|(execution, step, events)| Violation::CommitAfterEnd {
+            execution: *execution,
+            step: Arc::clone(&self.state.table().step(*step).name),
+            events: events.clone(),
+        });
+        violations.collect()
+    }
+
+    /// The timers that are pending, in the order in which they fire.
+    pub(super) fn timers(&self) -> Vec<PendingTimer> {
+        if self.deferred.is_none() {
+            return Vec::new();
+        }
+        let table = self.state.table();
+        let began = self.began_at + self.state.log.began();
+        let pending = self.state.timers.pending(&self.state.scheduler).filter_map(|(due, entry)| {
+            let step = self.state.step_of(entry.execution)?;
+            Some(PendingTimer {
+                timer: entry.timer,
+                step: Arc::clone(&table.step(step).name),
+                event: Arc::clone(&table.event(entry.event).name),
+                scope: entry.scope,
+                request: entry.request,
+                due,
+                after: due.duration_since(began).unwrap_or(Duration::ZERO),
+            })
+        });
+        pending.collect()
+    }
+
+    fn logged_events(&self) -> Vec<LoggedEvent> {
+        let table = self.state.table();
+        let records = self.state.log.records().map(|(seq, record)| LoggedEvent {
+            seq,
+            scope: record.scope,
+            event: Arc::clone(&table.event(record.index).name),
+            value: record.event.clone(),
+            execution: match record.cause {
+                Cause::Execution(execution) | Cause::Failure(execution) | Cause::Timer { execution, .. } => {
+                    Some(execution)
+                }
+                _ => None,
+            },
+            timer: if let Cause::Timer { timer, .. } = record.cause { Some(timer) } else { None },
+            expired: if let Cause::Expired(request) = record.cause { Some(request) } else { None },
+            at: self.began_at + record.at,
+            reply_to: if let Cause::Reply(request) = record.cause { Some(request) } else { None },
+        });
+        records.collect()
+    }
+}
+
+/// The ids of the children of each execution.
+fn by_execution(children: &[ChildReport]) -> HashMap<ExecutionId, Vec<RunId>> {
+    let mut ids: HashMap<ExecutionId, Vec<RunId>> = HashMap::new();
+    for ChildReport { child, .. } in children {
+        ids.entry(child.execution).or_default().push(child.run.clone());
+    }
+    ids
+}

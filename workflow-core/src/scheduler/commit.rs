@@ -1,0 +1,290 @@
+//! What enters the log: a batch gets its positions and takes effect at once (S4, S23), whoever keeps it afterwards.
+
+use smallvec::SmallVec;
+
+use super::awaited::OpenRequest;
+use super::group::{Items, Opening};
+use super::scope::Scope;
+use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry, Verdict};
+use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
+use crate::output::FanOutPolicy;
+use crate::table::{EventIndex, StepIndex};
+
+/// A batch that is in the log.
+#[derive(Debug, Default)]
+pub(crate) struct Entered {
+    /// Its events, in order.
+    pub(crate) entries: SmallVec<[Entry; 1]>,
+    /// The timers that it sets, in order.
+    pub(crate) timers: Vec<TimerEntry>,
+    /// The execution that follows from it, where that is all that follows: no queue has it.
+    pub(crate) next: Option<ExecutionStart>,
+}
+
+/// What became of an execution's end.
+#[derive(Debug)]
+pub(crate) enum Committed {
+    /// Its batch is in the log.
+    Entered(Entered),
+    /// The run has ended, and takes nothing more (S28).
+    Refused,
+    /// The execution is unknown, over or dropped, or the log is full.
+    Nothing,
+}
+
+/// What a batch does to the scheduler once all of it has its positions.
+enum Part {
+    Event(Entry),
+    /// Boxed, as timers are: a batch may have very many events.
+    FanOut(Box<Opening>),
+    Timer(Box<TimerEntry>),
+}
+
+impl Scheduler {
+    /// One event enters the log, from outside, as a reply, by a timer or as a failure. Its scope is held for it.
+    fn enter_one(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entered> {
+        let entry = self.number(scope, event)?;
+        let mut entered = Entered::default();
+        entered.entries.push(entry);
+        entered.next = self.enter_single(entry);
+        Some(entered)
+    }
+
+    /// An event that is a batch of its own takes effect: the execution that follows, where that is all that follows.
+    fn enter_single(&mut self, entry: Entry) -> Option<ExecutionStart> {
+        if self.table.event(entry.event).roles.is_stop() {
+            self.close(End::Completed(entry.seq));
+            return None;
+        }
+        if let Some(step) = self.follower(entry) {
+            return Some(self.follow(step, entry));
+        }
+        self.logged(entry);
+        self.scopes.release(entry.scope);
+        None
+    }
+
+    /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
+    fn follower(&self, entry: Entry) -> Option<StepIndex> {
+        let row = self.table.event(entry.event);
+        let step = row.direct.filter(|_| !row.roles.is_request())?;
+        let is_alone = self.actions.is_empty() && self.evaluation.is_done() && self.scopes.are_settled();
+        let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
+        let executions = &self.executions;
+        let may_start = executions.waiting() == 0
+            && executions.count() < self.limits.executions
+            && executions.has_room(step, &self.table);
+        (is_alone && is_leaf && may_start).then_some(step)
+    }
+
+    /// The event is evaluated. Its hold on the scope is the execution's from here on.
+    fn follow(&mut self, step: StepIndex, trigger: Entry) -> ExecutionStart {
+        let Entry { seq, scope, .. } = trigger;
+        self.count(trigger);
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.executed(step, self.table.step(step));
+        }
+        let evaluated = (step, scope, seq);
+        let start = self.executions.create(evaluated, Inputs::TRIGGER);
+        self.evaluation.decide(evaluated, Verdict::Executed(start.execution));
+        self.executions.run(&start);
+        start
+    }
+
+    /// An event from outside; none if the run has ended, or has no room for it.
+    pub(crate) fn receive(&mut self, event: EventIndex) -> Option<Entered> {
+        self.prepare()?;
+        self.scopes.hold(ScopeId::ROOT);
+        self.enter_one(ScopeId::ROOT, event)
+    }
+
+    /// A reply; none if the request is not open. The request's hold on the scope becomes the batch's.
+    pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<Entered> {
+        self.prepare()?;
+        let open = self.awaited.close(request)?;
+        self.enter_one(open.scope, open.reply)
+    }
+
+    /// A timer fires; none if it is not pending. The hold of the timer, or of the request that it closes, becomes the
+    /// batch's.
+    pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, Entered)> {
+        self.prepare()?;
+        let TimerEntry { execution, scope, event, request, .. } = self.awaited.fire(timer)?;
+        let cause = request.map_or(Cause::Timer { timer, execution }, Cause::Expired);
+        Some((cause, self.enter_one(scope, event)?))
+    }
+
+    /// None if the run has ended. What follows from the batches before is complete: whoever tells of one sees to it.
+    fn prepare(&mut self) -> Option<()> {
+        debug_assert!(self.end.is_some() || self.evaluation.is_done() && self.scopes.are_settled());
+        self.waits = false;
+        self.end.is_none().then_some(())
+    }
+
+    /// S23: an execution's emissions enter the log as one batch.
+    pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> Committed {
+        let accepts = self.prepare().is_some();
+        let Some((_, scope)) = self.executions.end(id) else { return Committed::Nothing };
+        if !accepts {
+            return Committed::Refused;
+        }
+        // The execution's hold on its scope becomes the batch's.
+        let entered = match emissions {
+            [Emission::Event(event)] => self.enter_one(scope, *event),
+            _ => self.enter_all(id, scope, emissions),
+        };
+        self.start_waiting();
+        entered.map_or(Committed::Nothing, Committed::Entered)
+    }
+
+    /// S29. A failure that is caught is an event of the scope it happened in, which has not failed; `None` if it is not
+    /// caught. One that comes after the stop event does not change how the run ends (S28).
+    pub(crate) fn fail(&mut self, id: ExecutionId) -> Option<Entered> {
+        let accepts = self.prepare().is_some();
+        let (step, scope) = self.executions.end(id)?;
+        if !accepts {
+            return None;
+        }
+        let row = self.table.step(step);
+        let (failed, goes_on) = (row.failed, row.policy.continue_on_error);
+        self.degraded |= failed.is_some() || goes_on;
+        let entered = if let Some(failed) = failed {
+            self.enter_one(scope, failed)
+        } else {
+            if !goes_on {
+                self.fail_scope(scope, vec![id]);
+            }
+            self.scopes.release(scope);
+            None
+        };
+        self.start_waiting();
+        entered
+    }
+
+    fn enter_all(&mut self, id: ExecutionId, scope: ScopeId, emissions: &[Emission]) -> Option<Entered> {
+        let mut parts: SmallVec<[Part; 1]> = SmallVec::with_capacity(emissions.len());
+        let mut entered = Entered::default();
+        for emission in emissions {
+            self.number_emission(id, scope, emission, &mut entered, &mut parts)?;
+        }
+        let stop = entered.entries.iter().find(|entry| self.table.event(entry.event).roles.is_stop());
+        if let Some(stop) = stop {
+            self.close(End::Completed(stop.seq));
+            return Some(entered);
+        }
+        for part in parts {
+            match part {
+                Part::Event(entry) => self.logged(entry),
+                Part::FanOut(opening) => self.open_group(&opening),
+                Part::Timer(timer) => self.set_timer(*timer),
+            }
+        }
+        self.scopes.release(scope);
+        Some(entered)
+    }
+
+    /// Gives an event its position, unless the log is full.
+    pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
+        if self.last_seq >= self.limits.events {
+            self.finish(End::LogFull);
+            return None;
+        }
+        self.last_seq += 1;
+        Some(Entry { seq: Seq(self.last_seq), scope, event })
+    }
+
+    /// Gives an emission its place in the batch, unless the log is full.
+    fn number_emission(
+        &mut self,
+        id: ExecutionId,
+        scope: ScopeId,
+        emission: &Emission,
+        into: &mut Entered,
+        parts: &mut SmallVec<[Part; 1]>,
+    ) -> Option<()> {
+        let mut timer = None;
+        match *emission {
+            Emission::Event(event) => {
+                let entry = self.number(scope, event)?;
+                into.entries.push(entry);
+                parts.push(Part::Event(entry));
+            }
+            Emission::Timer(event) => timer = Some((event, None)),
+            Emission::Expiring(event) => {
+                let entry = self.number(scope, event)?;
+                into.entries.push(entry);
+                parts.push(Part::Event(entry));
+                timer = self.table.event(event).expired.map(|expired| (expired, Some(entry.seq)));
+            }
+            Emission::FanOut { fan_out, items, concurrency, policy } => {
+                let event = self.table.fan_out(fan_out).item;
+                into.entries.reserve_exact(items as usize);
+                let before = into.entries.len();
+                for _ in 0..items {
+                    let branch = self.scopes.reserve();
+                    into.entries.push(self.number(branch, event)?);
+                }
+                let items = Items::new(into.entries.get(before).copied(), items);
+                let opening = Opening { fan_out, opener: scope, items, concurrency, policy };
+                parts.push(Part::FanOut(Box::new(opening)));
+            }
+        }
+        if let Some((event, request)) = timer {
+            let timer = self.awaited.number_timer();
+            let timer = TimerEntry { timer, execution: id, scope, event, request };
+            into.timers.push(timer);
+            parts.push(Part::Timer(Box::new(timer)));
+        }
+        Some(())
+    }
+
+    /// The request holds the scope already that a timer of its own closes.
+    fn set_timer(&mut self, timer: TimerEntry) {
+        if self.awaited.set_timer(timer) && timer.request.is_none() {
+            self.scopes.hold(timer.scope);
+        }
+    }
+
+    /// An event is in the log of an open scope.
+    pub(super) fn logged(&mut self, entry: Entry) {
+        self.scopes.hold(entry.scope);
+        self.evaluation.push(entry);
+        let row = self.table.event(entry.event);
+        if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
+            self.scopes.hold(entry.scope);
+            self.awaited.open(entry.seq, OpenRequest::new(entry.scope, entry.event, reply));
+        }
+    }
+
+    /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
+    pub(super) fn fail_scope(&mut self, id: ScopeId, failures: Vec<ExecutionId>) {
+        let Some(scope) = self.scopes.get_mut(id) else { return };
+        let Some((group, _)) = scope.branch else {
+            self.finish(End::Failed(failures));
+            return;
+        };
+        scope.failures.extend(failures.iter().copied());
+        match self.groups.policy_of(group) {
+            Some((FanOutPolicy::FailAll, opener)) => {
+                self.drop_group(group);
+                self.fail_scope(opener, failures);
+                self.scopes.release(opener);
+            }
+            Some((FanOutPolicy::ContinueOthers, _)) => self.degraded = true,
+            Some((FanOutPolicy::WaitAll, _)) | None => {}
+        }
+    }
+
+    /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
+    pub(super) fn start_waiting(&mut self) {
+        while self.end.is_none()
+            && let Some(start) = self.executions.next_waiting(&self.table)
+        {
+            self.actions.push_back(super::QueuedAction::Start(start));
+        }
+    }
+
+    pub(super) fn queue(&mut self, action: Action) {
+        self.actions.push_back(super::QueuedAction::Act(action));
+    }
+}

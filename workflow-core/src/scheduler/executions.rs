@@ -1,0 +1,401 @@
+//! The executions of a run, from creation to their end, and how many run at a time (S21). This part knows steps and
+//! scopes by their numbers; what an execution leaves behind is the business of [`commit`](super::commit).
+
+use std::collections::{HashSet, VecDeque};
+
+use super::recalled::Recalled;
+use super::{Action, Evaluated, ExecutionStart, Inputs, QueuedAction};
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::paged::Paged;
+use crate::table::{DependencyTable, StepIndex};
+
+/// Every execution of a run. Execution n is at n - 1.
+#[derive(Debug, Default)]
+pub(crate) struct Executions {
+    entries: Paged<Execution>,
+    /// The numbers that a journal has; none in a run that begins.
+    recalled: Option<Box<Recalled>>,
+    /// By step.
+    totals: Vec<StepTotals>,
+    running: usize,
+    /// Those of the running executions that can be dropped with their branches, each at the place that it knows.
+    running_in_branches: Vec<ExecutionId>,
+    /// How many wait for the concurrency of their steps.
+    waiting: usize,
+}
+
+/// One execution. There is one of these for each execution until the run ends, so it is small.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(crate) step: StepIndex,
+    pub(crate) scope: ScopeId,
+    pub(crate) trigger: Seq,
+    pub(crate) inputs: Inputs,
+    /// Its place among the running executions of branches, while it is one.
+    place: u32,
+    state: ExecutionState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExecutionState {
+    /// The run has not come to it: a journal has a higher number.
+    Unknown,
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// A step over all scopes.
+#[derive(Debug, Default)]
+struct StepTotals {
+    executions: u64,
+    surplus: u64,
+    running: u32,
+    /// The surplus over the step's concurrency, in order.
+    waiting: VecDeque<ExecutionId>,
+}
+
+/// The executions of a run that waits: none runs or waits for its turn.
+#[derive(Debug)]
+pub(super) struct SuspendedExecutions {
+    entries: Box<[Execution]>,
+    /// By step, how many executions it had and its surplus.
+    totals: Box<[(u64, u64)]>,
+}
+
+/// An execution that was created and has not begun.
+#[derive(Debug)]
+pub(crate) struct Unbegun {
+    pub(crate) start: ExecutionStart,
+    /// How many executions of its step may run at a time, where that is what it waits for.
+    pub(crate) full: Option<u32>,
+}
+
+impl Unbegun {
+    /// Of an action that was queued.
+    pub(crate) fn of(queued: &QueuedAction) -> Option<Self> {
+        Some(Self { start: queued.start()?.clone(), full: None })
+    }
+}
+
+impl Execution {
+    fn new(start: &ExecutionStart) -> Self {
+        let ExecutionStart { step, scope, trigger, ref inputs, .. } = *start;
+        Self { step, scope, trigger, inputs: inputs.clone(), place: 0, state: ExecutionState::Waiting }
+    }
+
+    /// In the place of one that the run has not come to yet.
+    fn unknown() -> Self {
+        Self {
+            step: StepIndex::at(0),
+            scope: ScopeId::ROOT,
+            trigger: Seq(0),
+            inputs: Inputs::TRIGGER,
+            place: 0,
+            state: ExecutionState::Unknown,
+        }
+    }
+
+    /// Whether it was started and has neither ended nor been dropped.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state == ExecutionState::Running
+    }
+
+    /// What its parameters are bound to, as it starts.
+    pub(crate) fn start(&self, execution: ExecutionId) -> ExecutionStart {
+        let Self { step, scope, trigger, ref inputs, .. } = *self;
+        ExecutionStart { execution, step, scope, trigger, inputs: inputs.clone() }
+    }
+}
+
+impl Executions {
+    pub(super) fn new(steps: usize) -> Self {
+        let totals = (0..steps).map(|_| StepTotals::default()).collect();
+        Self { totals, ..Self::default() }
+    }
+
+    /// The execution, once the run has come to it.
+    pub(crate) fn get(&self, id: ExecutionId) -> Option<&Execution> {
+        self.entries.get(place_of(id)?).filter(|execution| execution.state != ExecutionState::Unknown)
+    }
+
+    fn get_mut(&mut self, id: ExecutionId) -> Option<&mut Execution> {
+        self.entries.get_mut(place_of(id)?)
+    }
+
+    /// How many there were so far.
+    pub(super) fn count(&self) -> u64 {
+        // A journal may have one number twice.
+        let untaken = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
+        self.entries.len().saturating_sub(untaken) as u64
+    }
+
+    pub(super) fn count_of(&self, step: StepIndex) -> u64 {
+        self.totals[step.get()].executions
+    }
+
+    pub(super) fn surplus_of(&self, step: StepIndex) -> u64 {
+        self.totals[step.get()].surplus
+    }
+
+    pub(super) fn add_surplus(&mut self, step: StepIndex) {
+        self.totals[step.get()].surplus += 1;
+    }
+
+    /// How many wait for the concurrency of their steps.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether none runs or waits for its turn.
+    pub(super) fn are_idle(&self) -> bool {
+        self.running + self.waiting == 0
+    }
+
+    /// Gives executions the numbers that a journal has, when the run comes to them; others get those between them and
+    /// behind them. At most so many.
+    pub(super) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>, most: u64) {
+        let recalled = Recalled::new(numbers, most);
+        while self.entries.len() < recalled.last() {
+            self.entries.push(Execution::unknown());
+        }
+        self.recalled = Some(Box::new(recalled));
+    }
+
+    /// Numbers a new execution: as the journal does, if one has it, else with the next number that it does not have. The
+    /// execution waits until it [may run](Self::admit).
+    pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
+        let (step, scope, trigger) = evaluated;
+        self.totals[step.get()].executions += 1;
+        let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
+        let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
+        let start = ExecutionStart { execution, step, scope, trigger, inputs };
+        let created = Execution::new(&start);
+        match recalled.and_then(|id| self.get_mut(id)) {
+            Some(place) => *place = created,
+            None => self.entries.push(created),
+        }
+        start
+    }
+
+    /// Lets a new execution run, or wait behind others of its step: it is handed back if it runs.
+    pub(super) fn admit(&mut self, start: ExecutionStart, table: &DependencyTable) -> Option<ExecutionStart> {
+        if self.totals[start.step.get()].waiting.is_empty() && self.has_room(start.step, table) {
+            self.run(&start);
+            return Some(start);
+        }
+        self.totals[start.step.get()].waiting.push_back(start.execution);
+        self.waiting += 1;
+        None
+    }
+
+    /// Whether another execution of the step may run.
+    pub(super) fn has_room(&self, step: StepIndex, table: &DependencyTable) -> bool {
+        self.full(step, table).is_none()
+    }
+
+    fn full(&self, step: StepIndex, table: &DependencyTable) -> Option<u32> {
+        let most = table.step(step).policy.concurrency;
+        most.filter(|most| self.totals[step.get()].running >= *most)
+    }
+
+    pub(super) fn run(&mut self, start: &ExecutionStart) {
+        let ExecutionStart { execution, step, scope, .. } = *start;
+        let place = u32::try_from(self.running_in_branches.len());
+        if let Some(entry) = self.get_mut(execution) {
+            entry.state = ExecutionState::Running;
+            entry.place = place.expect("fewer executions run than there are numbers for");
+        }
+        self.totals[step.get()].running += 1;
+        self.running += 1;
+        if scope != ScopeId::ROOT {
+            self.running_in_branches.push(execution);
+        }
+    }
+
+    /// The oldest waiting execution whose step has room, which runs from here on. O(steps).
+    pub(super) fn next_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
+            let id = totals.waiting.front()?;
+            self.has_room(StepIndex::at(row), table).then_some((*id, row))
+        });
+        let (id, row) = heads.min()?;
+        self.totals[row].waiting.pop_front();
+        self.waiting -= 1;
+        let start = self.get(id)?.start(id);
+        self.run(&start);
+        Some(start)
+    }
+
+    /// The executions that wait for others of their steps.
+    pub(super) fn unbegun<'a>(&'a self, table: &'a DependencyTable) -> impl Iterator<Item = Unbegun> + 'a {
+        self.totals.iter().enumerate().flat_map(move |(row, totals)| {
+            let full = self.full(StepIndex::at(row), table);
+            totals
+                .waiting
+                .iter()
+                .filter_map(move |id| Some(Unbegun { start: self.get(*id)?.start(*id), full }))
+        })
+    }
+
+    /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
+    pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
+        let execution = self.get_mut(id).filter(|execution| execution.is_running())?;
+        execution.state = ExecutionState::Ended;
+        let (step, scope, place) = (execution.step, execution.scope, execution.place);
+        self.totals[step.get()].running -= 1;
+        self.running -= 1;
+        if scope != ScopeId::ROOT {
+            self.leave_branch(place);
+        }
+        Some((step, scope))
+    }
+
+    /// The execution at this place runs in its branch no more; the last one takes its place.
+    fn leave_branch(&mut self, place: u32) {
+        self.running_in_branches.swap_remove(place as usize);
+        let moved = self.running_in_branches.get(place as usize).copied();
+        if let Some(moved) = moved.and_then(|moved| self.get_mut(moved)) {
+            moved.place = place;
+        }
+    }
+
+    /// Drops what runs and what waits in these scopes, and takes those back that `actions` has not handed out. Returns
+    /// the others that ran, by their numbers. O(what is open), however much has ended.
+    pub(super) fn drop_in(
+        &mut self,
+        scopes: &HashSet<ScopeId>,
+        actions: &mut VecDeque<QueuedAction>,
+    ) -> Vec<ExecutionId> {
+        let mut unstarted = HashSet::new();
+        actions.retain(|queued| match queued {
+            QueuedAction::Start(start) if scopes.contains(&start.scope) => {
+                unstarted.insert(start.execution);
+                false
+            }
+            QueuedAction::Act(Action::AskPrecondition { scope, .. }) => !scopes.contains(scope),
+            _ => true,
+        });
+        self.drop_waiting(scopes);
+        let lies_there = |id: &ExecutionId| self.get(*id).is_some_and(|it| scopes.contains(&it.scope));
+        let dropped = self.running_in_branches.iter().copied().filter(lies_there);
+        let mut dropped: Vec<ExecutionId> = dropped.collect();
+        dropped.sort_unstable();
+        for execution in &dropped {
+            self.end(*execution);
+        }
+        dropped.retain(|execution| !unstarted.contains(execution));
+        dropped
+    }
+
+    fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
+        let Self { entries, totals, waiting, .. } = self;
+        let lies_there = |id: ExecutionId| {
+            let entry = place_of(id).and_then(|place| entries.get(place));
+            entry.is_some_and(|entry| scopes.contains(&entry.scope))
+        };
+        for totals in &mut *totals {
+            totals.waiting.retain(|id| !lies_there(*id));
+        }
+        *waiting = totals.iter().map(|totals| totals.waiting.len()).sum();
+    }
+
+    /// Whether they can be suspended: none runs or waits, and no number of a journal is left.
+    pub(super) fn can_suspend(&self) -> bool {
+        self.are_idle() && self.running_in_branches.is_empty() && self.recalled.is_none()
+    }
+
+    pub(super) fn suspend(&mut self) -> SuspendedExecutions {
+        let Self { entries, totals, .. } = std::mem::take(self);
+        let totals = totals.into_iter().map(|totals| (totals.executions, totals.surplus)).collect();
+        SuspendedExecutions { entries: entries.into_boxed(), totals }
+    }
+
+    pub(super) fn restore(suspended: SuspendedExecutions) -> Self {
+        let SuspendedExecutions { entries, totals } = suspended;
+        let totals = totals.into_iter();
+        let totals =
+            totals.map(|(executions, surplus)| StepTotals { executions, surplus, ..StepTotals::default() });
+        Self { entries: entries.into_iter().collect(), totals: totals.collect(), ..Self::default() }
+    }
+}
+
+fn place_of(id: ExecutionId) -> Option<usize> {
+    usize::try_from(id.0).ok()?.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Roles;
+    use crate::table::{EventDef, InputDef, StepDef, StepPolicy};
+
+    /// Two steps, the first of which runs one execution at a time.
+    fn table() -> DependencyTable {
+        let event = EventDef::new("E", Roles::NONE.start());
+        let bounded = StepDef::new("bounded").input(InputDef::one("E"));
+        DependencyTable::builder("two")
+            .event(event)
+            .step(bounded.policy(StepPolicy::DEFAULT.concurrency(1)))
+            .step(StepDef::new("free").input(InputDef::one("E")))
+            .build_unchecked()
+            .expect("the table is sound")
+    }
+
+    fn create(
+        executions: &mut Executions,
+        table: &DependencyTable,
+        step: usize,
+        scope: u32,
+    ) -> Option<ExecutionId> {
+        let start = executions.create((StepIndex::at(step), ScopeId(scope), Seq(1)), Inputs::TRIGGER);
+        executions.admit(start, table).map(|start| start.execution)
+    }
+
+    #[test]
+    fn the_surplus_over_a_steps_concurrency_waits_in_order_and_others_pass_it() {
+        // S21
+        let table = table();
+        let mut executions = Executions::new(2);
+        assert_eq!(create(&mut executions, &table, 0, 0), Some(ExecutionId(1)));
+        assert_eq!(create(&mut executions, &table, 0, 0), None);
+        assert_eq!(create(&mut executions, &table, 0, 0), None);
+        assert_eq!(create(&mut executions, &table, 1, 0), Some(ExecutionId(4)));
+        assert!(executions.next_waiting(&table).is_none());
+        assert_eq!(executions.unbegun(&table).map(|unbegun| unbegun.full).collect::<Vec<_>>(), [Some(1); 2]);
+        assert!(executions.end(ExecutionId(1)).is_some());
+        assert!(executions.end(ExecutionId(1)).is_none());
+        assert_eq!(executions.next_waiting(&table).map(|start| start.execution), Some(ExecutionId(2)));
+        assert_eq!((executions.waiting(), executions.count()), (1, 4));
+    }
+
+    #[test]
+    fn dropped_branches_take_what_runs_and_waits_in_them_and_nothing_else() {
+        let table = table();
+        let mut executions = Executions::new(2);
+        for (step, scope) in [(0, 1), (0, 2), (1, 1), (1, 2), (1, 0)] {
+            let _ = create(&mut executions, &table, step, scope);
+        }
+        let scopes = HashSet::from([ScopeId(1), ScopeId(2)]);
+        let dropped = executions.drop_in(&scopes, &mut VecDeque::new());
+        assert_eq!(dropped, [ExecutionId(1), ExecutionId(3), ExecutionId(4)]);
+        assert_eq!(executions.waiting(), 0);
+        assert!(executions.end(ExecutionId(5)).is_some());
+        assert!(executions.are_idle());
+    }
+
+    #[test]
+    fn executions_get_the_numbers_that_a_journal_has() {
+        let table = table();
+        let mut executions = Executions::new(2);
+        executions.recall([((StepIndex::at(1), ScopeId::ROOT, Seq(1)), ExecutionId(2))].into_iter(), 10);
+        assert_eq!(executions.count(), 0);
+        assert_eq!(create(&mut executions, &table, 1, 0), Some(ExecutionId(2)));
+        assert!(executions.get(ExecutionId(1)).is_none());
+        assert_eq!(create(&mut executions, &table, 0, 0), Some(ExecutionId(1)));
+        assert_eq!(executions.count(), 2);
+    }
+}
