@@ -44,11 +44,9 @@ impl Run {
         if let Ok(next) = self.commit_at_once(execution, step, &mut result) {
             return next;
         }
-        let emissions = result.and_then(|emitted| {
+        let emissions = result.and_then(|mut emitted| {
             let emissions = self.emissions(step, &emitted).map_err(StepError::from)?;
-            for event in emitted.events().chain(emitted.timed_events()) {
-                event.check_size(self.shared.common.max_event_bytes)?;
-            }
+            emitted.check_events(self.shared.common.event_check())?;
             self.check_timers(&emitted)?;
             Ok((emitted, emissions))
         });

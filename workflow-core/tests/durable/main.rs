@@ -18,5 +18,6 @@ mod recorded;
 mod shapes;
 mod state;
 mod tables;
+mod unfit;
 mod versions;
 mod waits;
