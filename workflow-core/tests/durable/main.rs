@@ -19,5 +19,6 @@ mod shapes;
 mod state;
 mod tables;
 mod unfit;
+mod unreadable;
 mod versions;
 mod waits;
