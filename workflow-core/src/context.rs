@@ -76,8 +76,10 @@ pub type ContextChange<'a> =
 /// store must therefore not split a call in two parts with an `await` between them.
 ///
 /// **Values.** A store that keeps bytes asks a value for its JSON and gives back values made from JSON; one
-/// that keeps everything in memory keeps the values as they are and never serialises. Readers cannot tell
-/// the two apart, as long as the types they use survive their own serialisation.
+/// that keeps everything in memory keeps the values as they are, never serialises, and
+/// [says so](Self::serialises). Readers cannot tell the two apart, as long as the types they use survive their own
+/// serialisation. The store puts at most four arrays or objects of its own around a value
+/// ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)).
 ///
 /// The engine never passes a key of more than 1 KiB.
 ///
@@ -165,6 +167,15 @@ pub trait ContextStore: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`; part of the scope may then be gone, and the call is to be repeated.
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>>;
+
+    /// Whether the store keeps values as JSON, so that they have to come back from that. By default it does.
+    ///
+    /// If so, a value is serialised before the store is given it, and [refused](ContextError::Unfit) if it could not be
+    /// read back; [`ContextValue::to_json`] then answers with the JSON that was made. A store that keeps the values
+    /// themselves answers `false`: nothing is serialised. A store around another one answers for that one.
+    fn serialises(&self) -> bool {
+        true
+    }
 }
 
 impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
@@ -205,5 +216,9 @@ impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         (**self).clear(scope)
+    }
+
+    fn serialises(&self) -> bool {
+        (**self).serialises()
     }
 }

@@ -143,7 +143,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
-    /// [`StartError::Full`], [`StartError::TooLarge`], [`StartError::Store`].
+    /// [`StartError::Full`], [`StartError::TooLarge`], [`StartError::Unfit`], [`StartError::Store`].
     pub fn start<W: Workflow>(
         &self,
         event: impl StartEvent,
@@ -276,11 +276,12 @@ impl Engine {
     /// A run that is ready to be driven, and what its handle needs.
     async fn prepare(
         &self,
-        start: Start,
+        mut start: Start,
         options: RunOptions,
         done: Option<oneshot::Sender<Result<(), SendError>>>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
         let (host, index) = self.host_of(&start)?;
+        self.check_start(&mut start)?;
         let layers = self.inner.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
@@ -307,8 +308,12 @@ impl Engine {
         let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
         let event_type = start.event.event_type().type_id();
         let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
-        start.event.check_size(self.inner.common.max_event_bytes).map_err(StartError::TooLarge)?;
         Ok((host, index))
+    }
+
+    /// The start event may enter a run.
+    fn check_start(&self, start: &mut Start) -> Result<(), StartError> {
+        Ok(self.inner.common.event_check().check(&mut start.event, 1)?)
     }
 
     /// What bounds a run that begins, if anything does.

@@ -1,6 +1,7 @@
 //! Errors: one type per boundary. Building a table or an engine, starting a run, sending into one, and how
 //! a run ended; a step's own error is [`StepError`].
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -19,12 +20,14 @@ mod runaway;
 mod size;
 mod step;
 mod table;
+mod unfit;
 
 pub use incompatible::Incompatibility;
 pub use recorded::RecordedRunError;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};
+pub use unfit::{UnfitEvent, UnfitValue};
 
 /// Why an engine cannot be built: every problem, not just the first.
 #[derive(Debug, Clone)]
@@ -249,6 +252,17 @@ pub enum StartError {
     /// The start event is too large.
     #[error(transparent)]
     TooLarge(EventTooLarge),
+    /// The start event has no JSON that could be read back, and the engine's store keeps events as such.
+    #[error("{}", unfit::text(event, path, problem))]
+    Unfit {
+        /// The event's wire name.
+        event: &'static str,
+        /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
+        path: String,
+        /// What is wrong there.
+        #[source]
+        problem: UnfitValue,
+    },
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,
@@ -483,7 +497,7 @@ fn list(failures: &[BranchFailure]) -> String {
     failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
 }
 
-fn at(path: &str) -> String {
+pub(crate) fn at(path: &str) -> String {
     if path.is_empty() || path == "." { String::new() } else { format!("at `{path}`, ") }
 }
 
@@ -508,6 +522,18 @@ pub enum SendError {
     /// The event or the reply is too large: nothing of it was taken.
     #[error(transparent)]
     TooLarge(EventTooLarge),
+    /// The event or the reply has no JSON that could be read back, and the engine's store keeps events as such: nothing of
+    /// it was taken.
+    #[error("{}", unfit::text(event, path, problem))]
+    Unfit {
+        /// The event's wire name; of a reply, that of its request and `.reply`.
+        event: &'static str,
+        /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
+        path: String,
+        /// What is wrong there.
+        #[source]
+        problem: UnfitValue,
+    },
     /// There is no open request at this position: there never was one, or it was dropped with its branch.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {
@@ -557,6 +583,12 @@ pub enum SendError {
         /// What the store says.
         problem: String,
     },
+}
+
+/// What a panic says of itself.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }
 
 /// What went wrong between the library's own parts: a bug of the library or of a hand-written `StepInput`.

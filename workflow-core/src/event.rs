@@ -17,12 +17,14 @@ use crate::output::{Expiring, When};
 
 mod reply_form;
 mod role;
+mod serialised;
 mod set;
 mod version;
 
 pub(crate) use reply_form::Unfit;
 pub use reply_form::{NoSchema, ReplyForm, Schema};
 pub use role::Roles;
+pub(crate) use serialised::{EventCheck, Inadmissible, WithJson};
 pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
 pub(crate) use version::{Reader, Unreadable};
 pub use version::{Upgrade, upgraded};
@@ -330,7 +332,7 @@ impl AnyEvent {
 
     /// The value, if it is an `E`.
     pub fn downcast_ref<E: Event>(&self) -> Option<&E> {
-        self.payload().downcast_ref()
+        self.payload_ref()
     }
 
     /// The shared value, if it is an `E`. Nothing is copied.
@@ -338,13 +340,14 @@ impl AnyEvent {
         self.payload_arc()
     }
 
-    pub(crate) fn payload(&self) -> &(dyn Any + Send + Sync) {
-        &*self.payload
+    pub(crate) fn payload_ref<T: Any>(&self) -> Option<&T> {
+        let payload: &(dyn Any + Send + Sync) = &*self.payload;
+        payload.downcast_ref().or_else(|| serialised::value_of(payload).downcast_ref())
     }
 
     pub(crate) fn payload_arc<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&self.payload) as _;
-        any.downcast().ok()
+        let payload: Arc<dyn Any + Send + Sync> = Arc::clone(&self.payload) as _;
+        payload.downcast().or_else(|payload| serialised::shared_value_of(payload).downcast()).ok()
     }
 
     pub(crate) fn reply_form(&self) -> Option<&'static ReplyForm> {
@@ -356,14 +359,15 @@ impl AnyEvent {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        json::to_json(&*self.payload)
+        json::to_json(self.erased())
     }
 
     /// Whether it is within the bound, if there is one. What has no JSON has no size either.
     #[inline]
     pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
         let Some(limit) = most else { return Ok(()) };
-        match json::size_of(&*self.payload, limit) {
+        let counted = self.json_bytes().map_or_else(|| json::size_of(self.erased(), limit), Ok);
+        match counted {
             Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name(), bytes, limit }),
             _ => Ok(()),
         }

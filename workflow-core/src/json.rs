@@ -1,5 +1,6 @@
 //! Values of any type as JSON, by a serialiser that is itself compiled here: for each type of event only the calls
-//! of it are compiled where the type is defined. What comes out is what `serde_json::to_value` makes.
+//! of it are compiled where the type is defined. What comes out is what `serde_json::to_value` makes; for values that have
+//! to be read back, [`fit`] refuses the rest.
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -8,9 +9,15 @@ use serde::ser::{
 use serde_json::{Error, Map, Value};
 
 mod count;
+mod fit;
 
 use count::Count;
 pub(crate) use count::size_of;
+use fit::Checks;
+pub use fit::MAX_JSON_DEPTH;
+pub(crate) use fit::{Misfit, fit};
+
+use crate::error::UnfitValue;
 
 /// What `serde_json` calls the structs that stand for text which is JSON already.
 const VERBATIM: [&str; 2] = ["$serde_json::private::RawValue", "$serde_json::private::Number"];
@@ -42,6 +49,8 @@ pub(crate) struct JsonWriter {
     done: Option<Value>,
     /// Only counts what it takes, and keeps none of it.
     count: Option<Count>,
+    /// Refuses what cannot be read back; without it such a value is written as `serde_json` writes it.
+    checks: Option<Box<Checks>>,
 }
 
 #[derive(Debug)]
@@ -62,15 +71,26 @@ impl JsonWriter {
         match self.open.last_mut() {
             None if self.count.is_some() => return self.counted(&value),
             Some(Open::Counted(_)) => return self.counted(&value),
-            None => self.done = Some(value),
+            _ => self.note_size(&value)?,
+        }
+        match self.open.last_mut() {
             Some(Open::List(values)) => values.push(value),
             Some(Open::Object { entries, key }) => {
-                entries.insert(std::mem::take(key), value);
+                let key = std::mem::take(key);
+                if self.checks.is_some() && entries.get(&key).is_some_and(|before| *before != value) {
+                    return Err(self.refused(UnfitValue::KeyTwice { key }));
+                }
+                entries.insert(key, value);
             }
             Some(Open::Verbatim(inner)) => {
                 let text = value.as_str().ok_or_else(|| Error::custom("JSON as it stands is a text"))?;
-                *inner = Some(serde_json::from_str(text)?);
+                let value = serde_json::from_str(text)?;
+                let levels = if self.checks.is_some() { fit::levels(&value) } else { 0 };
+                *inner = Some(value);
+                // The text itself is no level.
+                self.check_depth(self.open.len() - 1 + levels)?;
             }
+            _ => self.done = Some(value),
         }
         Ok(())
     }
@@ -103,26 +123,28 @@ impl JsonWriter {
         self
     }
 
-    fn list(&mut self, length: Option<usize>) -> &mut Self {
+    fn list(&mut self, length: Option<usize>) -> Result<&mut Self, Error> {
         if self.count.is_some() {
-            return self.count_open();
+            return Ok(self.count_open());
         }
+        self.check_depth(self.open.len() + 1)?;
         // A length is only a hint, and no reason to allocate without bound.
         self.open.push(Open::List(Vec::with_capacity(length.unwrap_or(0).min(1_024))));
-        self
+        Ok(self)
     }
 
-    fn object(&mut self) -> &mut Self {
+    fn object(&mut self) -> Result<&mut Self, Error> {
         if self.count.is_some() {
-            return self.count_open();
+            return Ok(self.count_open());
         }
+        self.check_depth(self.open.len() + 1)?;
         self.open.push(Open::Object { entries: Map::new(), key: String::new() });
-        self
+        Ok(self)
     }
 
     /// An enum's variant: an object of one entry.
-    fn variant(&mut self, name: &'static str) -> &mut Self {
-        self.object().named(name)
+    fn variant(&mut self, name: &'static str) -> Result<&mut Self, Error> {
+        Ok(self.object()?.named(name))
     }
 
     fn named(&mut self, name: &'static str) -> &mut Self {
@@ -166,17 +188,13 @@ impl JsonWriter {
 }
 
 /// A key as text: what is no text itself is written as one.
-fn key_of(key: Value) -> Result<String, Error> {
+fn key_of(key: Value) -> Option<String> {
     match key {
-        Value::String(text) => Ok(text),
-        Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(Error::custom("a key is a text, a number or a bool")),
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        _ => None,
     }
-}
-
-fn out_of_range<E>(_: E) -> Error {
-    Error::custom("number out of range")
 }
 
 macro_rules! scalars {
@@ -199,20 +217,34 @@ impl<'a> Serializer for &'a mut JsonWriter {
     type SerializeStructVariant = &'a mut JsonWriter;
 
     scalars! {
-        serialize_bool: bool, serialize_f32: f32, serialize_f64: f64,
+        serialize_bool: bool,
         serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
         serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64
     }
 
+    fn serialize_f32(self, value: f32) -> Result<(), Error> {
+        self.check_finite(value.is_finite())?;
+        self.put(Value::from(value))
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        self.check_finite(value.is_finite())?;
+        self.put(Value::from(value))
+    }
+
     fn serialize_i128(self, value: i128) -> Result<(), Error> {
-        match u64::try_from(value) {
-            Ok(value) => self.serialize_u64(value),
-            Err(_) => self.serialize_i64(i64::try_from(value).map_err(out_of_range)?),
+        match (u64::try_from(value), i64::try_from(value)) {
+            (Ok(value), _) => self.serialize_u64(value),
+            (_, Ok(value)) => self.serialize_i64(value),
+            _ => Err(self.refused(UnfitValue::OutOfRange)),
         }
     }
 
     fn serialize_u128(self, value: u128) -> Result<(), Error> {
-        self.serialize_u64(u64::try_from(value).map_err(out_of_range)?)
+        match u64::try_from(value) {
+            Ok(value) => self.serialize_u64(value),
+            Err(_) => Err(self.refused(UnfitValue::OutOfRange)),
+        }
     }
 
     fn serialize_char(self, value: char) -> Result<(), Error> {
@@ -224,7 +256,7 @@ impl<'a> Serializer for &'a mut JsonWriter {
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
-        self.list(Some(value.len()));
+        self.list(Some(value.len()))?;
         value.iter().try_for_each(|byte| self.put(Value::from(*byte)))?;
         self.close()
     }
@@ -264,20 +296,20 @@ impl<'a> Serializer for &'a mut JsonWriter {
         variant: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        value.serialize(self.variant(variant))?;
+        value.serialize(&mut *self.variant(variant)?)?;
         self.close()
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Self, Error> {
-        Ok(self.list(length))
+        self.list(length)
     }
 
     fn serialize_tuple(self, length: usize) -> Result<Self, Error> {
-        Ok(self.list(Some(length)))
+        self.list(Some(length))
     }
 
     fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Self, Error> {
-        Ok(self.list(Some(length)))
+        self.list(Some(length))
     }
 
     fn serialize_tuple_variant(
@@ -287,11 +319,11 @@ impl<'a> Serializer for &'a mut JsonWriter {
         variant: &'static str,
         length: usize,
     ) -> Result<Self, Error> {
-        Ok(self.variant(variant).list(Some(length)))
+        self.variant(variant)?.list(Some(length))
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Self, Error> {
-        Ok(self.object())
+        self.object()
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self, Error> {
@@ -299,7 +331,7 @@ impl<'a> Serializer for &'a mut JsonWriter {
             self.open.push(Open::Verbatim(None));
             return Ok(self);
         }
-        Ok(self.object())
+        self.object()
     }
 
     fn serialize_struct_variant(
@@ -309,7 +341,7 @@ impl<'a> Serializer for &'a mut JsonWriter {
         variant: &'static str,
         _: usize,
     ) -> Result<Self, Error> {
-        Ok(self.variant(variant).object())
+        self.variant(variant)?.object()
     }
 }
 
@@ -365,7 +397,7 @@ impl SerializeMap for &mut JsonWriter {
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        let key = key_of(to_json(key)?)?;
+        let key = self.key_text(key)?;
         self.key(key);
         Ok(())
     }

@@ -115,7 +115,8 @@ pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, RecordedRunError, ResumeError,
-    RunError, SendError, SharedError, StartError, StepError, TableError, TableProblem, TimedOut,
+    RunError, SendError, SharedError, StartError, StepError, TableError, TableProblem, TimedOut, UnfitEvent,
+    UnfitValue,
 };
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
@@ -131,6 +132,7 @@ pub use input::{
     Branch, BranchFailure, EmitError, Emitter, EventInput, Expired, FixedList, Gather, InputKind, InputSpec,
     List, ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
 };
+pub use json::MAX_JSON_DEPTH;
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
 pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::display::Display;
 use crate::error::StepError;
-use crate::event::{AnyEvent, ControlEvent, Event, EventType, IsStop, NotStop};
+use crate::event::{AnyEvent, ControlEvent, Event, EventCheck, EventType, Inadmissible, IsStop, NotStop};
 use crate::scheduler::Emission;
 use crate::table::OutputRow;
 
@@ -138,6 +138,14 @@ impl Items {
         };
     }
 
+    fn all_mut(&mut self) -> &mut [EmittedItem] {
+        match self {
+            Self::None => &mut [],
+            Self::One(item) => std::slice::from_mut(item),
+            Self::Many(items) => items,
+        }
+    }
+
     fn into_iter(self) -> impl Iterator<Item = EmittedItem> {
         let (one, many) = match self {
             Self::None => (None, Vec::new()),
@@ -181,6 +189,11 @@ impl Emitted {
     /// What the batch sets timers for, in their order: it enters the log when its time has come.
     pub fn timed_events(&self) -> impl Iterator<Item = &AnyEvent> {
         self.items().iter().filter_map(EmittedItem::timer).map(|timer| &timer.event)
+    }
+
+    /// Checks every event of the batch, also those whose time has not come.
+    pub(crate) fn check_events(&mut self, check: EventCheck) -> Result<(), Inadmissible> {
+        self.items.all_mut().iter_mut().try_for_each(|item| item.check(check))
     }
 
     /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
@@ -266,6 +279,20 @@ impl EmittedItem {
             Self::FanOut(fan_out) => &fan_out.items,
             Self::Timer(_) => &[],
             Self::Expiring(expiring) => std::slice::from_ref(&expiring.0),
+        }
+    }
+
+    /// The event of a timer is recorded twice: when the timer is set, and when it fires.
+    fn check(&mut self, check: EventCheck) -> Result<(), Inadmissible> {
+        match self {
+            Self::Event(event) => check.check(event, 1),
+            Self::FanOut(fan_out) => fan_out.items.iter_mut().try_for_each(|item| check.check(item, 1)),
+            Self::Timer(timer) => check.check(&mut timer.event, 2),
+            Self::Expiring(expiring) => {
+                let (request, timer) = &mut **expiring;
+                check.check(request, 1)?;
+                check.check_same(&mut timer.event, request, 2)
+            }
         }
     }
 

@@ -92,9 +92,10 @@ pub struct Batch {
 /// after others that begin later, but never half done and in nobody's way.
 ///
 /// **Values.** A store that keeps bytes serialises the records, for example with `serde_json::to_vec`, and
-/// reads them back with `serde_json::from_slice`. Events in records are JSON, and no other format reads them. One
-/// that keeps everything in memory keeps them as they are,
-/// and nothing is ever serialised.
+/// reads them back with `serde_json::from_slice`. Events in records are JSON, and no other format reads them. The store
+/// puts at most four arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)). A store
+/// that keeps everything in memory keeps records as they are, serialises nothing, and says so:
+/// [`serialises`](Self::serialises).
 ///
 /// `event_store_conformance!` in `workflow-testkit` has a test for each of these sentences that can be tested.
 ///
@@ -178,6 +179,18 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`; whether the lease was taken is unknown then.
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>>;
+
+    /// Whether the store keeps events as JSON, so that they have to come back from that. By default it does. An engine
+    /// asks once, when it is built.
+    ///
+    /// Over such a store an engine serialises each event before it enters a run, and refuses one that could not be read
+    /// back ([`UnfitEvent`](crate::UnfitEvent)). The record that the store is given carries the JSON that was made then,
+    /// so that no event is serialised twice. A store that keeps the values themselves, as
+    /// [`MemoryStore`](crate::MemoryStore) does, answers `false`: then no event is ever serialised. A store around another one
+    /// answers for that one.
+    fn serialises(&self) -> bool {
+        true
+    }
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
@@ -203,6 +216,10 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         (**self).lease(engine, duration)
+    }
+
+    fn serialises(&self) -> bool {
+        (**self).serialises()
     }
 }
 

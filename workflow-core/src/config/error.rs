@@ -4,7 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::Value;
 use thiserror::Error;
+
+use crate::error::{UnfitValue, at};
+use crate::json::fit;
 
 /// Where a layer of a configuration comes from.
 ///
@@ -78,13 +83,16 @@ pub enum ConfigError {
         /// Where the text stops being JSON.
         source: Arc<serde_json::Error>,
     },
-    /// A layer given as a value has no form in JSON.
-    #[error("the config value of {origin} cannot be written as JSON")]
-    Unserialisable {
+    /// A layer given as a value has no JSON that could be read back.
+    #[error("the config value of {origin} cannot be written as JSON: {}{problem}", at(path))]
+    Unfit {
         /// Which layer it is.
         origin: ConfigOrigin,
-        /// What the type's own `Serialize` reported.
-        source: Arc<serde_json::Error>,
+        /// Where in the layer, as in `tools[2].price`; empty for the whole.
+        path: String,
+        /// What is wrong there.
+        #[source]
+        problem: UnfitValue,
     },
     /// An environment variable has the prefix, but its name leads to no key.
     #[error("the environment variable `{variable}` names no config key: a part of its name is empty")]
@@ -110,6 +118,16 @@ pub enum ConfigError {
         /// What is wrong with the value.
         source: Arc<serde_json::Error>,
     },
+}
+
+impl ConfigError {
+    /// The JSON of a layer that is given as a value. All of it can be read back, from a journal too.
+    pub(crate) fn json_of(value: &impl Serialize, origin: &ConfigOrigin) -> Result<Value, Self> {
+        fit(value, usize::MAX).map_err(|misfit| {
+            let (path, problem) = misfit.into_unfit();
+            Self::Unfit { origin: origin.clone(), path, problem }
+        })
+    }
 }
 
 fn given_by(origin: Option<&ConfigOrigin>) -> String {

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::{ConfigError, ConfigOrigin};
+use crate::error::panic_message;
 
 /// What a configuration `C` is made of: layers, of which a later one wins.
 ///
@@ -107,10 +109,7 @@ impl<C> ConfigLayers<C> {
     }
 
     fn with_value(self, origin: ConfigOrigin, value: &impl Serialize) -> Self {
-        let value = serde_json::to_value(value).map_err(|source| ConfigError::Unserialisable {
-            origin: origin.clone(),
-            source: Arc::new(source),
-        });
+        let value = ConfigError::json_of(value, &origin);
         self.with(origin, value)
     }
 
@@ -185,7 +184,20 @@ impl Layers {
         for (_, value) in &parts {
             merge(&mut merged, (*value).clone());
         }
-        serde_path_to_error::deserialize(merged).map(Arc::new).map_err(|error| invalid::<C>(&parts, error))
+        // A panic of the type's own `Deserialize` is an error like any other of it: one run, not all that are resumed.
+        let read = catch_unwind(AssertUnwindSafe(|| serde_path_to_error::deserialize(merged)));
+        match read {
+            Ok(read) => read.map(Arc::new).map_err(|error| invalid::<C>(&parts, error)),
+            Err(panic) => Err(ConfigError::Invalid {
+                type_name: std::any::type_name::<C>(),
+                path: ".".into(),
+                origin: None,
+                source: Arc::new(serde_json::Error::custom(format_args!(
+                    "its `Deserialize` panicked: {}",
+                    panic_message(&*panic)
+                ))),
+            }),
+        }
     }
 
     fn readable<'a>(&'a self, per_run: Option<&'a Value>) -> Result<Vec<Part<'a>>, ConfigError> {
@@ -460,10 +472,7 @@ mod tests {
     fn a_layer_without_a_json_form_is_an_error() {
         let layers = ConfigLayers::<Research>::new().layer(BTreeMap::from([((1, 2), 3)]));
         let error = layers.resolve(None).unwrap_err();
-        assert!(matches!(
-            error,
-            ConfigError::Unserialisable { origin: ConfigOrigin::Layer { position: 1 }, .. }
-        ));
+        assert!(matches!(error, ConfigError::Unfit { origin: ConfigOrigin::Layer { position: 1 }, .. }));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::error::{UnfitValue, at};
+
 /// A context call that did not do what was asked.
 ///
 /// ```
@@ -51,6 +53,17 @@ pub enum ContextError {
         key: Arc<str>,
         /// What the type's own `Serialize` reported.
         source: Arc<serde_json::Error>,
+    },
+    /// The value has no JSON that could be read back, and the store keeps values as such; nothing was changed.
+    #[error("the context value `{key}` cannot be stored: {}{problem}", at(path))]
+    Unfit {
+        /// The key of the value.
+        key: Arc<str>,
+        /// Where in the value, as in `lines[3].price`; empty for the whole.
+        path: String,
+        /// What is wrong there.
+        #[source]
+        problem: UnfitValue,
     },
     /// The store says that an update succeeded, but has nothing to show for it: it breaks its contract.
     #[error("the context store did not keep `{key}`")]

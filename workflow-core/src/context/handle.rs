@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts};
+use crate::json::Misfit;
 use crate::{RunId, ThreadId};
 
 /// The greatest length of a key, in bytes.
@@ -72,7 +73,8 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::KeyTooLong`]; what the store reports.
+            /// [`ContextError::KeyTooLong`]; [`ContextError::Unfit`] if the store keeps JSON and the value has none
+            /// that could be read back; what the store reports.
             pub async fn set<T: ContextData>(&self, key: &str, value: T) -> Result<(), ContextError> {
                 self.handle.set(key, value).await
             }
@@ -113,8 +115,8 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::WrongType`] if the value that is there is no `T`; it is then unchanged. What
-            /// the store reports.
+            /// [`ContextError::WrongType`] if the value that is there is no `T`, [`ContextError::Unfit`] if the new
+            /// one cannot be stored; it is then unchanged. What the store reports.
             pub async fn update<T: ContextData>(
                 &self,
                 key: &str,
@@ -235,8 +237,15 @@ impl Handle {
 
     async fn set<T: ContextData>(&self, key: &str, value: T) -> Result<(), ContextError> {
         check(key)?;
-        self.store.set(&self.scope, key, Some(ContextValue::new(value))).await?;
+        let value = self.value(key, value)?;
+        self.store.set(&self.scope, key, Some(value)).await?;
         Ok(())
+    }
+
+    /// What the store is given: with its JSON, if it keeps such.
+    fn value<T: ContextData>(&self, key: &str, value: T) -> Result<ContextValue, ContextError> {
+        let value = ContextValue::new(value);
+        if self.store.serialises() { value.fit().map_err(|misfit| unfit(key, misfit)) } else { Ok(value) }
     }
 
     async fn remove(&self, key: &str) -> Result<bool, ContextError> {
@@ -252,7 +261,7 @@ impl Handle {
         check(key)?;
         let mut change = |there: Option<ContextValue>| {
             let there = there.map(|value| read(key, &value)).transpose()?;
-            change(there).map(|next| Some(ContextValue::new(next)))
+            self.value(key, change(there)?).map(Some)
         };
         let kept = self.store.update(&self.scope, key, &mut change).await?;
         read(key, &kept.ok_or_else(|| ContextError::NotKept { key: key.into() })?)
@@ -283,6 +292,11 @@ fn check(key: &str) -> Result<(), ContextError> {
     }
 }
 
+fn unfit(key: &str, misfit: Misfit) -> ContextError {
+    let (path, problem) = misfit.into_unfit();
+    ContextError::Unfit { key: key.into(), path, problem }
+}
+
 fn read<T: ContextData>(key: &str, value: &ContextValue) -> Result<T, ContextError> {
     value.get().map_err(|source| ContextError::WrongType {
         key: key.into(),
@@ -294,6 +308,7 @@ fn read<T: ContextData>(key: &str, value: &ContextValue) -> Result<T, ContextErr
 #[cfg(test)]
 mod tests {
     use std::error::Error;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::FutureExt as _;
     use futures::future::BoxFuture;
@@ -302,6 +317,7 @@ mod tests {
 
     use super::super::ContextChange;
     use super::*;
+    use crate::UnfitValue;
 
     assert_impl_all!(RunContext: Send, Sync, Clone, fmt::Debug);
     assert_impl_all!(ThreadContext: Send, Sync, Clone, fmt::Debug);
@@ -496,6 +512,51 @@ mod tests {
     async fn a_store_that_keeps_nothing_is_found_out() {
         let error = on_json(true).increment("n", 1).await.unwrap_err();
         assert!(matches!(error, ContextError::NotKept { key } if &*key == "n"));
+    }
+
+    fn is_unfit(error: &ContextError, at: &str, because: &UnfitValue) -> bool {
+        matches!(error, ContextError::Unfit { key, path, problem } if &**key == "k" && path == at && problem == because)
+    }
+
+    #[tokio::test]
+    async fn a_store_that_keeps_json_is_given_none_that_cannot_be_read_back() {
+        let context = on_json(false);
+        context.set("k", vec![1.5]).await.unwrap();
+        let error = context.set("k", vec![Some(1.0), Some(f64::NAN)]).await.unwrap_err();
+        assert!(is_unfit(&error, "[1]", &UnfitValue::NotFinite), "{error:?}");
+        assert!(error.source().is_some());
+        let text = "the context value `k` cannot be stored: at `[1]`, the number is NaN or infinite";
+        assert!(error.to_string().starts_with(text), "{error}");
+        let error =
+            context.update("k", |there: Option<Vec<f32>>| vec![there.unwrap()[0] / 0.0]).await.unwrap_err();
+        assert!(is_unfit(&error, "[0]", &UnfitValue::NotFinite), "{error:?}");
+        let error = context.set("k", MemoryOnly(1)).await.unwrap_err();
+        let panicked = UnfitValue::Panicked { message: "serialised in memory".into() };
+        assert!(is_unfit(&error, "", &panicked), "{error:?}");
+        assert_eq!(context.get::<Vec<f64>>("k").await.unwrap(), Some(vec![1.5]));
+    }
+
+    #[tokio::test]
+    async fn a_value_is_serialised_once_for_a_store_that_keeps_json() {
+        #[derive(Clone, Default, Deserialize)]
+        struct Counted(#[serde(skip)] Arc<AtomicUsize>);
+        impl Serialize for Counted {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                serializer.serialize_unit()
+            }
+        }
+        let counted = Counted::default();
+        on_json(false).set("k", counted.clone()).await.unwrap();
+        assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_store_in_memory_takes_what_has_no_json() {
+        let store: Arc<dyn ContextStore> = Arc::new(Arc::new(MemoryContexts::default()));
+        let context = RunContext::new(RunId::generate(), store);
+        context.set("k", f64::INFINITY).await.unwrap();
+        assert_eq!(context.get("k").await.unwrap(), Some(f64::INFINITY));
     }
 
     #[test]

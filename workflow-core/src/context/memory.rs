@@ -158,6 +158,10 @@ impl ContextStore for MemoryContexts {
         }
         .boxed()
     }
+
+    fn serialises(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for MemoryContexts {

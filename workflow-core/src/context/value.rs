@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::json::{self, ToJson};
+use crate::json::{self, Misfit, ToJson};
 
 /// A type that context can hold. There is nothing to implement: the bounds suffice.
 ///
@@ -45,6 +45,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ContextDat
 #[derive(Clone)]
 pub struct ContextValue {
     value: Arc<dyn Held>,
+    /// Its JSON, if it was checked for a store that keeps such.
+    json: Option<Arc<Value>>,
 }
 
 impl ContextValue {
@@ -55,7 +57,13 @@ impl ContextValue {
     /// assert_eq!(value.get::<Vec<String>>().unwrap(), ["a"]);
     /// ```
     pub fn new<T: Serialize + Send + Sync + 'static>(value: T) -> Self {
-        Self { value: Arc::new(value) }
+        Self { value: Arc::new(value), json: None }
+    }
+
+    /// The same with its JSON, which can be read back.
+    pub(super) fn fit(self) -> Result<Self, Misfit> {
+        let json = json::fit(&*self.value, usize::MAX)?;
+        Ok(Self { json: Some(Arc::new(json)), ..self })
     }
 
     /// What a store that keeps JSON gives back.
@@ -78,7 +86,10 @@ impl ContextValue {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        json::to_json(&*self.value)
+        match &self.json {
+            Some(json) => Ok(Value::clone(json)),
+            None => json::to_json(&*self.value),
+        }
     }
 
     /// The value as a `T`: cloned if it is one, else read from its JSON, so that it makes no difference

@@ -390,6 +390,7 @@ impl EngineBuilder {
             release_after,
             hands_over: AtomicBool::new(false),
             max_event_bytes: self.max_event_bytes,
+            serialises: self.store.as_ref().is_some_and(EventStore::serialises),
             display_capacity: self.display_capacity,
             mailbox_capacity: self.mailbox_capacity,
             engine: no_engine(),

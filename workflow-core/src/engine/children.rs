@@ -75,11 +75,12 @@ impl Engine {
     /// it can go on.
     pub(super) fn spawn_child(
         &self,
-        start: Start,
+        mut start: Start,
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         let (runtime, host, index) = self.child_host(&start, &birth)?;
+        self.check_start(&mut start)?;
         let layers = self.inner.layers(&host, &options);
         let made = self.shared(&host, options, Some(birth))?;
         let (run, shared, registered) = self.bear(host, made, |shared| self.inner.journal(shared, layers))?;

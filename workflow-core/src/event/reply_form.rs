@@ -3,12 +3,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{AnyEvent, Request};
+use crate::error::panic_message;
 use crate::input::Answered;
 
 /// How replies to one type of request are read, and what they look like. The derive makes it.
@@ -41,14 +43,19 @@ pub(crate) struct Unfit {
 
 /// The log entry of a reply, out of its request and JSON.
 fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
-    let reply = serde_path_to_error::deserialize(reply).map_err(|error| Unfit::of(&error))?;
-    let request = asked
-        .downcast::<R>()
-        .ok_or_else(|| Unfit { path: String::new(), problem: "the request is of another type".into() })?;
+    let read = catch_unwind(AssertUnwindSafe(|| serde_path_to_error::deserialize(reply)));
+    let read = read
+        .map_err(|panic| Unfit::whole(format!("its `Deserialize` panicked: {}", panic_message(&*panic))))?;
+    let reply = read.map_err(|error| Unfit::of(&error))?;
+    let request = asked.downcast::<R>().ok_or_else(|| Unfit::whole("the request is of another type"))?;
     Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, reply))))
 }
 
 impl Unfit {
+    fn whole(problem: impl Into<String>) -> Self {
+        Self { path: String::new(), problem: problem.into() }
+    }
+
     fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
         Self { path: error.path().to_string(), problem: error.inner().to_string() }
     }

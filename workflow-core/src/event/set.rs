@@ -39,7 +39,7 @@ impl<E: ControlEvent> Pattern for E {
     type Item<'a> = &'a E;
 
     fn lend(slot: Slot<'_>) -> Result<&E, StepError> {
-        slot.payload().downcast_ref().ok_or_else(|| slot.mismatch())
+        slot.payload_ref().ok_or_else(|| slot.mismatch())
     }
 
     fn item(event: &AnyEvent) -> Option<&E> {

@@ -43,6 +43,8 @@ pub(crate) enum Unreadable {
     NoUpgrade { found: u32, known: u32 },
     #[error("its upgrade from version {found} to version {known} failed: {problem}")]
     Upgrade { found: u32, known: u32, problem: String },
+    #[error("its `Deserialize` panicked: {message}")]
+    Panicked { message: String },
     #[error(transparent)]
     Unfit(#[from] serde_json::Error),
 }

@@ -298,11 +298,11 @@ impl<'a> Slot<'a> {
         self.frame.taken().cancellation.get_or_init(lease).cancellation()
     }
 
-    /// The value of the event bound to the slot; nothing if there is none.
-    pub(crate) fn payload(&self) -> &'a (dyn Any + Send + Sync) {
+    /// The value of the event bound to the slot, if there is one and it is a `T`.
+    pub(crate) fn payload_ref<T: Any>(&self) -> Option<&'a T> {
         match self.value() {
-            SlotValue::One(_, event) => event.payload(),
-            _ => &(),
+            SlotValue::One(_, event) => event.payload_ref(),
+            _ => None,
         }
     }
 

@@ -150,7 +150,7 @@ impl Run {
             return None;
         }
         let step = self.state.step_of(execution)?;
-        let checked = result.and_then(|emitted| Ok((self.checked(step, &emitted)?, emitted)));
+        let checked = result.and_then(|mut emitted| Ok((self.checked(step, &mut emitted)?, emitted)));
         match checked {
             Ok((emissions, mut emitted)) => {
                 emitted.stand();
@@ -194,11 +194,13 @@ impl Run {
     }
 
     /// What the batch is, in the scheduler's terms, if the run may take it.
-    fn checked(&self, step: StepIndex, emitted: &Emitted) -> Result<SmallVec<[Emission; 1]>, StepError> {
+    fn checked(
+        &self,
+        step: StepIndex,
+        emitted: &mut Emitted,
+    ) -> Result<SmallVec<[Emission; 1]>, StepError> {
         let emissions = emissions(self.state.table(), step, emitted)?;
-        for event in emitted.events().chain(emitted.timed_events()) {
-            event.check_size(self.shared.common.max_event_bytes)?;
-        }
+        emitted.check_events(self.shared.common.event_check())?;
         let timers = emitted.timers();
         if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
             return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());

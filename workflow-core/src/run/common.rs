@@ -8,6 +8,7 @@ use crate::children::HostsRuns;
 use crate::clock::EngineClock;
 use crate::context::ContextStore;
 use crate::engine::Lease;
+use crate::event::EventCheck;
 use crate::observe::Observers;
 
 pub(crate) struct Common {
@@ -24,10 +25,19 @@ pub(crate) struct Common {
     pub(crate) hands_over: AtomicBool,
     /// The most bytes of JSON that an event may have.
     pub(crate) max_event_bytes: Option<usize>,
+    /// Whether the store of journals keeps events as JSON.
+    pub(crate) serialises: bool,
     /// How many displayed items a run keeps.
     pub(crate) display_capacity: usize,
     /// How many commands wait for a run.
     pub(crate) mailbox_capacity: usize,
     /// Who starts children of runs, and loads those again that it has let go of.
     pub(crate) engine: Weak<dyn HostsRuns>,
+}
+
+impl Common {
+    /// What an event has to be so that it may enter a run.
+    pub(crate) fn event_check(&self) -> EventCheck {
+        EventCheck { most_bytes: self.max_event_bytes, serialises: self.serialises }
+    }
 }

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, Either, select};
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::request::{OpenRequest, RequestId};
@@ -111,15 +112,16 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// # Errors
     /// [`SendError::Ended`] if the run has ended (S33), [`SendError::TooLarge`] if the event is larger than the engine's
-    /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes).
+    /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes), [`SendError::Unfit`] if it has no JSON that the engine's
+    /// store could give back.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::check::taken_from_outside::<W, E>() };
         Box::pin(self.send_any(AnyEvent::new(event)))
     }
 
-    async fn send_any(&self, event: AnyEvent) -> Result<(), SendError> {
+    async fn send_any(&self, mut event: AnyEvent) -> Result<(), SendError> {
         let index = self.index_of(&event.event_type())?;
-        event.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
+        self.shared.common.event_check().check(&mut event, 1)?;
         let (done, answer) = oneshot::channel();
         self.ask(Command::Send { event, index, done }, answer).await?
     }
@@ -130,12 +132,14 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Answered`] if it was answered before, [`SendError::Expired`] if its time has run out,
     /// [`SendError::NotOpen`] if there is no such request, [`SendError::WrongRequest`] if the request is not an
-    /// `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays open,
-    /// [`SendError::Ended`] if the run has ended.
+    /// `R`, [`SendError::TooLarge`] if the reply is too large or [`SendError::Unfit`] if it has no JSON that the engine's
+    /// store could give back, in which cases the request stays open, [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         let request = request.seq();
+        // Here, and not in the run's task, whose business it is not how people serialise.
+        let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &reply)?;
         let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
-            Some(asked) => Ok(AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)))),
+            Some(asked) => Ok(answer::<R>(asked, reply, json)),
             None => {
                 Err(SendError::WrongRequest { request, asked: asked.name().to_owned(), answered: R::NAME })
             }
@@ -152,7 +156,10 @@ impl<W: Workflow> RunHandle<W> {
         let open = self.requests().await?;
         let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
         // Read here, and not in the run's task, whose business it is not how people deserialise.
-        let read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
+        let mut read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
+        if let Some(reply) = &mut read {
+            self.shared.common.event_check().check(reply, 1)?;
+        }
         let not_open = SendError::NotOpen { request };
         self.reply_with(request, Box::new(move |_| read.ok_or(not_open))).await
     }
@@ -321,6 +328,15 @@ impl From<Unasked> for SendError {
 fn whole(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// The log entry of a reply, with its JSON where that was made.
+fn answer<R: Request>(asked: Arc<R>, reply: R::Reply, json: Option<Box<RawValue>>) -> AnyEvent {
+    let reply = AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)));
+    match json {
+        Some(json) => reply.with_json(json, 1),
+        None => reply,
+    }
 }
 
 fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 
 use super::in_flight::panicked;
 use super::timeout::Timeout;
-use crate::error::{StepError, TableError};
+use crate::error::{StepError, TableError, panic_message};
 use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
@@ -156,18 +156,20 @@ impl Host {
         }
     }
 
-    /// An event that a journal has; a reply or an expired request with the request.
+    /// An event that a journal has; a reply or an expired request with the request. What the event's type panics with is
+    /// an error like any other of it: whoever reads one journal has others to read.
     pub(super) fn read(
         &self,
         recorded: &RecordedEvent,
         event: EventIndex,
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
-        if self.has_steps {
-            recorded.decoded(self.table.event(event).reader(), request)
-        } else {
-            Ok(recorded.undecoded())
+        if !self.has_steps {
+            return Ok(recorded.undecoded());
         }
+        let reader = self.table.event(event).reader();
+        let decoded = catch_unwind(AssertUnwindSafe(|| recorded.decoded(reader, request)));
+        decoded.unwrap_or_else(|panic| Err(Unreadable::Panicked { message: panic_message(&*panic) }))
     }
 
     /// The same with something around the calls of its steps.

@@ -18,7 +18,7 @@ use tracing::Span;
 
 use super::host::Host;
 use super::timeout::Timeout;
-use crate::error::{Internal, StepError};
+use crate::error::{Internal, StepError, panic_message};
 use crate::id::ExecutionId;
 use crate::input::StepCall;
 use crate::output::Emitted;
@@ -291,7 +291,5 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> StepError {
 }
 
 pub(crate) fn panic_of(panic: &(dyn Any + Send)) -> Internal {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Internal::Panicked { message: message.unwrap_or_else(|| "no message".into()) }
+    Internal::Panicked { message: panic_message(panic) }
 }

@@ -2,7 +2,6 @@
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -55,9 +54,7 @@ impl RunOptions {
     /// The last layer of `Config<C>`, for this run only. A part of `C` is enough, for example
     /// `serde_json::json!({"rerank": true})`.
     pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
-        let unserialisable =
-            |error| ConfigError::Unserialisable { origin: ConfigOrigin::Run, source: Arc::new(error) };
-        let layer = serde_json::to_value(layer).map_err(unserialisable);
+        let layer = ConfigError::json_of(&layer, &ConfigOrigin::Run);
         self.configs.insert(TypeId::of::<C>(), layer);
         self
     }

@@ -223,6 +223,7 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         release_after: None,
         hands_over: AtomicBool::new(false),
         max_event_bytes: None,
+        serialises: false,
         display_capacity: 1,
         mailbox_capacity: 1,
         engine: no_engine(),

@@ -415,6 +415,10 @@ impl ContextStore for RunContexts {
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.open().map_or_else(refused, |store| store.clear(scope))
     }
+
+    fn serialises(&self) -> bool {
+        self.store.serialises()
+    }
 }
 
 fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, ContextError>> {

@@ -125,6 +125,10 @@ impl EventStore for MemoryStore {
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         StoreFuture::ready(Ok(self.leases.renew(engine, duration)))
     }
+
+    fn serialises(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for MemoryStore {

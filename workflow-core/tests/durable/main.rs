@@ -18,5 +18,7 @@ mod recorded;
 mod shapes;
 mod state;
 mod tables;
+mod unfit;
+mod unreadable;
 mod versions;
 mod waits;

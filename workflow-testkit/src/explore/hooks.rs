@@ -137,6 +137,10 @@ impl GatedContexts {
 }
 
 impl ContextStore for GatedContexts {
+    fn serialises(&self) -> bool {
+        self.contexts.serialises()
+    }
+
     fn get<'a>(
         &'a self,
         scope: &'a ContextScope,

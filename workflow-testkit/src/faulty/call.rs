@@ -51,6 +51,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         faulty(self.fault(StoreCall::Lease, None), || self.shared.store.lease(engine, duration))
     }
+
+    fn serialises(&self) -> bool {
+        self.shared.store.serialises()
+    }
 }
 
 /// A call with a fault that any can have.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable};
+use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable, WithJson};
 
 /// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
 ///
@@ -29,6 +29,8 @@ pub struct RecordedEvent(Payload);
 #[derive(Clone)]
 enum Payload {
     Value(AnyEvent),
+    /// The value, and the JSON that was made of it when it was checked.
+    Made(Arc<WithJson>),
     Read(Arc<Read>),
 }
 
@@ -51,15 +53,16 @@ fn is_first(version: &u32) -> bool {
 }
 
 impl RecordedEvent {
-    /// Records a value; it is serialised when somebody asks for it.
+    /// Records a value. It is serialised when somebody asks for it, unless the engine has done so to check it.
     pub fn new(event: AnyEvent) -> Self {
-        Self(Payload::Value(event))
+        Self(event.take_json().map_or(Payload::Value(event), Payload::Made))
     }
 
     /// The wire name of its type (S1).
     pub fn name(&self) -> &str {
         match &self.0 {
             Payload::Value(event) => event.name(),
+            Payload::Made(made) => made.event.name(),
             Payload::Read(read) => &read.name,
         }
     }
@@ -68,6 +71,7 @@ impl RecordedEvent {
     pub fn version(&self) -> u32 {
         match &self.0 {
             Payload::Value(event) => event.event_type().version(),
+            Payload::Made(made) => made.event.event_type().version(),
             Payload::Read(read) => read.version,
         }
     }
@@ -76,6 +80,7 @@ impl RecordedEvent {
     pub fn value(&self) -> Option<&AnyEvent> {
         match &self.0 {
             Payload::Value(event) => Some(event),
+            Payload::Made(made) => Some(&made.event),
             Payload::Read(_) => None,
         }
     }
@@ -88,6 +93,7 @@ impl RecordedEvent {
     ) -> Result<AnyEvent, Unreadable> {
         match &self.0 {
             Payload::Value(event) => Ok(event.clone()),
+            Payload::Made(made) => Ok(made.event.clone()),
             Payload::Read(read) => {
                 let reader = reader.ok_or(Unreadable::NoReader)?;
                 reader.read(read.version, &read.data, request)
@@ -99,6 +105,7 @@ impl RecordedEvent {
     pub(crate) fn undecoded(&self) -> AnyEvent {
         match &self.0 {
             Payload::Value(event) => event.clone(),
+            Payload::Made(made) => made.event.clone(),
             Payload::Read(read) => AnyEvent::from_erased(Arc::new(Undecoded(Arc::clone(read)))),
         }
     }
@@ -110,6 +117,7 @@ impl RecordedEvent {
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         match &self.0 {
             Payload::Value(event) => event.to_json(),
+            Payload::Made(made) => serde_json::from_str(made.json.get()),
             Payload::Read(read) => serde_json::from_str(read.data.get()),
         }
     }
@@ -150,18 +158,24 @@ impl Serialize for RecordedEvent {
                 let data = event.to_json().map_err(|error| {
                     S::Error::custom(format_args!("event `{}` cannot be serialised: {error}", event.name()))
                 })?;
-                let version = event.event_type().version();
-                let fields = if is_first(&version) { 2 } else { 3 };
-                let mut record = serializer.serialize_struct("RecordedEvent", fields)?;
-                record.serialize_field("type", event.name())?;
-                if fields > 2 {
-                    record.serialize_field("version", &version)?;
-                }
-                record.serialize_field("data", &data)?;
-                record.end()
+                serialise(event, &data, serializer)
             }
+            Payload::Made(made) => serialise(&made.event, &made.json, serializer),
         }
     }
+}
+
+/// As what was [read](Read) is serialised.
+fn serialise<S: Serializer>(event: &AnyEvent, data: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
+    let version = event.event_type().version();
+    let fields = if is_first(&version) { 2 } else { 3 };
+    let mut record = to.serialize_struct("RecordedEvent", fields)?;
+    record.serialize_field("type", event.name())?;
+    if fields > 2 {
+        record.serialize_field("version", &version)?;
+    }
+    record.serialize_field("data", data)?;
+    record.end()
 }
 
 impl<'de> Deserialize<'de> for RecordedEvent {

@@ -120,6 +120,8 @@ async fn assert_refused_or_kept(place: &Place, call: &str, returned: Result<(), 
             assert!(kept, "`{call}` that returns `Ok` has stored the value");
         }
         Err(ContextError::Unserialisable { .. }) => {
+            let says_so = place.store.serialises();
+            assert!(says_so, "a store that cannot keep a value without a form as JSON `serialises`");
             let demand = "an error other than `Unavailable` means that nothing was changed";
             assert_eq!(place.read().await, Some(1), "{demand}: `{call}` of a value without a form as JSON");
         }

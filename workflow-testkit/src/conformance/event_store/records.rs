@@ -68,6 +68,8 @@ async fn assert_refused_or_kept(journal: &Journal, begin: u64, returned: Result<
             assert!(is_kept, "`append` that returns `Ok` has stored the batch, but in its place is {kept:?}");
         }
         Err(StoreError::Unserialisable { .. }) => {
+            let says_so = journal.store.serialises();
+            assert!(says_so, "a store that cannot keep an event without a form as JSON `serialises`");
             let demand = "`Unserialisable` means that nothing was changed";
             journal.assert_ends_at(begin, demand).await;
             journal.put(begin..begin + 1).await;

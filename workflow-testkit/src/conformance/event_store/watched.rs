@@ -110,4 +110,8 @@ impl<S: EventStore> EventStore for Watched<S> {
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.call(format!("`lease` of {engine:?} for {duration:?}"), |store| store.lease(engine, duration))
     }
+
+    fn serialises(&self) -> bool {
+        self.store.serialises()
+    }
 }

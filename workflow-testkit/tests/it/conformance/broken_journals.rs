@@ -75,6 +75,8 @@ caught! {
         by records::an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing, "nothing was changed";
     a_store_that_hides_what_it_cannot_serialise_is_caught: HidesWhatIsUnserialisable
         by records::an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing, "has stored the batch";
+    a_store_that_hides_that_it_serialises_is_caught: HidesThatItSerialises
+        by records::an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing, "form as JSON `serialises`";
     a_store_that_rounds_times_is_caught: RoundsTimes
         by records::every_kind_of_record_is_read_back_as_it_was, "read back as it was";
     a_store_that_takes_null_for_no_event_is_caught: TakesNullForNothing

@@ -76,6 +76,8 @@ caught! {
         by values::values_are_read_back_as_they_were_written, "read back as it was";
     a_store_that_removes_before_it_serialises_is_caught: RemovesBeforeItSerialises
         by values::a_value_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing, "nothing was changed";
+    a_store_that_hides_that_it_serialises_is_caught: HidesThatItSerialises
+        by values::a_value_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing, "form as JSON `serialises`";
     a_store_that_clears_one_key_only_is_caught: ClearsOneKeyOnly
         by clear::clear_removes_everything_in_a_scope, "removes everything in a scope";
     a_store_that_clears_all_scopes_is_caught: ClearsEverything

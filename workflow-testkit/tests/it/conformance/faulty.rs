@@ -37,6 +37,7 @@ pub(crate) enum Fault {
     TakesNullForNothing,
     KeepsOnlyText,
     RemovesBeforeItSerialises,
+    HidesThatItSerialises,
     ClearsOneKeyOnly,
     ClearsEverything,
     ClearsKeyByKey,
@@ -139,6 +140,10 @@ impl Faulty {
                 let removed = self.inner.set(&of, &place, None).await?;
                 unserialisable(&place, value.as_ref())?;
                 self.inner.set(&of, &place, value).await.map(|_| removed)
+            }
+            HidesThatItSerialises => {
+                unserialisable(&place, value.as_ref())?;
+                self.inner.set(&of, &place, value).await
             }
             SetsInTwoParts => {
                 let removed = self.inner.set(&of, &place, None).await?;
@@ -357,5 +362,9 @@ impl ContextStore for Faulty {
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.empty(scope).boxed()
+    }
+
+    fn serialises(&self) -> bool {
+        !self.is(HidesThatItSerialises)
     }
 }

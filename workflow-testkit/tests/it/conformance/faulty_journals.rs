@@ -132,6 +132,10 @@ impl FaultyJournals {
         }
         self.check(&place, expected, &batch)?;
         match self.fault {
+            HidesThatItSerialises => {
+                unserialisable.map_or(Ok(()), Err)?;
+                self.write(&place, expected, batch);
+            }
             AppendsInTwoParts => {
                 let rest = batch.records.split_off(batch.records.len() / 2);
                 let rest = Batch { records: rest, run: batch.run.clone() };
@@ -307,5 +311,9 @@ impl EventStore for FaultyJournals {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         StoreFuture::ready(Ok(self.kept.lock().unwrap().lease(self.fault, engine, duration)))
+    }
+
+    fn serialises(&self) -> bool {
+        !self.is(HidesThatItSerialises)
     }
 }

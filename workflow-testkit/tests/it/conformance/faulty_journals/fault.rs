@@ -18,6 +18,7 @@ pub(crate) enum Fault {
     AnswersTooEarly,
     WritesBeforeItSerialises,
     HidesWhatIsUnserialisable,
+    HidesThatItSerialises,
     RoundsTimes,
     TakesNullForNothing,
     CutsBatches,

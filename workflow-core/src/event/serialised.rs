@@ -1,0 +1,214 @@
+//! Events on their way into a store that serialises: the check before they enter a run, and the JSON that came of it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{AnyEvent, Erased, EventType, ReplyForm};
+use crate::error::{EventTooLarge, SendError, StartError, StepError, UnfitEvent, UnfitValue};
+use crate::json::{self, Misfit, ToJson};
+
+/// What an event has to be so that it may enter a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventCheck {
+    /// The most bytes of JSON that it may have.
+    pub(crate) most_bytes: Option<usize>,
+    /// Whether it has to be JSON that can be read back.
+    pub(crate) serialises: bool,
+}
+
+/// Why an event enters no run.
+#[derive(Debug)]
+pub(crate) enum Inadmissible {
+    TooLarge(EventTooLarge),
+    Unfit(UnfitEvent),
+}
+
+impl EventCheck {
+    /// Checks the event. One for a store that serialises carries its JSON from then on, until so many records have been
+    /// made of it.
+    pub(crate) fn check(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
+        if !self.serialises {
+            return event.check_size(self.most_bytes).map_err(Inadmissible::TooLarge);
+        }
+        let json = self.json(event.name(), event.erased())?;
+        *event = event.with_json(json, records);
+        Ok(())
+    }
+
+    /// The same for an event whose JSON is that of another one, which was checked.
+    pub(crate) fn check_same(
+        self,
+        event: &mut AnyEvent,
+        as_of: &AnyEvent,
+        records: u8,
+    ) -> Result<(), Inadmissible> {
+        let Some(json) = as_of.serialised().and_then(Serialised::json) else {
+            return self.check(event, records);
+        };
+        *event = event.with_json(json, records);
+        Ok(())
+    }
+
+    /// The same for an event that is not there yet: its JSON, if it needs any.
+    pub(crate) fn check_value(
+        self,
+        event: &'static str,
+        value: &impl ToJson,
+    ) -> Result<Option<Box<RawValue>>, Inadmissible> {
+        self.serialises.then(|| self.json(event, value)).transpose()
+    }
+
+    fn json(
+        self,
+        event: &'static str,
+        value: &(impl ToJson + ?Sized),
+    ) -> Result<Box<RawValue>, Inadmissible> {
+        let limit = self.most_bytes.unwrap_or(usize::MAX);
+        let too_large = |bytes| Inadmissible::TooLarge(EventTooLarge { event, bytes, limit });
+        let unfit = |path, problem| Inadmissible::Unfit(UnfitEvent { event, path, problem });
+        let json = json::fit(value, limit).map_err(|misfit| match misfit {
+            Misfit::TooLarge { bytes } => too_large(bytes),
+            Misfit::Unfit { path, problem } => unfit(path, problem),
+        })?;
+        let json = to_raw_value(&json)
+            .map_err(|source| unfit(String::new(), UnfitValue::Serialize { source: Arc::new(source) }))?;
+        // Punctuation was not counted.
+        let bytes = json.get().len();
+        if bytes > limit { Err(too_large(bytes)) } else { Ok(json) }
+    }
+}
+
+/// Permanent where the event is unfit, whatever an engine makes of errors without a class: it is refused each time.
+impl From<Inadmissible> for StepError {
+    fn from(inadmissible: Inadmissible) -> Self {
+        match inadmissible {
+            Inadmissible::TooLarge(error) => error.into(),
+            Inadmissible::Unfit(error) => Self::permanent(error),
+        }
+    }
+}
+
+impl From<Inadmissible> for StartError {
+    fn from(inadmissible: Inadmissible) -> Self {
+        match inadmissible {
+            Inadmissible::TooLarge(error) => Self::TooLarge(error),
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
+        }
+    }
+}
+
+impl From<Inadmissible> for SendError {
+    fn from(inadmissible: Inadmissible) -> Self {
+        match inadmissible {
+            Inadmissible::TooLarge(error) => Self::TooLarge(error),
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
+        }
+    }
+}
+
+/// An event and its JSON: what a store that serialises is given.
+#[derive(Debug)]
+pub(crate) struct WithJson {
+    pub(crate) event: AnyEvent,
+    pub(crate) json: Box<RawValue>,
+}
+
+/// Stands for an event until its records are made, so that nothing is serialised twice. The log has it as well, which
+/// needs no JSON: that goes with the last record.
+pub(super) struct Serialised {
+    event: AnyEvent,
+    pending: Mutex<Pending>,
+}
+
+/// The JSON, and how many records are still to be made of it.
+struct Pending {
+    made: Option<Arc<WithJson>>,
+    records: u8,
+}
+
+impl Serialised {
+    /// What a record is made of, unless all of them are made.
+    fn take(&self) -> Option<Arc<WithJson>> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.records = pending.records.saturating_sub(1);
+        if pending.records == 0 { pending.made.take() } else { pending.made.clone() }
+    }
+
+    fn made(&self) -> Option<Arc<WithJson>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).made.clone()
+    }
+
+    fn json(&self) -> Option<Box<RawValue>> {
+        self.made().map(|made| made.json.clone())
+    }
+}
+
+impl Erased for Serialised {
+    fn event_type(&self) -> &'static EventType {
+        self.event.known_type()
+    }
+
+    fn reply_form(&self) -> Option<&'static ReplyForm> {
+        self.event.reply_form()
+    }
+}
+
+impl Serialize for Serialised {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.event.serialize(serializer)
+    }
+}
+
+impl AnyEvent {
+    /// The same event with its JSON, for so many records.
+    pub(crate) fn with_json(&self, json: Box<RawValue>, records: u8) -> Self {
+        let event = self.serialised().map_or_else(|| self.clone(), |serialised| serialised.event.clone());
+        let made = Some(Arc::new(WithJson { event: event.clone(), json }));
+        Self::from_erased(Arc::new(Serialised { event, pending: Mutex::new(Pending { made, records }) }))
+    }
+
+    /// What the next record of it is made of, if its JSON is there.
+    pub(crate) fn take_json(&self) -> Option<Arc<WithJson>> {
+        self.serialised()?.take()
+    }
+
+    /// How many bytes its JSON has, if that is there.
+    pub(super) fn json_bytes(&self) -> Option<usize> {
+        self.serialised()?.made().map(|made| made.json.get().len())
+    }
+
+    /// The value, without its JSON.
+    pub(super) fn erased(&self) -> &dyn Erased {
+        self.serialised().map_or(&*self.payload, |serialised| &*serialised.event.payload)
+    }
+
+    fn serialised(&self) -> Option<&Serialised> {
+        let payload: &(dyn Any + Send + Sync) = &*self.payload;
+        payload.downcast_ref()
+    }
+}
+
+/// The value behind what stands for an event, or else what it is.
+#[cold]
+pub(super) fn value_of(payload: &(dyn Any + Send + Sync)) -> &(dyn Any + Send + Sync) {
+    payload.downcast_ref::<Serialised>().map_or(payload, |serialised| &*serialised.event.payload)
+}
+
+/// The same, shared.
+#[cold]
+pub(super) fn shared_value_of(payload: Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
+    match payload.downcast_ref::<Serialised>() {
+        Some(serialised) => Arc::clone(&serialised.event.payload) as _,
+        None => payload,
+    }
+}
+
+impl fmt::Debug for Serialised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Serialised").field(&self.event).finish()
+    }
+}

@@ -1,0 +1,179 @@
+//! Values that come back as they were: JSON for a store, or why there is none. Nothing here decides who needs such JSON.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::ser::{Error as _, Serialize};
+use serde_json::{Error, Value};
+
+use super::{JsonWriter, Open, ToJson, key_of};
+use crate::error::{UnfitValue, panic_message};
+
+/// How many arrays and objects may stand around each other where JSON is read again: `serde_json` gives up at the 128th
+/// (`remaining_depth` in its `de.rs`, without the feature `unbounded_depth`).
+const READER_LEVELS: usize = 127;
+
+/// How many a [`Record`](crate::Record) puts around an event or a configuration:
+/// `{"event_logged": {…, "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
+const RECORD_LEVELS: usize = 3;
+
+/// How many a store may put around a record.
+const STORE_LEVELS: usize = 4;
+
+/// How many arrays and objects may stand around each other in the JSON of an event, a configuration or a context value
+/// that a store keeps as bytes: 120.
+///
+/// `serde_json` reads 127 levels, and refuses to read more. A journal puts 3 of its own around the value, and leaves 4 to
+/// its store. The engine refuses a deeper value before anything of it is written
+/// ([`UnfitValue::TooDeep`](crate::UnfitValue::TooDeep)).
+///
+/// ```
+/// assert_eq!(workflow_core::MAX_JSON_DEPTH, 120);
+/// ```
+pub const MAX_JSON_DEPTH: usize = READER_LEVELS - RECORD_LEVELS - STORE_LEVELS;
+
+/// How much of a path an error shows.
+const MOST_SEGMENTS: usize = 24;
+
+/// Why a value has no JSON that comes back as that value.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    /// Something in it is unfit: where, and what.
+    Unfit { path: String, problem: UnfitValue },
+    /// It makes more than the bytes that it may: so many had been counted when it was given up.
+    TooLarge { bytes: usize },
+}
+
+impl Misfit {
+    /// Where and what, for a value that may have any size.
+    pub(crate) fn into_unfit(self) -> (String, UnfitValue) {
+        match self {
+            Self::Unfit { path, problem } => (path, problem),
+            Self::TooLarge { .. } => (String::new(), serialize(Error::custom("the value is too large"))),
+        }
+    }
+}
+
+/// The value as JSON, all of which can be read back, and which makes no more bytes of text than `most`, but for
+/// punctuation. A panic of the value's `Serialize` is a misfit as well.
+pub(crate) fn fit(value: &(impl ToJson + ?Sized), most: usize) -> Result<Value, Misfit> {
+    let checks = Checks { bytes: 0, most, misfit: None };
+    let mut writer = JsonWriter { checks: Some(Box::new(checks)), ..JsonWriter::default() };
+    let written = catch_unwind(AssertUnwindSafe(|| value.write(&mut writer)));
+    // What was refused stays refused, whatever the value makes of that.
+    if let Some(misfit) = writer.checks.as_mut().and_then(|checks| checks.misfit.take()) {
+        return Err(misfit);
+    }
+    let problem = match written {
+        Ok(Ok(())) => match writer.done.take() {
+            Some(done) => return Ok(done),
+            None => serialize(Error::custom("it wrote nothing")),
+        },
+        Ok(Err(error)) => serialize(error),
+        Err(panic) => UnfitValue::Panicked { message: panic_message(&*panic) },
+    };
+    Err(Misfit::Unfit { path: writer.path(), problem })
+}
+
+fn serialize(error: Error) -> UnfitValue {
+    UnfitValue::Serialize { source: Arc::new(error) }
+}
+
+/// How many arrays and objects stand around each other. What `serde_json` has read has few enough to be visited like this.
+pub(super) fn levels(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(levels).max().unwrap_or(0),
+        Value::Object(entries) => 1 + entries.values().map(levels).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What a writer knows that refuses values.
+#[derive(Debug)]
+pub(super) struct Checks {
+    /// No more than the text of what was written has.
+    bytes: usize,
+    most: usize,
+    /// The first thing that was refused.
+    misfit: Option<Misfit>,
+}
+
+impl JsonWriter {
+    pub(super) fn check_finite(&mut self, is_finite: bool) -> Result<(), Error> {
+        if is_finite || self.checks.is_none() { Ok(()) } else { Err(self.refused(UnfitValue::NotFinite)) }
+    }
+
+    /// So many levels are about to be there.
+    pub(super) fn check_depth(&mut self, levels: usize) -> Result<(), Error> {
+        if levels <= MAX_JSON_DEPTH || self.checks.is_none() {
+            return Ok(());
+        }
+        Err(self.refused(UnfitValue::TooDeep { limit: MAX_JSON_DEPTH }))
+    }
+
+    /// One more value, or one that was open and is whole now.
+    pub(super) fn note_size(&mut self, value: &Value) -> Result<(), Error> {
+        self.note_bytes(if let Value::String(text) = value { text.len() + 2 } else { 1 })
+    }
+
+    fn note_bytes(&mut self, more: usize) -> Result<(), Error> {
+        let Some(checks) = &mut self.checks else { return Ok(()) };
+        checks.bytes = checks.bytes.saturating_add(more);
+        if checks.bytes <= checks.most {
+            return Ok(());
+        }
+        checks.misfit.get_or_insert(Misfit::TooLarge { bytes: checks.bytes });
+        Err(Error::custom("the value is too large"))
+    }
+
+    /// The key of a map as text.
+    pub(super) fn key_text<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<String, Error> {
+        let left = self.checks.as_ref().map(|checks| checks.most.saturating_sub(checks.bytes));
+        let checks = left.map(|most| Box::new(Checks { bytes: 0, most, misfit: None }));
+        let mut writer = Self { checks, ..Self::default() };
+        let written = key.serialize(&mut writer);
+        match writer.checks.and_then(|checks| checks.misfit) {
+            Some(Misfit::Unfit { problem, .. }) => return Err(self.refused(problem)),
+            Some(Misfit::TooLarge { bytes }) => self.note_bytes(bytes)?,
+            None => written?,
+        }
+        let text = writer.done.and_then(key_of).ok_or_else(|| self.refused(UnfitValue::Key))?;
+        self.note_bytes(text.len() + 2)?;
+        Ok(text)
+    }
+
+    /// What is being written cannot be read back.
+    pub(super) fn refused(&mut self, problem: UnfitValue) -> Error {
+        let error = Error::custom(&problem);
+        if self.checks.as_ref().is_some_and(|checks| checks.misfit.is_none()) {
+            let misfit = Misfit::Unfit { path: self.path(), problem };
+            if let Some(checks) = &mut self.checks {
+                checks.misfit = Some(misfit);
+            }
+        }
+        error
+    }
+
+    /// Where the value stands that is being written, as in `lines[3].price`. Empty for the whole.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in self.open.iter().take(MOST_SEGMENTS) {
+            // Writing to a text does not fail.
+            let _ = match open {
+                Open::List(values) => write!(path, "[{}]", values.len()),
+                Open::Object { key, .. } if key.is_empty() => Ok(()),
+                Open::Object { key, .. } if path.is_empty() => path.write_str(key),
+                Open::Object { key, .. } => write!(path, ".{key}"),
+                Open::Verbatim(_) | Open::Counted(_) => Ok(()),
+            };
+        }
+        if self.open.len() > MOST_SEGMENTS {
+            path.push('…');
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Types whose `Deserialize` panics: the run whose journal has such a value is refused, and no other notices (S43).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Deserializer;
+use serde_json::json;
+use workflow_core::prelude::*;
+use workflow_core::{
+    ConfigError, ConfigLayers, EngineBuilder, Incompatibility, Position, ResumeError, RunOptions, RunStatus,
+    SendError,
+};
+use workflow_testkit::{CrashStore, VirtualClock};
+
+use crate::fixtures::{Begin, Done};
+
+/// A number that cannot be read if it is 13.
+#[derive(Debug, Clone, Serialize)]
+struct Touchy(u32);
+
+impl<'de> Deserialize<'de> for Touchy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(deserializer)?;
+        assert_ne!(number, 13, "thirteen");
+        Ok(Self(number))
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Wake(Touchy);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Rang;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = Touchy)]
+struct Ask;
+
+/// Ends when its timer has rung and somebody has replied.
+struct Wakes;
+
+#[workflow]
+impl Wakes {
+    #[step]
+    async fn wait(&self, _wake: &Wake) -> Timer<Rang> {
+        Timer::after(Duration::from_secs(10), Rang)
+    }
+
+    #[step]
+    async fn ask(&self, _rang: &Rang) -> Ask {
+        Ask
+    }
+
+    #[step]
+    async fn end(&self, reply: &Reply<Ask>) -> Done {
+        Done(reply.0)
+    }
+}
+
+fn engine(store: &CrashStore) -> EngineBuilder {
+    Engine::builder().workflow(Wakes).store(store.clone()).clock(VirtualClock::new())
+}
+
+/// Three runs, of which the one in the middle cannot be read.
+async fn started(engine: &Engine) -> Vec<workflow_core::RunHandle<Wakes>> {
+    let mut runs = Vec::new();
+    for (id, number) in [("a", 1), ("b", 13), ("c", 3)] {
+        let options = RunOptions::new().id(id);
+        runs.push(engine.start_with::<Wakes>(Wake(Touchy(number)), options).await.unwrap());
+    }
+    for run in &runs {
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+    }
+    runs
+}
+
+fn is_told(difference: &Incompatibility) {
+    let Incompatibility::Journal { position, what } = difference else { panic!("{difference:?}") };
+    assert_eq!(*position, Position(1));
+    assert!(what.contains("event `Wake`") && what.contains("its `Deserialize` panicked: "), "{what}");
+    assert!(what.contains("thirteen"), "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_read_is_refused_and_all_others_go_on() {
+    let store = CrashStore::default();
+    let first = engine(&store).build().unwrap();
+    drop((started(&first).await, first));
+    let engine = engine(&store).build().unwrap();
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert_eq!(resumed.runs, ["a".into(), "c".into()]);
+    let [(run, ResumeError::Incompatible { run: refused, difference })] = &*resumed.refused else {
+        panic!("{:?}", resumed.refused)
+    };
+    assert!(run.as_str() == "b" && run == refused && resumed.error.is_none());
+    is_told(difference);
+    let Err(ResumeError::Incompatible { .. }) = engine.attach::<Wakes>("b").await else {
+        panic!("it was read")
+    };
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_loaded_again_stops_no_timer_of_another() {
+    let store = CrashStore::default();
+    let engine = engine(&store).release_waiting_after(Duration::ZERO).build().unwrap();
+    let runs = started(&engine).await;
+    // Its timer is due, between those of the others.
+    let RunError::Incompatible { difference, .. } = runs[1].outcome().await.unwrap_err() else {
+        panic!("it was read")
+    };
+    is_told(&difference);
+    for run in [&runs[0], &runs[2]] {
+        while run.requests().await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let request = run.requests().await.unwrap()[0].seq();
+        // Nor does a reply that cannot be read do any harm.
+        let error = run.reply_json(request, json!(13)).await.unwrap_err();
+        let SendError::UnfitReply { problem, .. } = &error else { panic!("{error:?}") };
+        assert!(problem.starts_with("its `Deserialize` panicked: "), "{problem}");
+        run.reply_json(request, json!(5)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(5));
+    }
+}
+
+/// Whether tariffs can be read.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// A configuration that a later program cannot read.
+#[derive(Debug)]
+struct Tariff(u32);
+
+impl<'de> Deserialize<'de> for Tariff {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        assert!(!IS_BROKEN.load(Ordering::SeqCst), "a later program");
+        Ok(Self(u32::deserialize(deserializer)?))
+    }
+}
+
+struct Priced;
+
+#[workflow]
+impl Priced {
+    #[step]
+    async fn price(&self, begin: &Begin, tariff: &Config<Tariff>) -> Timer<Done> {
+        Timer::after(Duration::from_secs(10), Done(begin.0 * tariff.0))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_configuration_cannot_be_read_is_refused_and_all_others_go_on() {
+    let store = CrashStore::default();
+    let engine =
+        || engine(&store).workflow(Priced).config(ConfigLayers::<Tariff>::defaults(2)).build().unwrap();
+    let first = engine();
+    let options = RunOptions::new().id("p").config::<Tariff>(json!(3));
+    let run = first.start_with::<Priced>(Begin(5), options).await.unwrap();
+    run.settled().await;
+    let woken = first.start_with::<Wakes>(Wake(Touchy(1)), RunOptions::new().id("w")).await.unwrap();
+    woken.settled().await;
+    drop((run, woken, first));
+    let second = engine();
+    IS_BROKEN.store(true, Ordering::SeqCst);
+    let resumed = second.resume_open_runs().await.unwrap();
+    assert_eq!(resumed.runs, ["w".into()]);
+    let [(run, ResumeError::Config(ConfigError::Invalid { source, .. }))] = &*resumed.refused else {
+        panic!("{:?}", resumed.refused)
+    };
+    assert_eq!((run.as_str(), &*source.to_string()), ("p", "its `Deserialize` panicked: a later program"));
+    IS_BROKEN.store(false, Ordering::SeqCst);
+    assert_eq!(second.attach::<Priced>("p").await.unwrap().outcome().await.unwrap(), Done(15));
+}
