@@ -19,8 +19,8 @@ use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
 use crate::run::{
-    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, Run, RunHandle, RunLimits, RunOptions,
-    RunShared, Unhosted,
+    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, ReplayFailures, Run, RunHandle, RunLimits,
+    RunOptions, RunShared, Unhosted,
 };
 
 use crate::store::EventStore;
@@ -42,6 +42,8 @@ mod stored;
 mod when_full;
 
 pub use builder::EngineBuilder;
+#[cfg(feature = "replay-check")]
+pub use builder::without_replay_check;
 pub use resume::Resumed;
 pub use when_full::WhenFull;
 
@@ -265,8 +267,9 @@ impl Engine {
         workflow: Unhosted,
         start: Start,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
+        let builder = Self::builder();
         Box::pin(async move {
-            let engine = Self::builder().host(workflow).build()?;
+            let engine = builder.host(workflow).build()?;
             let (run, shared) = engine.prepare(start, RunOptions::new(), None).await?;
             run.await;
             shared.outcome().await
@@ -376,6 +379,17 @@ impl Inner {
             Ok((config.type_id(), value))
         });
         resolved.collect()
+    }
+}
+
+impl Drop for Inner {
+    /// No test passes over what the replay check has found.
+    fn drop(&mut self) {
+        let failures = self.common.replay_check.as_deref();
+        if let Some(failure) = failures.and_then(ReplayFailures::first).filter(|_| !std::thread::panicking())
+        {
+            panic!("{failure}");
+        }
     }
 }
 

@@ -112,6 +112,8 @@ pub use context::{
 };
 pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
+#[cfg(feature = "replay-check")]
+pub use engine::without_replay_check;
 pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, RecordedRunError, ResumeError,

@@ -14,6 +14,7 @@ mod alarms;
 mod begin;
 mod cancel_guard;
 mod changed;
+mod check;
 mod children;
 mod clock;
 mod command;
@@ -66,6 +67,7 @@ pub use timers::PendingTimer;
 pub use waiting::{WaitingExecution, WaitsFor};
 
 pub(crate) use cancel_guard::CancelNote;
+pub(crate) use check::ReplayFailures;
 pub(crate) use common::Common;
 pub(crate) use drive::{Run, RunLimits};
 pub(crate) use finish::Finished;

@@ -25,6 +25,7 @@ mod prefixes;
 mod recalled;
 mod scope;
 mod seen;
+mod snapshot;
 mod start;
 mod suspended;
 

@@ -1,6 +1,7 @@
 //! Building an engine: what it hosts, its configuration and its limits, with every problem reported at once.
 
 use std::any::TypeId;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
@@ -52,12 +53,27 @@ pub struct EngineBuilder {
     mailbox_capacity: usize,
     release_after: Duration,
     max_event_bytes: Option<usize>,
+    replay_check: bool,
     gate: Option<Gate>,
     gates: HashMap<TypeId, (Gate, &'static str)>,
     when_full: WhenFull,
     max_child_depth: u32,
     max_concurrent_children: usize,
     problems: Vec<BuildProblem>,
+}
+
+thread_local! {
+    static IS_UNCHECKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Builders that are made meanwhile by this thread, and one-liners that are begun, leave the
+/// [replay check](EngineBuilder::replay_check) off: for tests that count what a run costs.
+#[cfg(feature = "replay-check")]
+pub fn without_replay_check<T>(make: impl FnOnce() -> T) -> T {
+    let before = IS_UNCHECKED.replace(true);
+    let made = make();
+    IS_UNCHECKED.set(before);
+    made
 }
 
 impl Default for EngineBuilder {
@@ -78,6 +94,7 @@ impl Default for EngineBuilder {
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
             release_after: DEFAULT_RELEASE,
             max_event_bytes: None,
+            replay_check: cfg!(all(feature = "replay-check", debug_assertions)) && !IS_UNCHECKED.get(),
             gate: None,
             gates: HashMap::new(),
             when_full: WhenFull::default(),
@@ -355,6 +372,19 @@ impl EngineBuilder {
         self
     }
 
+    /// Whether each run is compared with its journal while it runs: a second state follows the journal, record by record
+    /// as they are read back from JSON, and has to be what the run has come to. A run without a store is checked as if it
+    /// had one, unless one of its events has no JSON. A difference ends the run's task with a panic that shows the record,
+    /// its position and both sides, and dropping the engine panics too, so that no test passes over it.
+    ///
+    /// For tests: a run takes several times as long. Default: on where this feature is, in builds with debug assertions;
+    /// `workflow-testkit` switches the feature on.
+    #[cfg(feature = "replay-check")]
+    pub fn replay_check(mut self, is_on: bool) -> Self {
+        self.replay_check = is_on;
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -389,6 +419,7 @@ impl EngineBuilder {
             is_kept: self.store.is_some(),
             release_after,
             hands_over: AtomicBool::new(false),
+            replay_check: self.replay_check.then(Arc::default),
             max_event_bytes: self.max_event_bytes,
             serialises: self.store.as_ref().is_some_and(EventStore::serialises),
             display_capacity: self.display_capacity,

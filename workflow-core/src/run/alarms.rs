@@ -55,7 +55,7 @@ impl Run {
             self.set_alarm(due);
             return false;
         }
-        if let Some(event) = self.state.timers.take(due, timer) {
+        if let Some(event) = self.state.timers.event(due, timer) {
             let next = self.commit(Batch::Fired { timer, event }, None);
             self.follow(next);
         }

@@ -47,13 +47,18 @@ impl Run {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         let at = self.clock.wall();
-        let noted = self.journal.is_some().then(|| Noted::of(&batch, &self.state, at));
+        self.telemetry.compare(&self.state);
+        let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
+        let noted = is_noted.then(|| Noted::of(&batch, &self.state, at));
         if !matches!(batch, Batch::Stopped(_)) {
             self.wake();
         }
         let applied = self.state.apply(batch, self.clock.now);
-        if let (Some(noted), Some(journal)) = (noted, &mut self.journal) {
-            let records = noted.records(&applied, &self.state);
+        let records = noted.map(|noted| noted.records(&applied, &self.state)).unwrap_or_default();
+        if let Some(check) = &mut self.telemetry.check {
+            check.take(&records);
+        }
+        if let Some(journal) = &mut self.journal {
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
                 journal.queue_end(records, RunStatus::Completed);
             } else if !records.is_empty() {
@@ -135,6 +140,9 @@ impl Run {
     pub(super) fn derived(&mut self, seq: Seq) {
         let Some(record) = self.state.log.get(seq) else { return };
         let (cause, at) = (record.cause, self.clock.began_at + record.at);
+        if let Some(check) = &mut self.telemetry.check {
+            check.take(logged(seq, &self.state, at).as_slice());
+        }
         let Some(journal) = &mut self.journal else {
             return self.announce(Cause::Outside, std::iter::once(seq));
         };
@@ -194,11 +202,7 @@ impl Run {
     }
 
     /// What the batch is, in the scheduler's terms, if the run may take it.
-    fn checked(
-        &self,
-        step: StepIndex,
-        emitted: &mut Emitted,
-    ) -> Result<SmallVec<[Emission; 1]>, StepError> {
+    fn checked(&self, step: StepIndex, emitted: &mut Emitted) -> Result<SmallVec<[Emission; 1]>, StepError> {
         let emissions = emissions(self.state.table(), step, emitted)?;
         emitted.check_events(self.shared.common.event_check())?;
         let timers = emitted.timers();
@@ -314,6 +318,8 @@ impl Run {
 
     /// The store did not take what it was given: the run stops here. What it did not take is in no log.
     pub(super) fn unkept(&mut self) {
+        // From here on the run and its journal differ.
+        self.telemetry.check = None;
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
         let mut from = None;
@@ -339,7 +345,11 @@ impl Run {
         let at = self.clock.wall();
         if let Some(journal) = &mut self.journal {
             let table = journal.take_table();
-            journal.queue([Record::RunResumed { format: JOURNAL_FORMAT, table, at }]);
+            let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
+            if let Some(check) = &mut self.telemetry.check {
+                check.take(std::slice::from_ref(&resumed));
+            }
+            journal.queue([resumed]);
             for seq in derived {
                 self.derived(seq);
             }

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::ReplayFailures;
 use crate::children::HostsRuns;
 use crate::clock::EngineClock;
 use crate::context::ContextStore;
@@ -24,6 +25,8 @@ pub(crate) struct Common {
     /// Whether all runs are left to another engine.
     pub(crate) hands_over: AtomicBool,
     /// The most bytes of JSON that an event may have.
+    /// What the replay checks of runs have found; none where nothing is checked.
+    pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     pub(crate) max_event_bytes: Option<usize>,
     /// Whether the store of journals keeps events as JSON.
     pub(crate) serialises: bool,

@@ -18,6 +18,7 @@ use tokio::task::coop;
 
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
+use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::commit::PendingBatch;
 use super::executor::Executor;
@@ -27,6 +28,7 @@ use super::journal::Journal;
 use super::meter::Meter;
 use super::places::{Place, Places};
 use super::release::{Paused, Registration};
+use super::resume::unlimited;
 use super::seat::Admitted;
 use super::shared::RunShared;
 use super::state::{Batch, Begins, RunState, Stop};
@@ -115,7 +117,15 @@ impl Run {
         let mut run = Self::of(shared, host, state, admission, telemetry, clock);
         run.journal = journal.map(|journal| Box::new(journal.owned_by(run.shared.owner())));
         run.alarms = Alarms::of(run.shared.timeout);
+        run.check_replay(unlimited(&run.host.table, &[]));
         run
+    }
+
+    /// From here on the run's journal is checked, where the engine says so.
+    pub(super) fn check_replay(&mut self, limits: SchedulerLimits) {
+        let failures = self.shared.common.replay_check.as_ref();
+        let check = failures.map(|all| ReplayCheck::new(&self.host, limits, self.clock.began_at, all));
+        self.telemetry.check = check;
     }
 
     /// One with these parts, of which nothing else is known.
@@ -408,6 +418,7 @@ impl Run {
 
     /// The run waits, and the store has all that it waits for.
     fn wait(&mut self) {
+        self.telemetry.compare(&self.state);
         self.admission.leave();
         self.telemetry.meter.waits();
         self.stop_counting_time();

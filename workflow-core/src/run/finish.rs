@@ -61,6 +61,10 @@ impl Run {
 
     /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
     pub(super) fn stop(&mut self) {
+        self.telemetry.compare(&self.state);
+        if let Some(mut check) = self.telemetry.check.take() {
+            check.finish();
+        }
         // Whoever still asks is told how the run ended.
         self.shared.mailbox.discard();
         while let Some(completion) = self.executor.next_completed() {

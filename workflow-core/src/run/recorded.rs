@@ -222,6 +222,7 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         is_kept: false,
         release_after: None,
         hands_over: AtomicBool::new(false),
+        replay_check: None,
         max_event_bytes: None,
         serialises: false,
         display_capacity: 1,

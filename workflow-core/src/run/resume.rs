@@ -75,7 +75,7 @@ impl Run {
         let limits = self.state.limits();
         // Limits decide what may begin from here on, and not what the journal means.
         let state = RunState::new(&self.host.table, unlimited(&self.host.table, records));
-        let mut replay = Replay::new(&self.host, state, self.clock.began_at);
+        let mut replay = Replay::new(Arc::clone(&self.host), state, self.clock.began_at);
         replay.recall(records);
         replay
             .take(records)
@@ -83,6 +83,10 @@ impl Run {
         let Replayed { state, retries, derived } = replay.finish();
         self.state = state;
         self.state.limit(limits);
+        self.check_replay(unlimited(&self.host.table, records));
+        if let Some(check) = &mut self.telemetry.check {
+            check.resume(records);
+        }
         self.clock.catch_up();
         for (child, at) in &self.state.children {
             self.shared.family().recall(child.clone(), *at);

@@ -39,6 +39,7 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 mod active;
 mod log;
 mod replay;
+mod snapshot;
 mod timers;
 mod trace;
 
@@ -248,7 +249,10 @@ impl RunState {
                 None => Applied::Refused,
             },
             Batch::Fired { timer, event } => match self.scheduler.fire(timer) {
-                Some((cause, entered)) => self.enter_one(cause, entered, event),
+                Some((cause, entered)) => {
+                    self.timers.fired(timer);
+                    self.enter_one(cause, entered, event)
+                }
                 None => Applied::Refused,
             },
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),

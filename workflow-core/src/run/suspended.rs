@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::admission::Admission;
+use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::drive::{Phase, Run};
 use super::host::Host;
@@ -27,6 +28,7 @@ struct Parts {
     state: SuspendedState,
     seat: (Option<Box<Seat>>, usize),
     meter: Meter,
+    check: Option<Box<ReplayCheck>>,
     clock: RunClock,
 }
 
@@ -64,6 +66,7 @@ impl Run {
             state: self.state.suspend(),
             seat: self.admission.take_seat(),
             meter: self.telemetry.meter.take(),
+            check: self.telemetry.check.take(),
             clock: self.clock.clone(),
         };
         self.phase = Phase::Suspended;
@@ -96,9 +99,9 @@ impl Suspended {
 
 impl Parts {
     fn restore(self: Box<Self>) -> Box<Run> {
-        let Self { shared, host, state, seat: (seat, most), meter, clock } = *self;
+        let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
-        let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter));
+        let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter, check));
         Run::of(shared, host, state, admission, telemetry, clock)
     }
 }

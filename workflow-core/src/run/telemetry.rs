@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use super::RunShared;
+use super::check::ReplayCheck;
 use super::meter::Meter;
 use super::spans::{Ended, Spans};
 use super::state::RunState;
@@ -15,21 +16,30 @@ use crate::observe::Observed;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, ExecutionStart};
 
-/// The spans and metrics of one run.
+/// The spans and metrics of one run, and what checks its journal in tests.
 pub(super) struct Telemetry {
     pub(super) spans: Spans,
     pub(super) meter: Meter,
+    pub(super) check: Option<Box<ReplayCheck>>,
 }
 
 impl Telemetry {
     /// Of a run that begins, or resumes.
     pub(super) fn new(shared: &RunShared, meter: Meter) -> Self {
-        Self { spans: Spans::of(shared), meter }
+        Self { spans: Spans::of(shared), meter, check: None }
     }
 
     /// Without spans: of a run that is restored.
-    pub(super) fn unspanned(meter: Meter) -> Self {
-        Self { spans: Spans::default(), meter }
+    pub(super) fn unspanned(meter: Meter, check: Option<Box<ReplayCheck>>) -> Self {
+        Self { spans: Spans::default(), meter, check }
+    }
+
+    /// Compares the state with that of the journal, where that is checked.
+    #[inline]
+    pub(super) fn compare(&mut self, state: &RunState) {
+        if let Some(check) = &mut self.check {
+            check.compare(state);
+        }
     }
 
     /// An attempt begins: the first of its execution, or another.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::awaited::OpenRequest;
-use super::group::{Items, Opening};
+use super::group::{GroupId, Items, Opening};
 use super::scope::Scope;
 use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry, Verdict};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
@@ -172,12 +172,16 @@ impl Scheduler {
             self.close(End::Completed(stop.seq));
             return Some(entered);
         }
+        let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
         for part in parts {
             match part {
                 Part::Event(entry) => self.logged(entry),
-                Part::FanOut(opening) => self.open_group(&opening),
+                Part::FanOut(opening) => opened.push(self.open_group(&opening)),
                 Part::Timer(timer) => self.set_timer(*timer),
             }
+        }
+        for group in opened {
+            self.gather_if_settled(group);
         }
         self.scopes.release(scope);
         Some(entered)

@@ -71,6 +71,13 @@ impl Evaluation {
         self.candidates.get(&candidate).map(|candidate| (candidate.scope, candidate.trigger))
     }
 
+    /// What is being asked, in words and in order.
+    pub(super) fn questions(&self) -> Vec<String> {
+        let mut questions: Vec<(&CandidateId, &Candidate)> = self.candidates.iter().collect();
+        questions.sort_unstable_by_key(|(id, _)| **id);
+        questions.into_iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
+    }
+
     pub(super) fn push(&mut self, entry: Entry) {
         self.unevaluated.push_back(entry);
     }

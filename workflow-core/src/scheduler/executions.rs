@@ -101,6 +101,12 @@ impl Execution {
         self.state == ExecutionState::Running
     }
 
+    /// What it is and how far it is, in words.
+    pub(super) fn snapshot(&self) -> String {
+        let Self { step, scope, trigger, inputs, place: _, state } = self;
+        format!("{step:?} in {scope} by {trigger} with {inputs:?} {state:?}")
+    }
+
     /// What its parameters are bound to, as it starts.
     pub(crate) fn start(&self, execution: ExecutionId) -> ExecutionStart {
         let Self { step, scope, trigger, ref inputs, .. } = *self;
@@ -121,6 +127,21 @@ impl Executions {
 
     fn get_mut(&mut self, id: ExecutionId) -> Option<&mut Execution> {
         self.entries.get_mut(place_of(id)?)
+    }
+
+    /// Those that the run has come to, by their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (ExecutionId, &Execution)> {
+        let numbered = (1..).map(ExecutionId).zip(self.entries.iter());
+        numbered.filter(|(_, execution)| execution.state != ExecutionState::Unknown)
+    }
+
+    /// By step, how many executions it had, how many run, its surplus, and which wait.
+    pub(super) fn counts(&self) -> Vec<(u64, u32, u64, Vec<ExecutionId>)> {
+        let counts = self.totals.iter().map(|totals| {
+            let StepTotals { executions, surplus, running, ref waiting } = *totals;
+            (executions, running, surplus, waiting.iter().copied().collect())
+        });
+        counts.collect()
     }
 
     /// How many there were so far.

@@ -145,12 +145,12 @@ impl Groups {
 }
 
 impl Scheduler {
-    /// The items of a fan-out are in the log.
-    pub(super) fn open_group(&mut self, opening: &Opening) {
+    /// The items of a fan-out are in the log. One without items is to be gathered once all of its batch is there.
+    pub(super) fn open_group(&mut self, opening: &Opening) -> GroupId {
         self.scopes.hold(opening.opener);
         let id = self.groups.add(opening);
         self.open_branches(id);
-        self.gather_if_settled(id);
+        id
     }
 
     fn open_branches(&mut self, id: GroupId) {
@@ -181,7 +181,7 @@ impl Scheduler {
         self.gather_if_settled(group_id);
     }
 
-    fn gather_if_settled(&mut self, id: GroupId) {
+    pub(super) fn gather_if_settled(&mut self, id: GroupId) {
         if let Some(group) = self.groups.take_settled(id) {
             self.gather(group);
         }

@@ -76,6 +76,16 @@ impl Scope {
         Self { topics: Seen::all(table.topics.len()), ..Self::default() }
     }
 
+    /// What it has seen and what keeps it open, in words.
+    pub(super) fn snapshot(&self) -> String {
+        let Self { parent, branch, satisfied, topics, steps, pending, carried, failures, .. } = self;
+        let steps = steps.iter().map(super::seen::StepState::snapshot).collect::<Vec<_>>();
+        format!(
+            "parent {parent:?} branch {branch:?} satisfied {satisfied:?} topics {topics:?} steps {steps:?} pending \
+             {pending} carried {carried:?} failures {failures:?}"
+        )
+    }
+
     /// Whether no branch below is open.
     pub(super) fn is_leaf(&self) -> bool {
         self.children.is_empty()

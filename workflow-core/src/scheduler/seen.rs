@@ -55,6 +55,10 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
         Self((0..).map(T::of).take(rows).collect())
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+
     /// Those that were taken out before.
     pub(super) fn of(all: Box<[T]>) -> Self {
         Self(all.into_vec().into())
@@ -126,6 +130,13 @@ impl OfRow for TopicState {
 }
 
 impl StepState {
+    /// What the step has had here, in words.
+    pub(super) fn snapshot(&self) -> String {
+        let mut seen: Vec<&BindingKey> = self.seen.iter().flat_map(|seen| seen.iter()).collect();
+        seen.sort_unstable();
+        format!("{} {} {seen:?}", self.step, self.executions)
+    }
+
     pub(super) fn has_seen(&self, key: &BindingKey) -> bool {
         self.seen.as_ref().is_some_and(|seen| seen.contains(key))
     }

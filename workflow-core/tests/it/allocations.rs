@@ -38,7 +38,8 @@ impl Bound {
 fn allocations_per_execution(length: u32) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let run = runtime.block_on(async {
-        let run = started(Bound(Mutex::default()), length).await;
+        let engine = Engine::builder().replay_check(false).workflow(Bound(Mutex::default())).build().unwrap();
+        let run = engine.start::<Bound>(Begin(length)).await.unwrap();
         run.settled().await;
         run
     });
@@ -64,7 +65,7 @@ fn allocations_per_execution(length: u32) -> u64 {
 fn bytes_of_waiting_runs(length: u32) -> u64 {
     const RUNS: u64 = 256;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let engine = Engine::builder().workflow(Bound(Mutex::default())).build().unwrap();
+    let engine = Engine::builder().replay_check(false).workflow(Bound(Mutex::default())).build().unwrap();
     let wait = |runs: u64| {
         runtime.block_on(async {
             let mut waiting = Vec::new();

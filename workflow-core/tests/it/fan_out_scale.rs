@@ -66,8 +66,12 @@ fn cost_of<W: Workflow<Output = Done>>(workflow: W, begin: u32) -> (Cost, RunHan
     let info: AllocationInfo = allocation_counter::measure(|| {
         ended = Some(runtime.block_on(async {
             // Every branch has an execution, and a fan-out of the largest size more than a run may have by default.
-            let engine =
-                Engine::builder().workflow(workflow).max_executions_per_run(1_000_000).build().unwrap();
+            let engine = Engine::builder()
+                .replay_check(false)
+                .workflow(workflow)
+                .max_executions_per_run(1_000_000)
+                .build()
+                .unwrap();
             let run = engine.start::<W>(Begin(begin)).await.unwrap();
             drop(engine);
             run.outcome().await.unwrap();

@@ -116,7 +116,17 @@ impl Model {
         }
         self.groups.push(Group { opening, is_open: true });
         self.open_branches(group);
-        self.gather_if_settled(group);
+    }
+
+    /// A fan-out without items is gathered once all of its batch is in the log.
+    pub(super) fn gather_empty(&mut self, before: usize) {
+        for group in before..self.groups.len() {
+            self.gather_if_settled(group);
+        }
+    }
+
+    pub(super) fn count_groups(&self) -> usize {
+        self.groups.len()
     }
 
     /// S50: opens what may be open at a time. An item is evaluated when its branch opens; a branch that

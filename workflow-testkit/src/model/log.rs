@@ -89,6 +89,7 @@ impl Model {
             self.finish(End::Completed(Seq(stop)));
             return;
         }
+        let groups = self.count_groups();
         for part in parts {
             match part {
                 Part::Event(seq) => self.arrive(seq),
@@ -96,6 +97,7 @@ impl Model {
                 Part::Timer(timer) => self.set_timer(timer),
             }
         }
+        self.gather_empty(groups);
     }
 
     /// An event is in the log, to be evaluated after those before it. What belongs to a branch that was

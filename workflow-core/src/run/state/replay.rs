@@ -3,6 +3,7 @@
 //! agree is a contradiction, with its position.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
@@ -21,8 +22,8 @@ mod committed;
 mod logged;
 
 /// A run's state that follows a journal, record by record.
-pub(crate) struct Replay<'a> {
-    host: &'a Host,
+pub(crate) struct Replay {
+    host: Arc<Host>,
     pub(super) state: RunState,
     began_at: SystemTime,
     /// Where the record is that is being read.
@@ -57,9 +58,9 @@ pub(crate) struct Contradiction {
 
 type Taken<T = ()> = Result<T, String>;
 
-impl<'a> Replay<'a> {
+impl Replay {
     /// Of a run that began then, in this state before its first event.
-    pub(crate) fn new(host: &'a Host, state: RunState, began_at: SystemTime) -> Self {
+    pub(crate) fn new(host: Arc<Host>, state: RunState, began_at: SystemTime) -> Self {
         Self {
             host,
             state,
@@ -353,7 +354,18 @@ impl<'a> Replay<'a> {
     }
 }
 
-impl Replay<'_> {
+impl Replay {
+    /// The state so far, with all that follows from it.
+    pub(crate) fn state(&mut self) -> &RunState {
+        self.complete();
+        &self.state
+    }
+
+    /// Where the journal has been read to.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
     /// The timer that closes a request.
     fn closes(&self, request: Seq) -> Option<&TimerEntry> {
         self.state.scheduler.timers().find(|timer| timer.request == Some(request))

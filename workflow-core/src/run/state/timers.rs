@@ -52,9 +52,16 @@ impl TimerQueue {
         None
     }
 
-    /// The event of a timer, which is in the queue no more.
-    pub(crate) fn take(&mut self, due: SystemTime, timer: TimerId) -> Option<AnyEvent> {
-        self.0.remove(&(due, timer))
+    /// The event of a timer.
+    pub(crate) fn event(&self, due: SystemTime, timer: TimerId) -> Option<AnyEvent> {
+        self.0.get(&(due, timer)).cloned()
+    }
+
+    /// The earliest, if it is this one, has fired.
+    pub(super) fn fired(&mut self, timer: TimerId) {
+        if self.0.first_key_value().is_some_and(|((_, first), _)| *first == timer) {
+            self.0.pop_first();
+        }
     }
 
     /// Those that are pending, in the order in which they fire.

@@ -106,6 +106,11 @@ impl TraceEntry {
         self.started.into()
     }
 
+    /// When it ended.
+    pub(crate) fn ended(&self) -> Duration {
+        self.ended.into()
+    }
+
     /// How long it took; nothing while it runs.
     pub(crate) fn took(&self) -> Duration {
         Duration::from(self.ended).saturating_sub(self.started.into())

@@ -53,7 +53,7 @@ impl<'a> Committed<'a> {
     }
 }
 
-impl Replay<'_> {
+impl Replay {
     /// An execution committed what the records behind it have; says how many records these are, with its own.
     pub(super) fn succeeded(
         &mut self,

@@ -10,7 +10,7 @@ use crate::run::state::{Applied, Batch};
 use crate::scheduler::Cause;
 use crate::store::RecordedEvent;
 
-impl Replay<'_> {
+impl Replay {
     pub(super) fn logged(
         &mut self,
         cause: Cause,
