@@ -13,6 +13,7 @@ use crate::input::BranchFailure;
 use crate::run::RunStatus;
 use crate::store::StoreError;
 
+mod cause;
 mod incompatible;
 mod recorded;
 mod runaway;
@@ -25,6 +26,10 @@ pub use recorded::RecordedRunError;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};
+
+pub(crate) use cause::with_causes;
+
+use cause::Cause;
 
 /// Why an engine cannot be built: every problem, not just the first.
 #[derive(Debug, Clone)]
@@ -380,6 +385,14 @@ pub enum RunError {
         /// The workflow.
         workflow: &'static str,
     },
+    /// The run completed, and its stop event panicked when it was cloned: the report has the event.
+    #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]
+    OutputPanicked {
+        /// The stop event.
+        event: &'static str,
+        /// What it panicked with.
+        message: String,
+    },
 }
 
 /// As derived, but compiled here: every program that runs a workflow shows its error somewhere, and what is derived
@@ -430,6 +443,9 @@ impl fmt::Debug for RunError {
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
             }
+            Self::OutputPanicked { event, message } => {
+                f.debug_struct("OutputPanicked").field("event", event).field("message", message).finish()
+            }
         }
     }
 }
@@ -437,25 +453,25 @@ impl fmt::Debug for RunError {
 /// An error that clones share.
 #[derive(Clone)]
 pub struct SharedError {
-    error: Arc<dyn Error + Send + Sync>,
+    error: Cause,
     /// Whether it is of a step's compaction.
     in_compaction: bool,
 }
 
 impl SharedError {
     pub(crate) fn of(error: &StepError) -> Self {
-        Self { error: error.shared_source(), in_compaction: error.is_of_compaction() }
+        Self { error: error.cause(), in_compaction: error.is_of_compaction() }
     }
 
     /// The error, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.error.downcast_ref()
+        self.error.error().downcast_ref()
     }
 }
 
 impl fmt::Debug for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        fmt::Debug::fmt(&self.error, f)
     }
 }
 
@@ -464,7 +480,7 @@ impl fmt::Display for SharedError {
         if self.in_compaction {
             f.write_str(step::COMPACTING)?;
         }
-        self.error.fmt(f)
+        fmt::Display::fmt(&self.error, f)
     }
 }
 
@@ -572,6 +588,4 @@ pub(crate) enum Internal {
     UndeclaredOutput { event: &'static str },
     #[error("a precondition runs no children: a step does")]
     ChildrenOfPrecondition,
-    #[error("it panicked: {message}")]
-    Panicked { message: String },
 }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
 use crate::output::{Expiring, When};
+use crate::panics::release;
 
 mod reply_form;
 mod role;
@@ -300,17 +301,18 @@ impl fmt::Debug for EventType {
 /// ```
 #[derive(Clone)]
 pub struct AnyEvent {
-    payload: Arc<dyn Erased>,
+    /// It is there until this is dropped.
+    payload: Option<Arc<dyn Erased>>,
 }
 
 impl AnyEvent {
     /// Wraps a value. One allocation.
     pub fn new<E: Event>(event: E) -> Self {
-        Self { payload: Arc::new(event) }
+        Self::from_erased(Arc::new(event))
     }
 
     pub(crate) fn from_erased(payload: Arc<dyn Erased>) -> Self {
-        Self { payload }
+        Self { payload: Some(payload) }
     }
 
     /// What type the event is of.
@@ -320,12 +322,12 @@ impl AnyEvent {
 
     /// The same, not copied.
     pub(crate) fn known_type(&self) -> &'static EventType {
-        self.payload.event_type()
+        self.erased().event_type()
     }
 
     /// The wire name of the event's type.
     pub fn name(&self) -> &'static str {
-        self.payload.event_type().name
+        self.erased().event_type().name
     }
 
     /// The value, if it is an `E`.
@@ -338,17 +340,22 @@ impl AnyEvent {
         self.payload_arc()
     }
 
+    #[inline]
+    fn erased(&self) -> &Arc<dyn Erased> {
+        self.payload.as_ref().expect("an event is there until it is dropped")
+    }
+
     pub(crate) fn payload(&self) -> &(dyn Any + Send + Sync) {
-        &*self.payload
+        &**self.erased()
     }
 
     pub(crate) fn payload_arc<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&self.payload) as _;
+        let any: Arc<dyn Any + Send + Sync> = Arc::clone(self.erased()) as _;
         any.downcast().ok()
     }
 
     pub(crate) fn reply_form(&self) -> Option<&'static ReplyForm> {
-        self.payload.reply_form()
+        self.erased().reply_form()
     }
 
     /// The value as JSON.
@@ -356,16 +363,27 @@ impl AnyEvent {
     /// # Errors
     /// What the type's own `Serialize` reports.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        json::to_json(&*self.payload)
+        json::to_json(&**self.erased())
     }
 
     /// Whether it is within the bound, if there is one. What has no JSON has no size either.
     #[inline]
     pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
         let Some(limit) = most else { return Ok(()) };
-        match json::size_of(&*self.payload, limit) {
+        match json::size_of(&**self.erased(), limit) {
             Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name(), bytes, limit }),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for AnyEvent {
+    /// Here, and nowhere else, the library drops events: a panic in the drop of a user's type goes no further, also
+    /// where many events are dropped together, or while a thread panics (S27).
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            payload.release();
         }
     }
 }
@@ -387,6 +405,9 @@ impl fmt::Debug for AnyEvent {
 pub(crate) trait Erased: Any + ToJson + Send + Sync {
     fn event_type(&self) -> &'static EventType;
 
+    /// Drops it, if nobody else has it: by [`release`](release()), which only knows how to where the type is known.
+    fn release(self: Arc<Self>);
+
     fn reply_form(&self) -> Option<&'static ReplyForm> {
         None
     }
@@ -395,6 +416,10 @@ pub(crate) trait Erased: Any + ToJson + Send + Sync {
 impl<E: Event> Erased for E {
     fn event_type(&self) -> &'static EventType {
         &E::TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 
     fn reply_form(&self) -> Option<&'static ReplyForm> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{AnyEvent, Request};
 use crate::input::Answered;
+use crate::panics::Contained;
 
 /// How replies to one type of request are read, and what they look like. The derive makes it.
 #[doc(hidden)]
@@ -45,7 +46,7 @@ fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
     let request = asked
         .downcast::<R>()
         .ok_or_else(|| Unfit { path: String::new(), problem: "the request is of another type".into() })?;
-    Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, reply))))
+    Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, Contained::new(reply)))))
 }
 
 impl Unfit {

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde::de::Error as _;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AnyEvent, Decode};
+use crate::panics::caught;
 
 /// Makes the JSON of an event's current version of that of an older one, which it is told, or says why it cannot.
 pub type Upgrade = fn(u32, Value) -> Result<Value, String>;
@@ -56,7 +57,8 @@ impl Reader {
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
         let data = self.current(version, data)?;
-        Ok((self.decode)(&data, request)?)
+        let decoded = caught(|| (self.decode)(&data, request));
+        Ok(decoded.unwrap_or_else(|panic| Err(serde_json::Error::custom(panic)))?)
     }
 
     /// The JSON as this version has it.
@@ -70,7 +72,7 @@ impl Reader {
         }
         let upgrade = self.upgrade.ok_or(Unreadable::NoUpgrade { found, known })?;
         let data = serde_json::from_str(data.get())?;
-        let upgraded = catch_unwind(AssertUnwindSafe(|| upgrade(found, data)));
+        let upgraded = caught(|| upgrade(found, data));
         let upgraded = upgraded.unwrap_or_else(|_| Err("it panicked".to_owned()));
         let upgraded = upgraded.map_err(|problem| Unreadable::Upgrade { found, known, problem })?;
         Ok(Cow::Owned(to_raw_value(&upgraded)?))

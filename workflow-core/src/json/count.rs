@@ -5,13 +5,13 @@ use std::io;
 use serde::ser::{Error as _, Serialize};
 use serde_json::Error;
 
-use super::{JsonWriter, ToJson};
+use super::{JsonWriter, ToJson, written};
 
 /// How many bytes of compact JSON the value makes. Beyond `most` it stops: then the answer is more than `most`, and
 /// at most what the value makes. Only text and numbers are looked at, nothing is kept.
 pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<usize, Error> {
     let mut writer = JsonWriter { count: Some(Count { bytes: 0, most }), ..JsonWriter::default() };
-    let written = value.write(&mut writer);
+    let written = written(value, &mut writer);
     match writer.count {
         Some(Count { bytes, most }) if bytes > most => Ok(bytes),
         Some(Count { bytes, .. }) => written.map(|()| bytes),

@@ -12,11 +12,12 @@ use super::past::Kept;
 use super::request::{OpenRequest, RequestId};
 use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
-use crate::error::{RunError, SendError};
+use crate::error::{RunError, SendError, with_causes};
 use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
 use crate::explain::Explanation;
 use crate::id::{RunId, Seq, ThreadId};
 use crate::input::Answered;
+use crate::panics::{Contained, Panicked, caught};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
@@ -133,7 +134,8 @@ impl<W: Workflow> RunHandle<W> {
     /// `R`, [`SendError::TooLarge`] if the reply is too large, in which case the request stays open,
     /// [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
-        let request = request.seq();
+        // The run drops what it does not take.
+        let (request, reply) = (request.seq(), Contained::new(reply));
         let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
             Some(asked) => Ok(AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)))),
             None => {
@@ -312,15 +314,9 @@ impl From<Unasked> for SendError {
     fn from(unasked: Unasked) -> Self {
         match unasked {
             Unasked::Ended(error) => error,
-            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: whole(&source) },
+            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
         }
     }
-}
-
-/// An error with what caused it.
-fn whole(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {
@@ -331,13 +327,17 @@ fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Resul
     let form = asked.reply_form().ok_or_else(|| {
         unfit(String::new(), "its type does not derive `Event`, which knows how replies are read".into())
     })?;
-    (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
+    let read = caught(|| (form.read)(asked, reply));
+    let read = read.unwrap_or_else(|panic| Err(Unfit { path: String::new(), problem: panic.to_string() }));
+    read.map_err(|Unfit { path, problem }| unfit(path, problem))
 }
 
 /// The run's output, out of the event that ended it.
 pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunError> {
-    W::Output::from_event(stop)
-        .ok_or_else(|| RunError::UnexpectedStop { event: stop.name(), workflow: W::TABLE.name() })
+    let event = stop.name();
+    let output = caught(|| W::Output::from_event(stop))
+        .map_err(|Panicked { message }| RunError::OutputPanicked { event, message })?;
+    output.ok_or_else(|| RunError::UnexpectedStop { event, workflow: W::TABLE.name() })
 }
 
 impl<W> Clone for RunHandle<W> {

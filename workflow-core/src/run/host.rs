@@ -3,21 +3,19 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use futures::FutureExt as _;
 
-use super::in_flight::panicked;
 use super::timeout::Timeout;
 use crate::error::{StepError, TableError};
 use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
 use crate::output::Emitted;
+use crate::panics::caught_in;
 use crate::retry::{RetryPolicy, Rules};
 use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex, TableSpec};
@@ -224,8 +222,8 @@ impl Host {
     ) -> Result<Emitted, StepError> {
         let is_compact = AtomicBool::new(false);
         let attempt = async {
-            let compaction = AssertUnwindSafe(async { self.steps.compact(step, &mut call)?.await });
-            compaction.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+            let compaction = caught_in(async { self.steps.compact(step, &mut call)?.await });
+            compaction.await.unwrap_or_else(|panic| Err(StepError::permanent(panic)))?;
             is_compact.store(true, Ordering::Relaxed);
             call.clear_kept();
             Arc::clone(&self).surrounded(step, call).await

@@ -174,7 +174,7 @@ impl Run {
         }
         let call = StepCall::new(slots, self.call(ExecutionId(0), step, scope, 1));
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
-        match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
+        match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(panic)))) {
             Check::Answered(answer) => self.answer(candidate, (step, scope, trigger), answer),
             Check::Pending(check) => {
                 let dropped = Arc::<Dropped>::default();
