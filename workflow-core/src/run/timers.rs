@@ -95,6 +95,8 @@ impl Timers {
     fn insert(&mut self, setting: Setting, scheduler: &Scheduler) {
         let Setting { entry, due, event } = setting;
         self.queue.insert((due, entry.timer), event);
+        // The clock may have been set back since.
+        self.rang = None;
         // What was dropped long before it is due must not pile up.
         if self.queue.len() > 2 * scheduler.timers().len().max(SLACK) {
             self.queue.retain(|(_, timer), _| scheduler.timer(*timer).is_some());
@@ -128,6 +130,9 @@ impl Run {
     /// What a batch sets, each with the time that it comes to.
     pub(super) fn settings(&self, entries: Vec<TimerEntry>, timers: Vec<SetTimer>) -> Vec<Setting> {
         debug_assert_eq!(entries.len(), timers.len(), "timers are set as they were committed");
+        if entries.is_empty() {
+            return Vec::new();
+        }
         let now = self.clock.wall();
         let timers = entries.into_iter().zip(timers);
         timers.map(|(entry, SetTimer { when, event })| Setting { entry, due: when.due(now), event }).collect()
