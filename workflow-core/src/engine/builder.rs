@@ -206,6 +206,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Goes by this clock as if it was given none.
+    #[cfg(test)]
+    pub(crate) fn system_clock(mut self, clock: EngineClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Sets where every time comes from that the library records or shows. Default: the system's clock, as
     /// [`SystemClock`](crate::SystemClock) reads it.
     pub fn clock(mut self, clock: impl Clock) -> Self {
