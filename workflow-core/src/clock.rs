@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 
+use crate::panics::{caught, caught_in};
+
 /// Where an engine takes the time from (S36).
 ///
 /// Every time that the library records or shows is a reading of it: when an event entered the log, when
@@ -86,6 +88,9 @@ impl fmt::Debug for dyn Clock {
 /// The longest that [`SystemClock`] sleeps without a look at the system's clock.
 const LOOK: Duration = Duration::from_mins(1);
 
+/// How long a sleep lasts that a clock's panic ends.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// The system's clock: what an engine goes by that was given no other.
 ///
 /// It sleeps by tokio's timers and looks at the system's clock before it ends. When the machine was
@@ -115,9 +120,29 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
+        Wall::default().sleep_until(at)
+    }
+}
+
+/// What the system's clock shows; in a test, what the test lets it show.
+#[derive(Clone, Default)]
+struct Wall(#[cfg(test)] Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>);
+
+impl Wall {
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "only a test sets it"))]
+    fn now(&self) -> SystemTime {
+        #[cfg(test)]
+        if let Some(shown) = &self.0 {
+            return shown();
+        }
+        SystemTime::now()
+    }
+
+    fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
+        let wall = self.clone();
         Box::pin(async move {
             // A timer may be early: it goes by another clock, which nobody sets.
-            while let Some(left) = time_left(SystemTime::now(), at) {
+            while let Some(left) = time_left(wall.now(), at) {
                 tokio::time::sleep(left.min(LOOK)).await;
             }
         })
@@ -131,22 +156,40 @@ fn time_left(now: SystemTime, at: SystemTime) -> Option<Duration> {
 
 /// The clock of an engine. One that was given none reads the system's clock itself, so that a run may derive
 /// its times from readings that it takes anyway.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct EngineClock(Option<Arc<dyn Clock>>);
+#[derive(Clone, Default)]
+pub(crate) struct EngineClock {
+    given: Option<Arc<dyn Clock>>,
+    /// What it goes by if it was given none.
+    wall: Wall,
+}
 
 impl EngineClock {
     pub(crate) fn new(clock: impl Clock) -> Self {
-        Self(Some(Arc::new(clock)))
+        Self { given: Some(Arc::new(clock)), wall: Wall::default() }
+    }
+
+    /// Whether it was given none: its sleeps go by what the system's clock shows when they end.
+    pub(crate) fn is_system(&self) -> bool {
+        self.given.is_none()
     }
 
     /// The time by the clock that the engine was given, if it was given one.
     pub(crate) fn given(&self) -> Option<SystemTime> {
-        self.0.as_ref().map(|clock| clock.now())
+        self.given.as_ref().map(|clock| clock.now())
     }
 
     /// Ends when the time has come.
     pub(crate) fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
-        self.0.as_ref().map_or_else(|| SystemClock.sleep_until(at), |clock| clock.sleep_until(at))
+        self.given.as_ref().map_or_else(|| self.wall.sleep_until(at), |clock| clock.sleep_until(at))
+    }
+
+    /// The same where no run waits for it. A clock that panics ends the sleep a little later: the run that it was for asks
+    /// the clock itself then, and ends by it.
+    pub(crate) async fn slept_until(&self, at: SystemTime) {
+        if caught_in(async { self.sleep_until(at).await }).await.is_err() {
+            // Whoever is to be woken again and again is not woken without a pause.
+            let _ = caught_in(tokio::time::sleep(PAUSE)).await;
+        }
     }
 
     /// Ends so long after now. A time that the clock cannot show never comes.
@@ -158,7 +201,63 @@ impl EngineClock {
     }
 
     pub(crate) fn now(&self) -> SystemTime {
-        self.given().unwrap_or_else(SystemTime::now)
+        self.given().unwrap_or_else(|| self.wall.now())
+    }
+
+    /// The time to be shown to people, who are shown the system's where the engine's clock panics: what has happened is
+    /// told also while a run ends by such a panic.
+    pub(crate) fn shown(&self) -> SystemTime {
+        if self.is_system() {
+            return self.wall.now();
+        }
+        caught(|| self.now()).unwrap_or_else(|_| self.wall.now())
+    }
+}
+
+impl fmt::Debug for EngineClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EngineClock").field(&self.given).finish()
+    }
+}
+
+/// A system's clock that a test sets.
+#[cfg(test)]
+pub(crate) mod set {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Goes on with tokio's time, which a test pauses, and is set forward and back besides.
+    #[derive(Clone)]
+    pub(crate) struct SetClock {
+        began: Instant,
+        ahead: Arc<AtomicI64>,
+    }
+
+    impl SetClock {
+        pub(crate) fn new() -> Self {
+            Self { began: Instant::now(), ahead: Arc::default() }
+        }
+
+        /// Sets it forward by so many seconds, or back.
+        pub(crate) fn set_by(&self, seconds: i64) {
+            self.ahead.fetch_add(seconds, Ordering::SeqCst);
+        }
+
+        pub(crate) fn now(&self) -> SystemTime {
+            let noon = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000) + self.began.elapsed();
+            let ahead = self.ahead.load(Ordering::SeqCst);
+            let by = Duration::from_secs(ahead.unsigned_abs());
+            if ahead < 0 { noon - by } else { noon + by }
+        }
+
+        /// An engine's that was given no other clock.
+        pub(crate) fn of_engine(&self) -> EngineClock {
+            let clock = self.clone();
+            EngineClock { given: None, wall: Wall(Some(Arc::new(move || clock.now()))) }
+        }
     }
 }
 
@@ -196,5 +295,46 @@ mod tests {
         let _entered = without_timers.enter();
         let tomorrow = SystemTime::now() + Duration::from_hours(24);
         let _ = SystemClock.sleep_until(tomorrow).now_or_never();
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_notices_within_a_minute_that_the_clock_was_set_forward() {
+        let system = set::SetClock::new();
+        let mut sleep = system.of_engine().sleep_until(system.now() + Duration::from_hours(24));
+        assert!((&mut sleep).now_or_never().is_none());
+        system.set_by(24 * 3_600);
+        let began = tokio::time::Instant::now();
+        sleep.await;
+        assert!(began.elapsed() <= LOOK + Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_follows_a_clock_that_was_set_back() {
+        let system = set::SetClock::new();
+        let at = system.now() + Duration::from_hours(1);
+        let mut sleep = system.of_engine().sleep_until(at);
+        assert!((&mut sleep).now_or_never().is_none());
+        system.set_by(-3_600);
+        sleep.await;
+        assert!(system.now() >= at);
+    }
+
+    /// Has stopped for good.
+    struct Broken;
+
+    impl Clock for Broken {
+        fn now(&self) -> SystemTime {
+            panic!("it is broken")
+        }
+
+        fn sleep_until(&self, _: SystemTime) -> BoxFuture<'static, ()> {
+            panic!("it is broken")
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_panics_shows_the_systems_time_and_ends_sleeps_that_no_run_waits_for() {
+        let (clock, before) = (EngineClock::new(Broken), SystemTime::now());
+        assert!(clock.shown() >= before);
+        clock.slept_until(before + Duration::from_hours(24)).await;
     }
 }

@@ -18,6 +18,7 @@ use crate::display::Forward;
 use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
+use crate::panics::Driven;
 use crate::run::{
     Common, Gate, Host, Peculiar, Place, Places, Queue, Received, ReplayFailures, Run, RunHandle, RunLimits,
     RunOptions, RunShared, Unhosted,
@@ -255,7 +256,7 @@ impl Engine {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
         let (run, shared) = self.prepare(start, options, done).await?;
-        runtime.spawn(run);
+        runtime.spawn(Driven::new(run));
         if let Some(written) = written {
             Box::pin(stored::begun(&shared, written)).await?;
         }
@@ -271,7 +272,7 @@ impl Engine {
         Box::pin(async move {
             let engine = builder.host(workflow).build()?;
             let (run, shared) = engine.prepare(start, RunOptions::new(), None).await?;
-            run.await;
+            Driven::new(run).await;
             shared.outcome().await
         })
     }

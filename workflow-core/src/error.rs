@@ -1,7 +1,6 @@
 //! Errors: one type per boundary. Building a table or an engine, starting a run, sending into one, and how
 //! a run ended; a step's own error is [`StepError`].
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use crate::input::BranchFailure;
 use crate::run::RunStatus;
 use crate::store::StoreError;
 
+mod cause;
 mod incompatible;
 mod recorded;
 mod runaway;
@@ -28,6 +28,10 @@ pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use table::{TableError, TableProblem};
 pub use unfit::{UnfitEvent, UnfitValue};
+
+pub(crate) use cause::with_causes;
+
+use cause::Cause;
 
 /// Why an engine cannot be built: every problem, not just the first.
 #[derive(Debug, Clone)]
@@ -394,6 +398,14 @@ pub enum RunError {
         /// The workflow.
         workflow: &'static str,
     },
+    /// The run completed, and its stop event panicked when it was cloned: the report has the event.
+    #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]
+    OutputPanicked {
+        /// The stop event.
+        event: &'static str,
+        /// What it panicked with.
+        message: String,
+    },
 }
 
 /// As derived, but compiled here: every program that runs a workflow shows its error somewhere, and what is derived
@@ -444,6 +456,9 @@ impl fmt::Debug for RunError {
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
             }
+            Self::OutputPanicked { event, message } => {
+                f.debug_struct("OutputPanicked").field("event", event).field("message", message).finish()
+            }
         }
     }
 }
@@ -451,25 +466,25 @@ impl fmt::Debug for RunError {
 /// An error that clones share.
 #[derive(Clone)]
 pub struct SharedError {
-    error: Arc<dyn Error + Send + Sync>,
+    error: Cause,
     /// Whether it is of a step's compaction.
     in_compaction: bool,
 }
 
 impl SharedError {
     pub(crate) fn of(error: &StepError) -> Self {
-        Self { error: error.shared_source(), in_compaction: error.is_of_compaction() }
+        Self { error: error.cause(), in_compaction: error.is_of_compaction() }
     }
 
     /// The error, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.error.downcast_ref()
+        self.error.error().downcast_ref()
     }
 }
 
 impl fmt::Debug for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        fmt::Debug::fmt(&self.error, f)
     }
 }
 
@@ -478,7 +493,7 @@ impl fmt::Display for SharedError {
         if self.in_compaction {
             f.write_str(step::COMPACTING)?;
         }
-        self.error.fmt(f)
+        fmt::Display::fmt(&self.error, f)
     }
 }
 
@@ -585,12 +600,6 @@ pub enum SendError {
     },
 }
 
-/// What a panic says of itself.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
-}
-
 /// What went wrong between the library's own parts: a bug of the library or of a hand-written `StepInput`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Internal {
@@ -604,6 +613,4 @@ pub(crate) enum Internal {
     UndeclaredOutput { event: &'static str },
     #[error("a precondition runs no children: a step does")]
     ChildrenOfPrecondition,
-    #[error("it panicked: {message}")]
-    Panicked { message: String },
 }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
 use crate::output::{Expiring, When};
+use crate::panics::release;
 
 mod reply_form;
 mod role;
@@ -302,17 +303,18 @@ impl fmt::Debug for EventType {
 /// ```
 #[derive(Clone)]
 pub struct AnyEvent {
-    payload: Arc<dyn Erased>,
+    /// It is there until this is dropped.
+    payload: Option<Arc<dyn Erased>>,
 }
 
 impl AnyEvent {
     /// Wraps a value. One allocation.
     pub fn new<E: Event>(event: E) -> Self {
-        Self { payload: Arc::new(event) }
+        Self::from_erased(Arc::new(event))
     }
 
     pub(crate) fn from_erased(payload: Arc<dyn Erased>) -> Self {
-        Self { payload }
+        Self { payload: Some(payload) }
     }
 
     /// What type the event is of.
@@ -322,12 +324,12 @@ impl AnyEvent {
 
     /// The same, not copied.
     pub(crate) fn known_type(&self) -> &'static EventType {
-        self.payload.event_type()
+        self.payload().event_type()
     }
 
     /// The wire name of the event's type.
     pub fn name(&self) -> &'static str {
-        self.payload.event_type().name
+        self.payload().event_type().name
     }
 
     /// The value, if it is an `E`.
@@ -340,18 +342,23 @@ impl AnyEvent {
         self.payload_arc()
     }
 
+    #[inline]
+    fn payload(&self) -> &Arc<dyn Erased> {
+        self.payload.as_ref().expect("an event is there until it is dropped")
+    }
+
     pub(crate) fn payload_ref<T: Any>(&self) -> Option<&T> {
-        let payload: &(dyn Any + Send + Sync) = &*self.payload;
+        let payload: &(dyn Any + Send + Sync) = &**self.payload();
         payload.downcast_ref().or_else(|| serialised::value_of(payload).downcast_ref())
     }
 
     pub(crate) fn payload_arc<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let payload: Arc<dyn Any + Send + Sync> = Arc::clone(&self.payload) as _;
+        let payload: Arc<dyn Any + Send + Sync> = Arc::clone(self.payload()) as _;
         payload.downcast().or_else(|payload| serialised::shared_value_of(payload).downcast()).ok()
     }
 
     pub(crate) fn reply_form(&self) -> Option<&'static ReplyForm> {
-        self.payload.reply_form()
+        self.payload().reply_form()
     }
 
     /// The value as JSON.
@@ -374,6 +381,17 @@ impl AnyEvent {
     }
 }
 
+impl Drop for AnyEvent {
+    /// Here, and nowhere else, the library drops events: a panic in the drop of a user's type goes no further, also
+    /// where many events are dropped together, or while a thread panics (S27).
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            payload.release();
+        }
+    }
+}
+
 impl Serialize for AnyEvent {
     /// The value, without its name.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -391,6 +409,9 @@ impl fmt::Debug for AnyEvent {
 pub(crate) trait Erased: Any + ToJson + Send + Sync {
     fn event_type(&self) -> &'static EventType;
 
+    /// Drops it, if nobody else has it: by [`release`](release()), which only knows how to where the type is known.
+    fn release(self: Arc<Self>);
+
     fn reply_form(&self) -> Option<&'static ReplyForm> {
         None
     }
@@ -399,6 +420,10 @@ pub(crate) trait Erased: Any + ToJson + Send + Sync {
 impl<E: Event> Erased for E {
     fn event_type(&self) -> &'static EventType {
         &E::TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 
     fn reply_form(&self) -> Option<&'static ReplyForm> {

@@ -8,6 +8,8 @@ use serde::ser::{
 };
 use serde_json::{Error, Map, Value};
 
+use crate::panics::caught;
+
 mod count;
 mod fit;
 
@@ -37,8 +39,13 @@ impl<T: Serialize + ?Sized> ToJson for T {
 /// The value as JSON.
 pub(crate) fn to_json(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
     let mut writer = JsonWriter::default();
-    value.write(&mut writer)?;
+    written(value, &mut writer)?;
     writer.done.ok_or_else(|| Error::custom("nothing was written"))
+}
+
+/// Has the value write itself. A panic in its type's own `Serialize` is an error like any other that it reports.
+fn written(value: &(impl ToJson + ?Sized), to: &mut JsonWriter) -> Result<(), Error> {
+    caught(|| value.write(to)).unwrap_or_else(|panic| Err(Error::custom(panic)))
 }
 
 /// Takes one value, part by part.

@@ -92,6 +92,7 @@ mod middleware;
 mod observe;
 mod output;
 mod paged;
+mod panics;
 mod retry;
 mod run;
 pub mod scheduler;

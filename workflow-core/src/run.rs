@@ -73,7 +73,7 @@ pub(crate) use drive::{Run, RunLimits};
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};
 pub(crate) use host::{Host, Unhosted};
-pub(crate) use in_flight::{Dropped, panic_of};
+pub(crate) use in_flight::Dropped;
 pub(crate) use journal::Journal;
 pub(crate) use let_down::LetDown;
 pub(crate) use mailbox::Mailbox;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::{ConfigError, ConfigOrigin};
-use crate::error::panic_message;
+use crate::panics::{Panicked, caught};
 
 /// What a configuration `C` is made of: layers, of which a later one wins.
 ///
@@ -185,16 +184,15 @@ impl Layers {
             merge(&mut merged, (*value).clone());
         }
         // A panic of the type's own `Deserialize` is an error like any other of it: one run, not all that are resumed.
-        let read = catch_unwind(AssertUnwindSafe(|| serde_path_to_error::deserialize(merged)));
+        let read = caught(|| serde_path_to_error::deserialize(merged));
         match read {
             Ok(read) => read.map(Arc::new).map_err(|error| invalid::<C>(&parts, error)),
-            Err(panic) => Err(ConfigError::Invalid {
+            Err(Panicked { message }) => Err(ConfigError::Invalid {
                 type_name: std::any::type_name::<C>(),
                 path: ".".into(),
                 origin: None,
                 source: Arc::new(serde_json::Error::custom(format_args!(
-                    "its `Deserialize` panicked: {}",
-                    panic_message(&*panic)
+                    "its `Deserialize` panicked: {message}"
                 ))),
             }),
         }

@@ -71,9 +71,9 @@ thread_local! {
 #[cfg(feature = "replay-check")]
 pub fn without_replay_check<T>(make: impl FnOnce() -> T) -> T {
     let before = IS_UNCHECKED.replace(true);
-    let made = make();
+    let result = make();
     IS_UNCHECKED.set(before);
-    made
+    result
 }
 
 impl Default for EngineBuilder {
@@ -220,6 +220,13 @@ impl EngineBuilder {
         class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
     ) -> Self {
         self.rules.classify(class);
+        self
+    }
+
+    /// Goes by this clock as if it was given none.
+    #[cfg(test)]
+    pub(crate) fn system_clock(mut self, clock: EngineClock) -> Self {
+        self.clock = clock;
         self
     }
 

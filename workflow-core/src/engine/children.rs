@@ -11,6 +11,7 @@ use super::{Engine, Inner, Registered, Start};
 use crate::children::{Birth, HostsRuns, Spawned};
 use crate::error::StartError;
 use crate::id::RunId;
+use crate::panics::Driven;
 use crate::run::{Bounded, Gate, Host, Journal, Places, Received, Run, RunOptions, RunShared};
 use crate::store::StoreError;
 use crate::table::EventIndex;
@@ -86,7 +87,7 @@ impl Engine {
         let (run, shared, registered) = self.bear(host, made, |shared| self.inner.journal(shared, layers))?;
         let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
         let start = Received { event: start.event, done };
-        runtime.spawn(run.drive(start, index, registered));
+        runtime.spawn(Driven::new(run.drive(start, index, registered)));
         Ok(Spawned { shared, written })
     }
 

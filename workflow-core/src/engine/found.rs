@@ -13,6 +13,7 @@ use super::{Engine, Start};
 use crate::children::{Birth, Reunion, Spawned};
 use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
+use crate::panics::Driven;
 use crate::run::{RunOptions, RunShared};
 use crate::store::{EventStore, Position, Record, StoreError};
 
@@ -134,7 +135,7 @@ impl Engine {
         let shared: RunShared = beginning.restores(shared);
         let (run, shared, registered) = self.bear(host, shared, |_| None)?;
         let store = self.inner.store.clone();
-        runtime.spawn(async move { run.drive_from(store, &records, registered).await });
+        runtime.spawn(Driven::new(async move { run.drive_from(store, &records, registered).await }));
         Ok(Spawned { shared, written: None })
     }
 }

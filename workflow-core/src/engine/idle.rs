@@ -124,7 +124,7 @@ impl Attended {
             }
             let room = LOADED_AT_ONCE - loads.len();
             if let Some(first) = until_due(&inner, first.filter(|_| room > 0), &mut loads).await {
-                let due = inner.idle.take_due(inner.common.clock.now().max(first), room);
+                let due = inner.idle.take_due(inner.common.clock.shown().max(first), room);
                 loads.extend(due.into_iter().map(|run| load(Arc::clone(&inner), run)));
             }
         }
@@ -139,7 +139,7 @@ type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
 async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) -> Option<SystemTime> {
     let due = pin!(async {
         match first {
-            Some(first) => inner.common.clock.sleep_until(first).await,
+            Some(first) => inner.common.clock.slept_until(first).await,
             None => pending().await,
         }
     });
@@ -158,7 +158,7 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
 fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = Engine { inner: Arc::clone(&inner) }.wake(&run, None).await;
-        if let (Err(error), Some(again)) = (loaded, inner.common.clock.now().checked_add(AGAIN_AFTER)) {
+        if let (Err(error), Some(again)) = (loaded, inner.common.clock.shown().checked_add(AGAIN_AFTER)) {
             tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
             Idle::remind(&inner, again, &run);
         }

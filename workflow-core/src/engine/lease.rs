@@ -1,7 +1,6 @@
 //! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Engine, Inner};
 use crate::id::EngineId;
-use crate::run::panic_of;
+use crate::panics::{caught, caught_in};
 use crate::store::{EventStore, StoreError};
 
 /// The shortest lease: renewals come at a third of it.
@@ -112,9 +111,8 @@ impl Lease {
 
     async fn ask(&self) -> Result<Vec<EngineId>, StoreError> {
         let begun = Moment::now();
-        let asked = AssertUnwindSafe(async { self.store.lease(&self.engine, self.duration).await });
-        let asked = asked.catch_unwind().await;
-        let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic_of(&*panic))))?;
+        let asked = caught_in(async { self.store.lease(&self.engine, self.duration).await }).await;
+        let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
         self.held.send_modify(|held| {
             // The store took the call before this answer: if it had not run out by now, it never had.
             held.term += u64::from(!held.lasts(self.duration));
@@ -129,8 +127,7 @@ impl Lease {
         *over = true;
         self.stop();
         if self.let_go() {
-            let asked = AssertUnwindSafe(async { self.store.lease(&self.engine, Duration::ZERO).await });
-            drop(asked.catch_unwind().await);
+            let _ = caught_in(async { self.store.lease(&self.engine, Duration::ZERO).await }).await;
         }
     }
 
@@ -167,7 +164,7 @@ impl Drop for Leased {
         let (store, engine) = (Arc::clone(&lease.store), lease.engine.clone());
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
         // Where nobody can wait for the store, the lease runs out by itself.
-        let polled = catch_unwind(AssertUnwindSafe(|| (&mut asked).now_or_never().is_some()));
+        let polled = caught(|| (&mut asked).now_or_never().is_some());
         if let (Ok(false), Ok(runtime)) = (polled, Handle::try_current()) {
             runtime.spawn(asked);
         }

@@ -14,6 +14,7 @@ use super::known::{Absent, Found, Registered};
 use crate::children::{ParentRun, Reunion};
 use crate::error::{ResumeError, RunError, StartError};
 use crate::id::{RunId, ThreadId};
+use crate::panics::Driven;
 use crate::run::{Host, Journal, Run, RunHandle, RunOptions, RunShared};
 use crate::store::{EventStore, Position, Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
@@ -303,7 +304,7 @@ impl Engine {
                 run.stays_released();
                 return Err(ResumeError::ShutDown);
             };
-            runtime.spawn(run.drive_loaded(derived, absent.term, registered));
+            runtime.spawn(Driven::new(run.drive_loaded(derived, absent.term, registered)));
             return Ok(Loaded::Here(shared));
         }
         let registered = self.register(id, Arc::downgrade(&shared));
@@ -318,7 +319,7 @@ impl Engine {
         {
             Reunion::unasked(&parent, names, awaited).reunite(&parent, &shared);
         }
-        runtime.spawn(run.drive_resumed(derived, registered));
+        runtime.spawn(Driven::new(run.drive_resumed(derived, registered)));
         Ok(Loaded::Resumed(shared))
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cause::Cause;
+
 /// What kind of failure an error is; retry policies go by it (S35).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,7 +68,7 @@ pub(super) const COMPACTING: &str = "while compacting: ";
 pub struct StepError {
     /// None if it came by `?`.
     class: Option<ErrorClass>,
-    source: Arc<dyn Error + Send + Sync>,
+    source: Cause,
     /// Whether it came before the step itself was called again.
     in_compaction: bool,
 }
@@ -85,7 +87,7 @@ macro_rules! constructors {
 impl StepError {
     /// An error of the given class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: Some(class), source: Arc::from(error.into()), in_compaction: false }
+        Self { class: Some(class), source: Cause::new(Arc::from(error.into())), in_compaction: false }
     }
 
     /// The same error with a class.
@@ -146,22 +148,22 @@ impl StepError {
 
     /// The error itself.
     pub fn source(&self) -> &(dyn Error + Send + Sync + 'static) {
-        &*self.source
+        self.source.error()
     }
 
     /// The error itself, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.source.downcast_ref()
+        self.source.error().downcast_ref()
     }
 
-    pub(crate) fn shared_source(&self) -> Arc<dyn Error + Send + Sync> {
-        Arc::clone(&self.source)
+    pub(super) fn cause(&self) -> Cause {
+        self.source.clone()
     }
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self { class: None, source: Arc::new(error), in_compaction: false }
+        Self { class: None, source: Cause::new(Arc::new(error)), in_compaction: false }
     }
 }
 
@@ -170,7 +172,7 @@ impl fmt::Display for StepError {
         if self.in_compaction {
             f.write_str(COMPACTING)?;
         }
-        self.source.fmt(f)
+        fmt::Display::fmt(&self.source, f)
     }
 }
 

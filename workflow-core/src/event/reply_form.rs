@@ -3,15 +3,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{AnyEvent, Request};
-use crate::error::panic_message;
 use crate::input::Answered;
+use crate::panics::{Contained, Panicked, caught};
 
 /// How replies to one type of request are read, and what they look like. The derive makes it.
 #[doc(hidden)]
@@ -43,12 +42,12 @@ pub(crate) struct Unfit {
 
 /// The log entry of a reply, out of its request and JSON.
 fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
-    let read = catch_unwind(AssertUnwindSafe(|| serde_path_to_error::deserialize(reply)));
-    let read = read
-        .map_err(|panic| Unfit::whole(format!("its `Deserialize` panicked: {}", panic_message(&*panic))))?;
+    let read = caught(|| serde_path_to_error::deserialize(reply));
+    let read =
+        read.map_err(|Panicked { message }| Unfit::whole(format!("its `Deserialize` panicked: {message}")))?;
     let reply = read.map_err(|error| Unfit::of(&error))?;
     let request = asked.downcast::<R>().ok_or_else(|| Unfit::whole("the request is of another type"))?;
-    Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, reply))))
+    Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, Contained::new(reply)))))
 }
 
 impl Unfit {

@@ -10,6 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{AnyEvent, Erased, EventType, ReplyForm};
 use crate::error::{EventTooLarge, SendError, StartError, StepError, UnfitEvent, UnfitValue};
 use crate::json::{self, Misfit, ToJson};
+use crate::panics::release;
 
 /// What an event has to be so that it may enter a run.
 #[derive(Debug, Clone, Copy)]
@@ -152,6 +153,11 @@ impl Erased for Serialised {
         self.event.known_type()
     }
 
+    /// The value is dropped by the events that have it, as any other event is.
+    fn release(self: Arc<Self>) {
+        release(self);
+    }
+
     fn reply_form(&self) -> Option<&'static ReplyForm> {
         self.event.reply_form()
     }
@@ -183,11 +189,11 @@ impl AnyEvent {
 
     /// The value, without its JSON.
     pub(super) fn erased(&self) -> &dyn Erased {
-        self.serialised().map_or(&*self.payload, |serialised| &*serialised.event.payload)
+        self.serialised().map_or(&**self.payload(), |serialised| &**serialised.event.payload())
     }
 
     fn serialised(&self) -> Option<&Serialised> {
-        let payload: &(dyn Any + Send + Sync) = &*self.payload;
+        let payload: &(dyn Any + Send + Sync) = &**self.payload();
         payload.downcast_ref()
     }
 }
@@ -195,14 +201,14 @@ impl AnyEvent {
 /// The value behind what stands for an event, or else what it is.
 #[cold]
 pub(super) fn value_of(payload: &(dyn Any + Send + Sync)) -> &(dyn Any + Send + Sync) {
-    payload.downcast_ref::<Serialised>().map_or(payload, |serialised| &*serialised.event.payload)
+    payload.downcast_ref::<Serialised>().map_or(payload, |serialised| &**serialised.event.payload())
 }
 
 /// The same, shared.
 #[cold]
 pub(super) fn shared_value_of(payload: Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
     match payload.downcast_ref::<Serialised>() {
-        Some(serialised) => Arc::clone(&serialised.event.payload) as _,
+        Some(serialised) => Arc::clone(serialised.event.payload()) as _,
         None => payload,
     }
 }
@@ -210,5 +216,62 @@ pub(super) fn shared_value_of(payload: Arc<dyn Any + Send + Sync>) -> Arc<dyn An
 impl fmt::Debug for Serialised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Serialised").field(&self.event).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::panics::caught;
+    use crate::prelude::*;
+    use crate::store::RecordedEvent;
+
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Panics when it is dropped.
+    #[derive(Debug, Serialize, Deserialize, Event)]
+    #[event(crate = crate)]
+    struct Bomb(u8);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::SeqCst);
+            panic!("it goes off");
+        }
+    }
+
+    fn checked(number: u8) -> AnyEvent {
+        let mut event = AnyEvent::new(Bomb(number));
+        let check = EventCheck { most_bytes: None, serialises: true };
+        check.check(&mut event, 2).unwrap();
+        assert!(event.downcast_ref::<Bomb>().is_some() && event.json_bytes() == Some(1));
+        event
+    }
+
+    // S27
+    #[test]
+    fn events_whose_json_is_made_are_dropped_one_by_one_though_each_panics() {
+        let events = || Vec::from([1, 2, 3].map(checked));
+        drop(events());
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 3);
+        // The records that are made of them have them as well; the last who drops one is contained.
+        let events_and_records = || {
+            let events = events();
+            let records: Vec<_> = events.iter().cloned().map(RecordedEvent::new).collect();
+            (events, records)
+        };
+        let (events, records) = events_and_records();
+        drop(events);
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 3);
+        drop(records);
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 6);
+        let panicking = caught(|| {
+            let _both = events_and_records();
+            panic!("while they are there");
+        });
+        assert!(panicking.is_err());
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 9);
     }
 }

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AnyEvent, Decode};
+use crate::panics::{Panicked, caught};
 
 /// Makes the JSON of an event's current version of that of an older one, which it is told, or says why it cannot.
 pub type Upgrade = fn(u32, Value) -> Result<Value, String>;
@@ -50,7 +50,8 @@ pub(crate) enum Unreadable {
 }
 
 impl Reader {
-    /// The value of what was written as this version; a reply or an expired request with the request.
+    /// The value of what was written as this version; a reply or an expired request with the request. What the event's type
+    /// panics with is an error like any other of it: whoever reads one journal has others to read.
     pub(crate) fn read(
         &self,
         version: u32,
@@ -58,7 +59,8 @@ impl Reader {
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
         let data = self.current(version, data)?;
-        Ok((self.decode)(&data, request)?)
+        let decoded = caught(|| (self.decode)(&data, request));
+        Ok(decoded.map_err(|Panicked { message }| Unreadable::Panicked { message })??)
     }
 
     /// The JSON as this version has it.
@@ -72,7 +74,7 @@ impl Reader {
         }
         let upgrade = self.upgrade.ok_or(Unreadable::NoUpgrade { found, known })?;
         let data = serde_json::from_str(data.get())?;
-        let upgraded = catch_unwind(AssertUnwindSafe(|| upgrade(found, data)));
+        let upgraded = caught(|| upgrade(found, data));
         let upgraded = upgraded.unwrap_or_else(|_| Err("it panicked".to_owned()));
         let upgraded = upgraded.map_err(|problem| Unreadable::Upgrade { found, known, problem })?;
         Ok(Cow::Owned(to_raw_value(&upgraded)?))

@@ -18,6 +18,7 @@ use crate::error::{Internal, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
+use crate::panics::discard;
 use crate::run::RunShared;
 
 /// What stands in one slot, in the order of the parameters.
@@ -72,8 +73,17 @@ struct Taken {
     cancellation: OnceLock<Lease>,
 }
 
-/// What a parameter borrows that is not in the log.
-type Kept = Option<Box<dyn Any + Send>>;
+/// What a parameter borrows that is not in the log: a value of users' code, which the library drops.
+#[derive(Debug, Default)]
+struct Kept(Option<Box<dyn Any + Send>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            discard(value);
+        }
+    }
+}
 
 impl Frame {
     fn new(slots: SlotValues, context: CallContext) -> Self {
@@ -107,8 +117,8 @@ impl Drop for Frame {
 impl StepCall {
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
         let kept = match slots.len() {
-            few @ 0..=2 => SmallVec::from_buf_and_len([None, None], few),
-            many => std::iter::repeat_with(|| None).take(many).collect(),
+            few @ 0..=2 => SmallVec::from_buf_and_len([Kept(None), Kept(None)], few),
+            many => std::iter::repeat_with(Kept::default).take(many).collect(),
         };
         let frame = Frame::new(slots, context);
         Self { frame, kept, batch: Emitted::default() }
@@ -164,7 +174,7 @@ impl StepCall {
 
     /// Gives up what parameters borrowed that were filled before, so that they can be filled again.
     pub(crate) fn clear_kept(&mut self) {
-        self.kept.iter_mut().for_each(|kept| *kept = None);
+        self.kept.iter_mut().for_each(|kept| *kept = Kept(None));
     }
 
     /// The call itself, for a precondition that outlives the question.
@@ -225,7 +235,7 @@ impl<'a> Slot<'a> {
     /// Keeps a value for as long as the step runs, for its parameter to borrow.
     #[expect(clippy::missing_panics_doc, reason = "it is read as what it was put there as")]
     pub fn keep<T: Send + 'static>(self, value: T) -> &'a mut T {
-        let kept: &mut (dyn Any + Send) = &mut **self.kept.insert(Box::new(value));
+        let kept: &mut (dyn Any + Send) = &mut **self.kept.0.insert(Box::new(value));
         kept.downcast_mut().expect("it is read as what it was put there as")
     }
 

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
+use crate::panics::release;
 
 /// The log entry that says that a request has expired.
 #[derive(Debug)]
@@ -30,6 +31,10 @@ impl<R: Request> ExpiredRequest<R> {
 impl<R: Request> Erased for ExpiredRequest<R> {
     fn event_type(&self) -> &'static EventType {
         &R::EXPIRED_TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 }
 

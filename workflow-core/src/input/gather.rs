@@ -12,6 +12,7 @@ use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Erased, EventType, Roles};
 use crate::id::ScopeId;
+use crate::panics::release;
 
 /// What one branch left behind.
 #[derive(Debug, Clone)]
@@ -44,6 +45,10 @@ impl Gathered {
 impl Erased for Gathered {
     fn event_type(&self) -> &'static EventType {
         &Self::TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 }
 

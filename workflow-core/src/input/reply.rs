@@ -10,28 +10,34 @@ use serde_json::value::RawValue;
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
+use crate::panics::{Contained, release};
 
 /// The log entry that carries a reply.
 #[derive(Debug)]
 pub(crate) struct Answered<R: Request> {
-    request: Arc<R>,
-    reply: R::Reply,
+    /// Each by itself: the drop of one may panic while that of the other does.
+    request: Contained<Arc<R>>,
+    reply: Contained<R::Reply>,
 }
 
 impl<R: Request> Answered<R> {
-    pub(crate) fn new(request: Arc<R>, reply: R::Reply) -> Self {
-        Self { request, reply }
+    pub(crate) fn new(request: Arc<R>, reply: Contained<R::Reply>) -> Self {
+        Self { request: Contained::new(request), reply }
     }
 
     pub(crate) fn decode(data: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
         let (request, reply) = (request_of(request)?, serde_json::from_str(data.get())?);
-        Ok(AnyEvent::from_erased(Arc::new(Self::new(request, reply))))
+        Ok(AnyEvent::from_erased(Arc::new(Self::new(request, Contained::new(reply)))))
     }
 }
 
 impl<R: Request> Erased for Answered<R> {
     fn event_type(&self) -> &'static EventType {
         &R::REPLY_TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 }
 

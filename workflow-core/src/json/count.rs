@@ -1,21 +1,18 @@
 //! How large a value is as JSON text, without making the text. Counting stops as soon as a bound is passed.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::ser::{Error as _, Serialize};
 use serde_json::Error;
 
-use super::{JsonWriter, ToJson};
-use crate::error::panic_message;
+use super::{JsonWriter, ToJson, written};
 
 /// How many bytes of compact JSON the value makes. Beyond `most` it stops: then the answer is more than `most`, and
 /// at most what the value makes. Only text and numbers are looked at, nothing is kept. A panic of the value's `Serialize` is an
 /// error like any other of it.
 pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<usize, Error> {
     let mut writer = JsonWriter { count: Some(Count { bytes: 0, most }), ..JsonWriter::default() };
-    let written = catch_unwind(AssertUnwindSafe(|| value.write(&mut writer)));
-    let written = written.unwrap_or_else(|panic| Err(Error::custom(panic_message(&*panic))));
+    let written = written(value, &mut writer);
     match writer.count {
         Some(Count { bytes, most }) if bytes > most => Ok(bytes),
         Some(Count { bytes, .. }) => written.map(|()| bytes),

@@ -1,14 +1,14 @@
 //! Values that come back as they were: JSON for a store, or why there is none. Nothing here decides who needs such JSON.
 
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::ser::{Error as _, Serialize};
 use serde_json::{Error, Value};
 
 use super::{JsonWriter, Open, ToJson, key_of};
-use crate::error::{UnfitValue, panic_message};
+use crate::error::UnfitValue;
+use crate::panics::{Panicked, caught};
 
 /// How many arrays and objects may stand around each other where JSON is read again: `serde_json` gives up at the 128th
 /// (`remaining_depth` in its `de.rs`, without the feature `unbounded_depth`).
@@ -60,7 +60,7 @@ impl Misfit {
 pub(crate) fn fit(value: &(impl ToJson + ?Sized), most: usize) -> Result<Value, Misfit> {
     let checks = Checks { bytes: 0, most, misfit: None };
     let mut writer = JsonWriter { checks: Some(Box::new(checks)), ..JsonWriter::default() };
-    let written = catch_unwind(AssertUnwindSafe(|| value.write(&mut writer)));
+    let written = caught(|| value.write(&mut writer));
     // What was refused stays refused, whatever the value makes of that.
     if let Some(misfit) = writer.checks.as_mut().and_then(|checks| checks.misfit.take()) {
         return Err(misfit);
@@ -71,7 +71,7 @@ pub(crate) fn fit(value: &(impl ToJson + ?Sized), most: usize) -> Result<Value, 
             None => serialize(Error::custom("it wrote nothing")),
         },
         Ok(Err(error)) => serialize(error),
-        Err(panic) => UnfitValue::Panicked { message: panic_message(&*panic) },
+        Err(Panicked { message }) => UnfitValue::Panicked { message },
     };
     Err(Misfit::Unfit { path: writer.path(), problem })
 }

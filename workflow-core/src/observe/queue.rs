@@ -1,13 +1,13 @@
 //! The queue and the thread of each observer.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::{Observation, Observed, Observer};
+use crate::panics::caught;
 
 /// How many observations wait for a slow observer.
 const QUEUE: usize = 4_096;
@@ -42,7 +42,7 @@ impl Observers {
     /// Tells every observer. Never waits.
     pub(crate) fn tell(&self, observation: &Observation) {
         for observer in self.at_once.iter() {
-            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(observation)));
+            let _ = caught(|| observer.observe(observation));
         }
         for queue in self.queues.iter() {
             queue.push(observation.clone());
@@ -147,7 +147,7 @@ impl Serving {
     }
 
     fn tell(&self, observation: &Observation) {
-        let _ = catch_unwind(AssertUnwindSafe(|| self.observer.observe(observation)));
+        let _ = caught(|| self.observer.observe(observation));
     }
 
     /// What was left out last, when nothing came after it that could have told of it.

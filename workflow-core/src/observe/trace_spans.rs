@@ -148,6 +148,7 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::Incompatible { .. } => "incompatible",
         RunError::Past { .. } => "past",
         RunError::UnexpectedStop { .. } => "unexpected_stop",
+        RunError::OutputPanicked { .. } => "output_panicked",
         RunError::Build(_) | RunError::Start(_) => "not_started",
     })
 }

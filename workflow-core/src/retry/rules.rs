@@ -1,10 +1,10 @@
 //! What an engine does about failures: the policy of its steps, and which class errors of the user's types have.
 
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::RetryPolicy;
 use crate::error::{ErrorClass, StepError};
+use crate::panics::caught;
 
 /// Says which class an error has, if it knows its type.
 type Classifier = Box<dyn Fn(&StepError) -> Option<ErrorClass> + Send + Sync>;
@@ -40,7 +40,7 @@ impl Rules {
 
     fn class_of(&self, error: &StepError) -> Option<ErrorClass> {
         let mut latest_first = self.classifiers.iter().rev();
-        latest_first.find_map(|class| catch_unwind(AssertUnwindSafe(|| class(error))).unwrap_or_default())
+        latest_first.find_map(|class| caught(|| class(error)).unwrap_or_default())
     }
 }
 

@@ -41,6 +41,11 @@ impl Alarms {
         self.rang = self.rang.max(Some(at));
     }
 
+    /// Timers are set from here on. The clock may have been set back since the last alarm rang: it says when they are due.
+    pub(super) fn sets_timers(&mut self) {
+        self.rang = None;
+    }
+
     /// Whether there is none, and there will be none.
     pub(super) fn are_none(&self) -> bool {
         self.timer.is_none() && self.rang.is_none() && self.limit.is_none() && self.idle.is_none()
@@ -77,8 +82,9 @@ impl Run {
         let Some(limit) = self.alarms.limit.filter(|_| self.alarms.limit_alarm.is_none()) else { return };
         self.state.active.resume(self.clock.now);
         let Some(end) = self.state.active.runs_out(limit) else { return };
+        let left = end.saturating_sub(self.clock.now);
         // A time that no clock can show does not come.
-        let Some(end) = self.clock.began_at.checked_add(end) else { return };
+        let Some(end) = self.clock.wall().checked_add(left) else { return };
         let sleep = self.shared.common.clock.sleep_until(end);
         self.alarms.limit_alarm = Some(self.executor.wait(Due::Timeout, sleep));
     }

@@ -130,7 +130,7 @@ impl Run {
         }
         let call = StepCall::new(slots, self.call(ExecutionId(0), step, scope, 1));
         let asked = catch_unwind(AssertUnwindSafe(|| self.host.check(step.get(), call)));
-        match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(&*panic)))) {
+        match asked.unwrap_or_else(|panic| Check::Answered(Err(panicked(panic)))) {
             Check::Answered(answer) => self.answer(candidate, step, answer),
             Check::Pending(check) => self.executor.ask(candidate, step, check),
         }

@@ -45,8 +45,8 @@ pub(crate) struct ReplayFailures(Mutex<Vec<String>>);
 
 impl ReplayFailures {
     /// Notes a failure. The run's task ends with it, and its test when the engine is dropped.
-    fn note(&self, failure: String) -> ! {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(failure.clone());
+    fn note(&self, failure: &str) -> ! {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(failure.to_owned());
         panic!("{failure}");
     }
 
@@ -150,7 +150,7 @@ impl ReplayCheck {
 
     fn fail(&self, contradiction: &Contradiction, records: &[Record]) -> ! {
         let Contradiction { position, what } = contradiction;
-        self.failures.note(format!(
+        self.failures.note(&format!(
             "the replay check: the journal of a run of `{}` cannot be replayed at {position}: {what}\n{}",
             self.host.table.name,
             text_of(records)
@@ -163,7 +163,7 @@ impl ReplayCheck {
         }
         let mut lines = live.lines().zip(replayed.lines());
         let (live, replayed) = lines.find(|(live, replayed)| live != replayed).unwrap_or((live, replayed));
-        self.failures.note(format!(
+        self.failures.note(&format!(
             "the replay check: a run of `{}` and its journal differ at {position}\n  the run has:     {live}\n  the \
              journal has: {replayed}\n  the last record: {}",
             self.host.table.name,

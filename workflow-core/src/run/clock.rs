@@ -1,6 +1,11 @@
 //! The time of one run, by the engine's clock. One reading serves everything that happens between two polls of
-//! user code. What is recorded is the time since the run began; what people see of it is made when they ask.
+//! user code. What is recorded in memory is the time since the run began; what people see of it is made when they ask.
+//!
+//! The system's clock can be set, and it goes on while the machine sleeps. How long something took is reckoned without
+//! it. What is waited for goes by it: when something is due, and whether it is, are both told by `wall`.
+//! Records have the time by `stamp`.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::clock::EngineClock;
@@ -10,6 +15,8 @@ pub(super) struct RunClock {
     /// The last reading, from the beginning of the run. It never goes backwards.
     pub(super) now: Duration,
     pub(super) began_at: SystemTime,
+    /// What the system's clock showed since it was read last, if somebody wanted to know.
+    shown: Cell<Option<SystemTime>>,
     /// When it was read last. The cost of polls is weighed by this, whatever the engine's clock is.
     read: Instant,
     clock: EngineClock,
@@ -17,12 +24,18 @@ pub(super) struct RunClock {
 
 impl RunClock {
     pub(super) fn start(clock: EngineClock) -> Self {
-        Self { now: Duration::ZERO, began_at: clock.now(), read: Instant::now(), clock }
+        Self {
+            now: Duration::ZERO,
+            began_at: clock.now(),
+            shown: Cell::default(),
+            read: Instant::now(),
+            clock,
+        }
     }
 
     /// The clock of a run that began then.
     pub(super) fn resume(clock: EngineClock, began_at: SystemTime) -> Self {
-        Self { now: Duration::ZERO, began_at, read: Instant::now(), clock }
+        Self { now: Duration::ZERO, began_at, shown: Cell::default(), read: Instant::now(), clock }
     }
 
     /// Shows the time that a record tells of.
@@ -33,6 +46,7 @@ impl RunClock {
     /// Shows what time it is by now, however long nobody looked.
     pub(super) fn catch_up(&mut self) {
         self.show(self.clock.now());
+        self.shown.set(None);
         self.read = Instant::now();
     }
 
@@ -41,6 +55,7 @@ impl RunClock {
         let read = Instant::now();
         let passed = read.saturating_duration_since(self.read);
         self.read = read;
+        self.shown.set(None);
         self.now = match self.clock.given() {
             None => self.now + passed,
             Some(at) => self.now.max(at.duration_since(self.began_at).unwrap_or_default()),
@@ -48,9 +63,22 @@ impl RunClock {
         passed
     }
 
-    /// The last reading as people see it.
-    pub(super) fn wall(&self) -> SystemTime {
+    /// The last reading as people and records have it. A run's state goes by `now`, and a replay makes its times of those in
+    /// the records: so both are one reading, whatever the system's clock was set to. Only the time at which a timer was set
+    /// is by `wall`, as the time at which it is due.
+    pub(super) fn stamp(&self) -> SystemTime {
         self.began_at + self.now
+    }
+
+    /// What the clock shows by which sleeps end: when timers are due, and whether they are. Of a clock that the engine was
+    /// given it is the last reading, and never an earlier time than before.
+    pub(super) fn wall(&self) -> SystemTime {
+        if !self.clock.is_system() {
+            return self.stamp();
+        }
+        let shown = self.shown.get().unwrap_or_else(|| self.clock.now());
+        self.shown.set(Some(shown));
+        shown
     }
 }
 
@@ -62,6 +90,8 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::clock::set::SetClock;
+    use crate::prelude::*;
 
     /// Shows these seconds, one after the other.
     struct Shows(Mutex<std::vec::IntoIter<u64>>);
@@ -95,5 +125,107 @@ mod tests {
         std::thread::sleep(pause);
         assert!(clock.tick() >= pause);
         assert!(clock.now >= pause);
+    }
+    const TEN_MINUTES: Duration = Duration::from_mins(10);
+
+    /// How long a timer for ten minutes takes that is set after the clock was set by so many seconds.
+    async fn takes(set_by: i64) -> Duration {
+        let system = SetClock::new();
+        let mut clock = RunClock::start(system.of_engine());
+        system.set_by(set_by);
+        clock.tick();
+        let due = clock.wall() + TEN_MINUTES;
+        let began = tokio::time::Instant::now();
+        clock.clock.sleep_until(due).await;
+        clock.tick();
+        assert!(clock.wall() >= due, "it is due when the sleep for it ends");
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_is_set_after_the_clock_was_set_takes_its_full_time() {
+        for set_by in [0, 3_600, -3_600] {
+            let took = takes(set_by).await;
+            assert!((TEN_MINUTES..TEN_MINUTES + Duration::from_secs(1)).contains(&took), "{took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_is_pending_while_the_clock_is_set_forward_is_due_by_the_clock() {
+        let system = SetClock::new();
+        let mut clock = RunClock::start(system.of_engine());
+        let due = clock.wall() + TEN_MINUTES;
+        system.set_by(600);
+        assert!(clock.wall() < due, "one reading serves what happens at the same time");
+        clock.tick();
+        assert!(clock.wall() >= due);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_resumes_goes_by_the_clock() {
+        let system = SetClock::new();
+        let began_at = system.now();
+        system.set_by(3_600);
+        let mut clock = RunClock::resume(system.of_engine(), began_at);
+        clock.catch_up();
+        assert_eq!((clock.wall(), clock.now), (began_at + Duration::from_hours(1), Duration::from_hours(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_long_something_took_is_reckoned_without_the_clock() {
+        let system = SetClock::new();
+        let mut clock = RunClock::start(system.of_engine());
+        system.set_by(3_600);
+        clock.tick();
+        assert!(clock.now < Duration::from_mins(1));
+    }
+    #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    #[event(start, crate = crate)]
+    struct Begin;
+
+    #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    #[event(crate = crate)]
+    struct Rang;
+
+    #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    #[event(stop, crate = crate)]
+    struct Done;
+
+    /// Sets the clock, and then an alarm; twice.
+    struct Alarms(SetClock, i64);
+
+    #[workflow(crate = crate)]
+    impl Alarms {
+        #[step]
+        async fn first(&self, _begin: &Begin) -> Timer<Rang> {
+            self.0.set_by(self.1);
+            Timer::after(TEN_MINUTES, Rang)
+        }
+
+        #[step(loops, max_executions = 2)]
+        async fn second(&self, _rang: &Rang) -> Timer<Rang> {
+            self.0.set_by(self.1);
+            Timer::after(TEN_MINUTES, Rang)
+        }
+
+        #[step]
+        async fn end(&self, _rang: &FixedList<Rang, 2>) -> Done {
+            Done
+        }
+    }
+
+    // S32
+    #[tokio::test(start_paused = true)]
+    async fn every_timer_of_a_run_takes_its_full_time_however_the_clock_was_set_before() {
+        for set_by in [0, 3_600, -3_600] {
+            let system = SetClock::new();
+            let engine = Engine::builder().workflow(Alarms(system.clone(), set_by));
+            let engine = engine.system_clock(system.of_engine()).build().unwrap();
+            let began = tokio::time::Instant::now();
+            let run = engine.start::<Alarms>(Begin).await.unwrap();
+            run.outcome().await.unwrap();
+            let took = began.elapsed();
+            assert!((2 * TEN_MINUTES..2 * TEN_MINUTES + Duration::from_secs(2)).contains(&took), "{took:?}");
+        }
     }
 }

@@ -46,10 +46,9 @@ impl Run {
     /// the store has it, and hears how the run ended if it is refused.
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
-        let at = self.clock.wall();
         self.telemetry.compare(&self.state);
         let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
-        let noted = is_noted.then(|| Noted::of(&batch, &self.state, at));
+        let noted = is_noted.then(|| Noted::of(&batch, &self.state, &self.clock));
         if !matches!(batch, Batch::Stopped(_)) {
             self.wake();
         }
@@ -183,6 +182,9 @@ impl Run {
             self.refuse(execution, events.iter().chain(timers.iter().map(|timer| &timer.event)));
             return None;
         }
+        if !timers.is_empty() {
+            self.alarms.sets_timers();
+        }
         let now = self.clock.wall();
         let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
         let timers = timers.into_iter().map(due).collect();
@@ -243,7 +245,7 @@ impl Run {
         if self.journal.is_none() {
             return;
         }
-        let (waits_for, at) = (self.waits_for(), self.clock.wall());
+        let (waits_for, at) = (self.waits_for(), self.clock.stamp());
         let Some(journal) = &mut self.journal else { return };
         journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
         self.state.skip(1);
@@ -342,7 +344,7 @@ impl Run {
 
     /// Writes that the run goes on here, before anything else is done (S40), and what its journal lacks.
     pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
-        let at = self.clock.wall();
+        let at = self.clock.stamp();
         if let Some(journal) = &mut self.journal {
             let table = journal.take_table();
             let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
@@ -366,7 +368,7 @@ impl Run {
     pub(super) async fn close_journal(&mut self) {
         self.record_children();
         std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
-        let (at, (step, error)) = (self.clock.wall(), self.why_ended());
+        let (at, (step, error)) = (self.clock.stamp(), self.why_ended());
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
             journal.queue_end([Record::RunEnded { status, error, step, at }], status);

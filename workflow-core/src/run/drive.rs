@@ -325,7 +325,7 @@ impl Run {
             return false;
         }
         let mut admitted = Admitted::Had;
-        let admit = self.admission.admit(self.journal.as_deref_mut(), self.clock.wall(), cx, &mut admitted);
+        let admit = self.admission.admit(self.journal.as_deref_mut(), self.clock.stamp(), cx, &mut admitted);
         match admitted {
             Admitted::Had => {}
             Admitted::Took => self.count_time(),

@@ -13,11 +13,12 @@ use super::request::{OpenRequest, RequestId};
 use super::view::Kept;
 use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
-use crate::error::{RunError, SendError};
+use crate::error::{RunError, SendError, with_causes};
 use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
 use crate::explain::Explanation;
 use crate::id::{RunId, Seq, ThreadId};
 use crate::input::Answered;
+use crate::panics::{Contained, Panicked, caught};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
@@ -135,9 +136,10 @@ impl<W: Workflow> RunHandle<W> {
     /// `R`, [`SendError::TooLarge`] if the reply is too large or [`SendError::Unfit`] if it has no JSON that the engine's
     /// store could give back, in which cases the request stays open, [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
-        let request = request.seq();
+        // The run drops what it does not take.
+        let (request, reply) = (request.seq(), Contained::new(reply));
         // Here, and not in the run's task, whose business it is not how people serialise.
-        let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &reply)?;
+        let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &*reply)?;
         let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
             Some(asked) => Ok(answer::<R>(asked, reply, json)),
             None => {
@@ -319,19 +321,13 @@ impl From<Unasked> for SendError {
     fn from(unasked: Unasked) -> Self {
         match unasked {
             Unasked::Ended(error) => error,
-            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: whole(&source) },
+            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
         }
     }
 }
 
-/// An error with what caused it.
-fn whole(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 /// The log entry of a reply, with its JSON where that was made.
-fn answer<R: Request>(asked: Arc<R>, reply: R::Reply, json: Option<Box<RawValue>>) -> AnyEvent {
+fn answer<R: Request>(asked: Arc<R>, reply: Contained<R::Reply>, json: Option<Box<RawValue>>) -> AnyEvent {
     let reply = AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)));
     match json {
         Some(json) => reply.with_json(json, 1),
@@ -352,8 +348,10 @@ fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Resul
 
 /// The run's output, out of the event that ended it.
 pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunError> {
-    W::Output::from_event(stop)
-        .ok_or_else(|| RunError::UnexpectedStop { event: stop.name(), workflow: W::TABLE.name() })
+    let event = stop.name();
+    let output = caught(|| W::Output::from_event(stop))
+        .map_err(|Panicked { message }| RunError::OutputPanicked { event, message })?;
+    output.ok_or_else(|| RunError::UnexpectedStop { event, workflow: W::TABLE.name() })
 }
 
 impl<W> Clone for RunHandle<W> {

@@ -3,21 +3,19 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use futures::FutureExt as _;
 
-use super::in_flight::panicked;
 use super::timeout::Timeout;
-use crate::error::{StepError, TableError, panic_message};
+use crate::error::{StepError, TableError};
 use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
 use crate::middleware::{Middleware, Next};
 use crate::output::Emitted;
+use crate::panics::caught_in;
 use crate::retry::{RetryPolicy, Rules};
 use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex, TableSpec};
@@ -156,8 +154,7 @@ impl Host {
         }
     }
 
-    /// An event that a journal has; a reply or an expired request with the request. What the event's type panics with is
-    /// an error like any other of it: whoever reads one journal has others to read.
+    /// An event that a journal has; a reply or an expired request with the request.
     pub(super) fn read(
         &self,
         recorded: &RecordedEvent,
@@ -168,8 +165,7 @@ impl Host {
             return Ok(recorded.undecoded());
         }
         let reader = self.table.event(event).reader();
-        let decoded = catch_unwind(AssertUnwindSafe(|| recorded.decoded(reader, request)));
-        decoded.unwrap_or_else(|panic| Err(Unreadable::Panicked { message: panic_message(&*panic) }))
+        recorded.decoded(reader, request)
     }
 
     /// The same with something around the calls of its steps.
@@ -221,8 +217,8 @@ impl Host {
     ) -> Result<Emitted, StepError> {
         let is_compact = AtomicBool::new(false);
         let attempt = async {
-            let compaction = AssertUnwindSafe(async { self.steps.compact(step, &mut call)?.await });
-            compaction.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+            let compaction = caught_in(async { self.steps.compact(step, &mut call)?.await });
+            compaction.await.unwrap_or_else(|panic| Err(StepError::permanent(panic)))?;
             is_compact.store(true, Ordering::Relaxed);
             call.clear_kept();
             Arc::clone(&self).surrounded(step, call).await

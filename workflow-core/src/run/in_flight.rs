@@ -13,17 +13,20 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use futures::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::{JoinHandle, coop};
+use tokio::task::{JoinError, JoinHandle, coop};
 use tracing::Span;
 
 use super::host::Host;
 use super::timeout::Timeout;
-use crate::error::{Internal, StepError, panic_message};
+use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::StepCall;
 use crate::output::Emitted;
+use crate::panics::discard;
 use crate::scheduler::CandidateId;
 use crate::workflow::StepFuture;
+
+pub(crate) use crate::panics::panic_of;
 
 /// How an execution came to its end.
 pub(super) type StepResult = Result<Emitted, StepError>;
@@ -89,8 +92,9 @@ impl Due {
     /// is nobody's failure but the run's, the run ends.
     fn never(self, panic: Box<dyn Any + Send>) -> Arrived {
         match self {
-            Self::Retry(id) => Arrived::Execution(id, Err(panicked(&*panic))),
-            Self::Timer(_) | Self::Timeout => resume_unwind(panic),
+            Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
+            // Its message alone: nobody drops a payload with care from here on.
+            Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }
     }
 }
@@ -186,7 +190,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
         polled.unwrap_or_else(|panic| {
             // What panicked is not polled again.
             self.discard();
-            Poll::Ready(Err(panicked(&*panic)))
+            Poll::Ready(Err(panicked(panic)))
         })
     }
 }
@@ -194,7 +198,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
 impl<F> Guarded<F> {
     fn discard(&mut self) {
         if let Some(future) = self.0.take() {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+            discard(future);
         }
     }
 }
@@ -275,7 +279,7 @@ pub(super) struct AbortOnDrop(JoinHandle<StepResult>);
 
 impl AbortOnDrop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(error.into())))
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(lost(error))))
     }
 }
 
@@ -285,11 +289,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// A panic as an error, with its message if it has one.
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> StepError {
-    StepError::permanent(panic_of(panic))
+/// Why a task of an execution did not end with what came of the execution.
+fn lost(error: JoinError) -> StepError {
+    match error.try_into_panic() {
+        Ok(panic) => panicked(panic),
+        Err(error) => error.into(),
+    }
 }
 
-pub(crate) fn panic_of(panic: &(dyn Any + Send)) -> Internal {
-    Internal::Panicked { message: panic_message(panic) }
+/// A panic as the error of the execution in which it was.
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> StepError {
+    StepError::permanent(panic_of(panic))
 }

@@ -244,7 +244,7 @@ impl Journal {
 
 /// Calls the store. What it panics with is an error like any other: the run has to end all the same.
 fn caught<T>(call: impl FnOnce() -> T) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| StoreError::unavailable(panic_of(&*panic)))
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| StoreError::unavailable(panic_of(panic)))
 }
 
 impl fmt::Debug for Journal {

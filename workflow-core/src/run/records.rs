@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::RunStatus;
+use super::clock::RunClock;
 use super::state::{Applied, Batch, DueEvent, RunState};
 use crate::id::{ScopeId, Seq};
 use crate::input::Gathered;
@@ -20,24 +21,28 @@ pub(super) struct Noted {
     lead: Option<Record>,
     timers: Vec<DueEvent>,
     at: SystemTime,
+    /// When timers are set: the reading by which they are due.
+    set_at: SystemTime,
 }
 
 /// The records of a batch.
 pub(super) type Records = SmallVec<[Record; 2]>;
 
 impl Noted {
-    /// Of a batch that is about to be applied at this time.
-    pub(super) fn of(batch: &Batch, state: &RunState, at: SystemTime) -> Self {
+    /// Of a batch that is about to be applied at the time that the clock shows.
+    pub(super) fn of(batch: &Batch, state: &RunState, clock: &RunClock) -> Self {
         let timers = match batch {
             Batch::Succeeded { timers, .. } => timers.clone(),
             _ => Vec::new(),
         };
-        Self { lead: lead(batch, state, at), timers, at }
+        let at = clock.stamp();
+        let set_at = if timers.is_empty() { at } else { clock.wall() };
+        Self { lead: lead(batch, state, at), timers, at, set_at }
     }
 
     /// The records of the batch, once it is applied; none if it was refused.
     pub(super) fn records(self, applied: &Applied, state: &RunState) -> Records {
-        let Self { lead, timers, at } = self;
+        let Self { lead, timers, at, set_at } = self;
         let mut records = Records::new();
         if matches!(applied, Applied::Refused) {
             return records;
@@ -53,7 +58,7 @@ impl Noted {
                 request: entry.request,
                 due,
                 event: RecordedEvent::new(event),
-                at,
+                at: set_at,
             });
         }
         // The end stands in the batch that brings it about.

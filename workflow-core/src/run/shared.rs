@@ -22,6 +22,7 @@ use crate::error::RunError;
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed};
+use crate::panics::caught_in;
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
@@ -170,7 +171,7 @@ impl RunShared {
                     return;
                 }
                 let (run, workflow, what) = (run.clone(), Arc::clone(&workflow), Observed::Displayed(item));
-                common.observers.tell(&Observation { run, workflow, at: common.clock.now(), what });
+                common.observers.tell(&Observation { run, workflow, at: common.clock.shown(), what });
             })
         })
     }
@@ -189,7 +190,7 @@ impl RunShared {
 
     fn observed(&self, what: Observed) {
         let (run, workflow) = (self.id.clone(), Arc::clone(&self.table.name));
-        self.common.observers.tell(&Observation { run, workflow, at: self.common.clock.now(), what });
+        self.common.observers.tell(&Observation { run, workflow, at: self.common.clock.shown(), what });
     }
 
     /// Whether there is something in the mailbox or beside it.
@@ -300,9 +301,10 @@ impl RunShared {
     pub(crate) async fn clear_contexts(&self) {
         // A store that cannot clear keeps what it has; the run has its outcome already.
         let contexts = &self.common.contexts;
-        let _ = contexts.clear(&ContextScope::Run(self.id.clone())).await;
-        if let Some(thread) = self.thread.get().filter(|_| self.private_thread) {
-            let _ = contexts.clear(&ContextScope::Thread(thread.clone())).await;
+        let thread = self.thread.get().filter(|_| self.private_thread);
+        let thread = thread.map(|thread| ContextScope::Thread(thread.clone()));
+        for scope in [ContextScope::Run(self.id.clone())].into_iter().chain(thread) {
+            let _ = caught_in(async { contexts.clear(&scope).await }).await;
         }
     }
 }

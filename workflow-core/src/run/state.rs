@@ -234,7 +234,10 @@ impl RunState {
         if !self.scheduler.is_settled() {
             self.advance(&mut usize::MAX.clone());
         }
-        self.now = self.now.max(at);
+        // A child's record has the time at which it was started, and not that of a batch.
+        if !matches!(batch, Batch::ChildStarted { .. }) {
+            self.now = self.now.max(at);
+        }
         self.active.resume(self.now);
         match batch {
             Batch::Succeeded { execution, emissions, events, timers } => {

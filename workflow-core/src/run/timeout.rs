@@ -1,7 +1,6 @@
 //! The time that an attempt may take.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use futures::future::{Either, Fuse, select};
 use super::in_flight::StepResult;
 use crate::clock::EngineClock;
 use crate::error::TimedOut;
+use crate::panics::caught;
 
 /// How long one attempt may take, and by which clock.
 pub(super) struct Timeout {
@@ -32,7 +32,7 @@ impl Timeout {
             return result;
         }
         // What it panics with while it is dropped is nobody's failure.
-        let _ = catch_unwind(AssertUnwindSafe(|| attempt.set(Fuse::terminated())));
+        let _ = caught(|| attempt.set(Fuse::terminated()));
         Err(TimedOut::after(self.after))
     }
 }

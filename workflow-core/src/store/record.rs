@@ -92,7 +92,7 @@ pub enum Record {
         due: SystemTime,
         /// What enters the log then; for the expiry of a request, the request.
         event: RecordedEvent,
-        /// When it was set.
+        /// When it was set, by the clock that says when it is due.
         at: SystemTime,
     },
     /// All branches of a fan-out are settled: the event that a gather takes entered the log (S48). What it

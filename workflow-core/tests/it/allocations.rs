@@ -6,7 +6,7 @@ use allocation_counter::AllocationInfo;
 use workflow_core::prelude::*;
 use workflow_core::{Engine, RunStatus};
 
-use crate::fixtures::{Alpha, Begin, Close, Done, Item, started};
+use crate::fixtures::{Alpha, Begin, Close, Done, Item};
 
 struct Bound(Mutex<Vec<usize>>);
 

@@ -37,6 +37,7 @@ mod limits;
 mod middleware;
 mod observe;
 mod outputs;
+mod panics;
 mod places;
 mod preconditions;
 mod properties;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable, WithJson};
+use crate::panics::release;
 
 /// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
 ///
@@ -141,6 +142,10 @@ impl Undecoded {
 impl Erased for Undecoded {
     fn event_type(&self) -> &'static EventType {
         &Self::TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
     }
 }
 
