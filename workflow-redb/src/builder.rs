@@ -118,17 +118,20 @@ impl RedbStoreBuilder {
     /// See [`OpenError`]; the file was not changed then.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<RedbStore, OpenError> {
         let path = path.as_ref().to_owned();
-        let database = file::open(&path, self.options)?;
+        let home = file::find(&path, self.options)?;
+        let database = file::open(&home, self.options)?;
         // After an error there is a file, or its being away is one.
         let options = Options { create: false, ..self.options };
-        let reopened = path.clone();
-        self.start(path, database, Some(Box::new(move || file::open(&reopened, options))))
+        let file = Some(home.file().to_owned());
+        self.start(path, file, database, Some(Box::new(move || file::open(&home, options))))
     }
 
     /// Keeps a store in something else than a file: in memory, encrypted, or failing on purpose in a test. It is named
     /// in errors by `name`.
     ///
-    /// After an error of the backend the store cannot be used any more: open it again.
+    /// After an error of the backend the store cannot be used any more: open it again. After a failed sync, do so on a
+    /// copy of what the backend holds: on Linux a sync that follows a failed one succeeds without writing what that one
+    /// has not written. [`open`](Self::open) makes such a copy by itself.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -139,16 +142,17 @@ impl RedbStoreBuilder {
     ) -> Result<RedbStore, OpenError> {
         let name = name.into();
         let database = file::open_backend(&name, backend, self.options)?;
-        self.start(name, database, None)
+        self.start(name, None, database, None)
     }
 
     pub(crate) fn start(
         &self,
         path: PathBuf,
+        file: Option<PathBuf>,
         database: Database,
         reopen: Option<Reopen>,
     ) -> Result<RedbStore, OpenError> {
-        let shared = Arc::new(Shared::new(Arc::from(&*path), self.queue, database));
+        let shared = Arc::new(Shared::new(Arc::from(&*path), file, self.queue, database));
         let committer = Committer {
             shared: Arc::clone(&shared),
             durability: self.durability,

@@ -9,7 +9,8 @@ use redb::Database;
 
 use crate::builder::Durability;
 use crate::error::{OpenError, WorkError};
-use crate::queue::{Alone, Job, Next};
+use crate::queue::{Job, Next};
+use crate::recent;
 use crate::shared::{Shared, State};
 use crate::tables::Tables;
 
@@ -37,7 +38,7 @@ impl Committer {
             match self.shared.queue.next(self.sync_due()) {
                 Next::Jobs(jobs) => self.commit(jobs),
                 Next::Sync(reply) => drop(reply.send(self.sync())),
-                Next::Alone(work) => self.work_alone(work),
+                Next::Compact(reply) => drop(reply.send(self.compact())),
                 Next::Idle => {}
                 Next::Closed => break,
             }
@@ -89,7 +90,7 @@ impl Committer {
         to_disk: bool,
         work: impl FnOnce(&mut Tables<'_>) -> Result<(), redb::Error>,
     ) -> Result<(), WorkError> {
-        self.recover();
+        self.recover()?;
         let committed = self.shared.with_database(|database| {
             let mut transaction = database.begin_write()?;
             let durability = if to_disk { redb::Durability::Immediate } else { redb::Durability::None };
@@ -107,16 +108,22 @@ impl Committer {
         committed
     }
 
-    /// Works with the database alone.
-    fn work_alone(&mut self, work: Alone) {
-        self.recover();
+    /// Gives back room while nobody else works with the database. After an error the file is opened again.
+    fn compact(&mut self) -> Result<bool, WorkError> {
+        self.recover()?;
+        let path = Arc::clone(&self.shared.path);
         let mut state = self.shared.alone();
-        let database = state.database_mut(&self.shared);
-        let panicked = catch_unwind(AssertUnwindSafe(|| work(database))).is_err();
+        let database = state.database_mut(&self.shared)?;
+        let compacted = catch_unwind(AssertUnwindSafe(|| compact(database)));
         drop(state);
-        if panicked {
-            self.fail(self.shared.queue.is_closed());
+        let compacted = match compacted {
+            Ok(compacted) => compacted.map_err(|error| WorkError::redb(&path, error)),
+            Err(panic) => Err(WorkError::panicked(&path, &*panic)),
+        };
+        if let Err(error) = &compacted {
+            self.fail(error.clone());
         }
+        compacted
     }
 
     /// Closes the database, whose file may be half written, and opens it again, which mends it.
@@ -127,20 +134,34 @@ impl Committer {
         // Closed before it is opened: a file is open once. Closing may panic for the reason it is closed for.
         let was = std::mem::replace(&mut *self.shared.alone(), State::Failed(error));
         drop(catch_unwind(AssertUnwindSafe(|| drop(was))));
-        self.recover();
+        // The next call that writes tries again.
+        drop(self.recover());
     }
 
-    /// Opens the file again, if it had to be closed.
-    fn recover(&mut self) {
-        let Some(reopen) = self.reopen.as_ref().filter(|_| !self.shared.is_open()) else { return };
-        *self.shared.alone() = match reopen() {
-            Ok(database) => State::Open(database),
-            Err(error) => State::Failed(WorkError::NotReopened {
-                path: Arc::clone(&self.shared.path),
-                source: Arc::new(error),
-            }),
+    /// Opens the file again, if it had to be closed. Where a sync has failed, that rewrites it.
+    fn recover(&mut self) -> Result<(), WorkError> {
+        if self.shared.is_open() {
+            return Ok(());
+        }
+        // What only its user can open says what went wrong with it.
+        let Some(reopen) = self.reopen.as_ref() else { return self.shared.with_database(|_| Ok(())) };
+        let path = Arc::clone(&self.shared.path);
+        let reopened = reopen().map_err(|source| WorkError::NotReopened { path, source: Arc::new(source) });
+        let (state, recovered) = match reopened {
+            Ok(database) => (State::Open(database), Ok(())),
+            Err(error) => (State::Failed(error.clone()), Err(error)),
         };
+        *self.shared.alone() = state;
+        recovered
     }
+}
+
+/// Everything is moved to where it stays before room is given back.
+fn compact(database: &mut Database) -> Result<bool, redb::Error> {
+    let transaction = database.begin_write()?;
+    recent::settle_all(&mut Tables::new(&transaction)?)?;
+    transaction.commit()?;
+    Ok(database.compact()?)
 }
 
 #[cfg(test)]
@@ -184,7 +205,7 @@ mod tests {
     #[test]
     fn after_an_error_the_file_is_opened_again() {
         let store =
-            RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(in_memory)));
+            RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), Some(Box::new(in_memory)));
         let store = store.unwrap();
         block_on(append(&store, "a")).unwrap();
         assert_eq!(panic_in(&store).to_string(), "work on `runs` panicked: a bug, on purpose");
@@ -195,7 +216,7 @@ mod tests {
 
     /// How many batches are recent after so many runs have appended in one commit.
     fn recent_of_a_commit(runs: usize) -> u64 {
-        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), None).unwrap();
+        let store = RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), None).unwrap();
         let (shared, (begun, begins), (go, goes)) =
             (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
         // The committer is held up until all of them wait for it.
@@ -232,7 +253,8 @@ mod tests {
             let away = || Err(OpenError::NotFound { path: "runs".into() });
             if is_there.load(Ordering::SeqCst) { in_memory() } else { away() }
         };
-        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(reopen)));
+        let store =
+            RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), Some(Box::new(reopen)));
         let store = store.unwrap();
         panic_in(&store);
         let error = block_on(append(&store, "a")).unwrap_err();
@@ -247,7 +269,7 @@ mod tests {
     fn a_store_can_be_dropped_by_its_own_thread() {
         let store = RedbStore::builder()
             .durability(Durability::Buffered(Duration::MAX))
-            .start("runs".into(), in_memory().unwrap(), None)
+            .start("runs".into(), None, in_memory().unwrap(), None)
             .unwrap();
         let shared = store.shared();
         let work = move |_: &mut Tables<'_>| {

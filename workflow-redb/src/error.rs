@@ -98,6 +98,16 @@ pub enum OpenError {
         /// What is wrong.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// A sync of the file has failed, and the file could not be rewritten, which has to be done before anything is
+    /// written to it: part of it may be in memory only. The rewrite needs room for a second file in the same folder, and
+    /// the right to create files there. The next call that opens or writes tries again.
+    #[error("`{}` has to be rewritten after a failed sync, and cannot be", path.display())]
+    NotRewritten {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<OpenError>,
+    },
     /// Something else went wrong with the file or the system.
     #[error("`{}` cannot be opened", path.display())]
     Io {
@@ -159,6 +169,7 @@ impl OpenError {
             | Self::Newer { path, .. }
             | Self::OldRedb { path, .. }
             | Self::Damaged { path, .. }
+            | Self::NotRewritten { path, .. }
             | Self::Io { path, .. } => path,
         }
     }
@@ -239,6 +250,27 @@ impl WorkError {
     pub(crate) fn panicked(path: &Arc<Path>, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked { path: Arc::clone(path), text: panic_text(panic).to_owned() }
     }
+}
+
+/// A failed sync without a mark.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a sync failed, and there is no mark of that beside the file ({mark}): a later process would not know it"
+)]
+pub(crate) struct Unmarked {
+    /// Why the mark could not be made.
+    pub(crate) mark: io::Error,
+    /// What the sync reported.
+    #[source]
+    pub(crate) sync: io::Error,
+}
+
+/// A file that cannot be replaced under one of its names without staying under the others.
+#[derive(Debug, thiserror::Error)]
+#[error("the file has {names} names (hard links): remove those that are not the store's")]
+#[cfg(unix)]
+pub(crate) struct SeveralNames {
+    pub(crate) names: u64,
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -1,10 +1,11 @@
 //! Opening and creating files: whose file it is, before anything of it is changed, and new ones that are there as a
 //! whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -12,8 +13,10 @@ use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, StorageBackend, TableHandle};
 
 use crate::error::{Malformed, OpenError, Panic};
+use crate::files::{self, SystemFiles, sync_folder};
 use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
 use crate::overlay::Overlay;
+use crate::rewrite::Home;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy)]
@@ -26,22 +29,27 @@ pub(crate) struct Options {
     pub(crate) verify: bool,
 }
 
-/// Opens a file to be written.
-pub(crate) fn open(path: &Path, options: Options) -> Result<Database, OpenError> {
+/// Finds the file of a store, and creates it if it is not there.
+pub(crate) fn find(path: &Path, options: Options) -> Result<Arc<Home<SystemFiles>>, OpenError> {
     let is_there = fs::exists(path).map_err(|error| OpenError::io(path, error))?;
     if !is_there && options.create {
-        create(path, options.cache, |_| Ok(()))?;
+        create(path, None, options.cache, |_| Ok(()))?;
     }
-    // Opening writes at once, so that whose file it is must be known before.
-    if length(path)? > 0 {
-        drop(probe(path, options.cache)?);
-    } else if !options.create {
+    let files = SystemFiles::of(path).map_err(|error| OpenError::io(path, error))?;
+    Ok(Home::new(path.to_owned(), files))
+}
+
+/// Opens a file to be written.
+pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Database, OpenError> {
+    let path = home.path();
+    if length(path)? == 0 && !options.create {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
-    let file = File::options().read(true).write(true).open(path);
-    let file = file.map_err(|error| OpenError::io(path, error))?;
-    let backend = FileBackend::new(file).map_err(|error| OpenError::redb(path, error))?;
-    open_backend(path, backend, options)
+    // Opening writes at once, so that whose file it is must be known before. A rewrite changes a copy.
+    if length(path)? > 0 && !home.is_unsynced()? {
+        drop(probe(path, options.cache)?);
+    }
+    home.open(options)
 }
 
 /// Opens a file that is not changed by it, nor by anything that is done with the database.
@@ -161,14 +169,16 @@ fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
 
 /// Creates a file with an empty store that is then filled. It appears under its name when it is whole and on disk; one
 /// that is there is left alone, and it is no error.
+///
+/// It has mode and owner of `like`, or else what the system gives a new file.
 pub(crate) fn create(
     path: &Path,
+    like: Option<&Metadata>,
     cache: usize,
     fill: impl FnOnce(&Database) -> Result<(), OpenError>,
 ) -> Result<Created, OpenError> {
     let unfinished = Unfinished::beside(path);
-    let new = File::options().read(true).write(true).create_new(true).open(&unfinished.0);
-    let new = new.map_err(|error| OpenError::io(path, error))?;
+    let new = files::create(&unfinished.0, like).map_err(|error| OpenError::io(path, error))?;
     let backend = FileBackend::new(new).map_err(|error| OpenError::redb(path, error))?;
     let database = open_backend(path, backend, Options { cache, create: true, verify: false })?;
     fill(&database)?;
@@ -216,14 +226,4 @@ fn link(unfinished: &Path, path: &Path) -> io::Result<Created> {
         Err(_) if fs::exists(path)? => Ok(Created::WasThere),
         Err(_) => fs::rename(unfinished, path).map(|()| Created::Created),
     }
-}
-
-/// Puts the names in the folder of a file on disk.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    // Only there can a folder be opened.
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::error::WorkError;
@@ -28,22 +27,23 @@ pub(crate) trait Job: Send {
     fn answer(self: Box<Self>, committed: Result<(), WorkError>);
 }
 
-/// Work on the whole database, with nobody else in it.
-pub(crate) type Alone = Box<dyn FnOnce(Result<&mut Database, WorkError>) + Send>;
+/// Somebody who waits to be told whether the file is smaller.
+pub(crate) type Compacted = oneshot::Sender<Result<bool, WorkError>>;
 
 /// What the committer is given.
 pub(crate) enum Task {
     Group(Box<dyn Job>),
     /// Everything that was answered before is to be on disk.
     Sync(oneshot::Sender<Result<(), WorkError>>),
-    Alone(Alone),
+    /// With nobody else in the database.
+    Compact(Compacted),
 }
 
 /// What the committer finds.
 pub(crate) enum Next {
     Jobs(Vec<Box<dyn Job>>),
     Sync(oneshot::Sender<Result<(), WorkError>>),
-    Alone(Alone),
+    Compact(Compacted),
     /// The time that was set is over, and there was nothing to do.
     Idle,
     /// There is nothing left to do, and nothing will come.
@@ -155,7 +155,7 @@ impl Waiting {
             match task {
                 Task::Group(job) => jobs.push(job),
                 Task::Sync(reply) => return Next::Sync(reply),
-                Task::Alone(work) => return Next::Alone(work),
+                Task::Compact(reply) => return Next::Compact(reply),
             }
             bytes = bytes.saturating_add(more);
         }

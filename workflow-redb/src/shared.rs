@@ -1,7 +1,7 @@
 //! What the handles of a store and its committer share: the database, whether it can be used, and the queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use redb::Database;
@@ -13,6 +13,8 @@ use crate::tables::{Unread, View};
 
 pub(crate) struct Shared {
     pub(crate) path: Arc<Path>,
+    /// The file itself, where no link and no change of folder is in the way; none if it is kept in something else.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) queue: Queue,
     /// Whoever works with the database holds it to read; only the committer replaces it.
     state: RwLock<State>,
@@ -27,9 +29,9 @@ pub(crate) enum State {
 }
 
 impl Shared {
-    pub(crate) fn new(path: Arc<Path>, room: usize, database: Database) -> Self {
+    pub(crate) fn new(path: Arc<Path>, file: Option<PathBuf>, room: usize, database: Database) -> Self {
         let queue = Queue::new(room, &path);
-        Self { path, queue, state: RwLock::new(State::Open(database)) }
+        Self { path, file, queue, state: RwLock::new(State::Open(database)) }
     }
 
     /// Reads what the file has now, on a thread that may block.

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use redb::Database;
 use tokio::sync::oneshot;
 use workflow_core::{
     Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
@@ -17,7 +16,6 @@ use crate::check::{self, Report};
 use crate::error::{OpenError, WorkError};
 use crate::journal::{self, Written};
 use crate::queue::Task;
-use crate::recent;
 use crate::retention;
 use crate::shared::Shared;
 use crate::tables::{Tables, Unread};
@@ -131,15 +129,8 @@ impl RedbStore {
     /// See [`WorkError`]; nothing is lost.
     pub async fn compact(&self) -> Result<bool, WorkError> {
         let (reply, answer) = oneshot::channel();
-        let path = Arc::clone(&self.inner.shared.path);
-        let work = move |database: Result<&mut Database, WorkError>| {
-            let compacted = database
-                .and_then(|database| compact(database).map_err(|error| WorkError::redb(&path, error)));
-            // An error says that nobody waits any more.
-            drop(reply.send(compacted));
-        };
         let queue = &self.inner.shared.queue;
-        queue.put(Task::Alone(Box::new(work)), 0).await?;
+        queue.put(Task::Compact(reply), 0).await?;
         answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
     }
 
@@ -164,14 +155,6 @@ impl RedbStore {
     pub async fn check(&self) -> Result<Report, WorkError> {
         self.shared().read(|view| check::tables(view).map_err(Unread::<WorkError>::from)).await
     }
-}
-
-/// Everything is moved to where it stays before room is given back.
-fn compact(database: &mut Database) -> Result<bool, redb::Error> {
-    let transaction = database.begin_write()?;
-    recent::settle_all(&mut Tables::new(&transaction)?)?;
-    transaction.commit()?;
-    Ok(database.compact()?)
 }
 
 impl EventStore for RedbStore {
