@@ -1,7 +1,7 @@
 //! The one thread that writes: it commits together what waits together, answers, and opens the file again after an
 //! error. What is written is the jobs' own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,6 +34,17 @@ pub(crate) struct Committer {
 impl Committer {
     /// Works until the queue is closed and empty, and closes the file.
     pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work()));
+        let closed = catch_unwind(AssertUnwindSafe(|| *shared.alone() = State::Closed));
+        // Whatever has panicked, who waits for the file learns that it is released.
+        shared.release.done();
+        if let Err(panic) = worked.and(closed) {
+            resume_unwind(panic);
+        }
+    }
+
+    fn work(&mut self) {
         loop {
             match self.shared.queue.next(self.sync_due()) {
                 Next::Jobs(jobs) => self.commit(jobs),
@@ -50,7 +61,6 @@ impl Committer {
             }
         }
         drop(self.sync());
-        *self.shared.alone() = State::Closed;
     }
 
     fn sync_due(&self) -> Option<Instant> {

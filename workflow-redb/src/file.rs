@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, StorageBackend, TableHandle};
 
+use crate::closing;
 use crate::error::{Malformed, OpenError, Panic};
 use crate::files::{self, SystemFiles, sync_folder};
 use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
@@ -45,18 +46,30 @@ pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Da
     if length(path)? == 0 && !options.create {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
-    // Opening writes at once, so that whose file it is must be known before. A rewrite changes a copy.
-    if length(path)? > 0 && !home.is_unsynced()? {
-        drop(probe(path, options.cache)?);
-    }
-    home.open(options)
+    once_closed(home.file(), || {
+        // Opening writes at once, so that whose file it is must be known before. A rewrite changes a copy.
+        if length(path)? > 0 && !home.is_unsynced()? {
+            drop(probe(path, options.cache)?);
+        }
+        home.open(options)
+    })
 }
 
 /// Opens a file that is not changed by it, nor by anything that is done with the database.
 pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Database, OpenError> {
-    match probe(path, cache)? {
+    // A file that is not there is none that is closing.
+    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match once_closed(&file, || probe(path, cache))? {
         (database, Found::Store) => Ok(database),
         (_, Found::Nothing) => Err(OpenError::Foreign { path: path.to_owned() }),
+    }
+}
+
+/// Opens a file. If a store of this process that was dropped still has it, waits until it has not.
+fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    match open() {
+        Err(OpenError::InUse { .. }) if closing::wait_for(file) => open(),
+        opened => opened,
     }
 }
 

@@ -96,6 +96,7 @@ mod fixtures;
 
 mod builder;
 mod check;
+mod closing;
 mod committer;
 mod contexts;
 mod error;

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use redb::Database;
 use tokio::runtime::Handle;
 
+use crate::closing::Release;
 use crate::error::WorkError;
 use crate::queue::Queue;
 use crate::tables::{Unread, View};
@@ -16,6 +17,8 @@ pub(crate) struct Shared {
     /// The file itself, where no link and no change of folder is in the way; none if it is kept in something else.
     pub(crate) file: Option<PathBuf>,
     pub(crate) queue: Queue,
+    /// Tells when the committer has closed the database.
+    pub(crate) release: Release,
     /// Whoever works with the database holds it to read; only the committer replaces it.
     state: RwLock<State>,
 }
@@ -31,7 +34,7 @@ pub(crate) enum State {
 impl Shared {
     pub(crate) fn new(path: Arc<Path>, file: Option<PathBuf>, room: usize, database: Database) -> Self {
         let queue = Queue::new(room, &path);
-        Self { path, file, queue, state: RwLock::new(State::Open(database)) }
+        Self { path, file, queue, release: Release::default(), state: RwLock::new(State::Open(database)) }
     }
 
     /// Reads what the file has now, on a thread that may block.

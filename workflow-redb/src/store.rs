@@ -13,6 +13,7 @@ use workflow_core::{
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
+use crate::closing;
 use crate::error::{OpenError, WorkError};
 use crate::journal::{self, Written};
 use crate::queue::Task;
@@ -22,8 +23,10 @@ use crate::tables::{Tables, Unread};
 
 /// Journals and contexts in one file.
 ///
-/// Clones are handles on the same store, and cost a pointer. When the last of them is dropped, and no call is under
-/// way, what is pending is written, the file is closed and the store's thread ends: the drop waits for that.
+/// Clones are handles on the same store, and cost a pointer; so are calls that are under way. When the last of them is
+/// dropped, the store writes what is pending, closes the file and ends its thread. The drop waits for that, for up to a
+/// minute, in an async task too, so that the file can be opened again at once. The store's own thread, which may drop the
+/// last handle with a task that it wakes, does not wait. Then who opens the file in the same process does.
 ///
 /// ```
 /// use workflow_core::{EventStore, RunQuery};
@@ -211,12 +214,15 @@ impl fmt::Debug for RedbStore {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.queue.close();
         let committer = self.committer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(committer) = committer else { return };
+        let (release, closer) = (self.shared.release.clone(), committer.thread().id());
+        if let Some(file) = &self.shared.file {
+            closing::note(file.clone(), closer, release.clone());
+        }
+        self.shared.queue.close();
         // The last handle may be dropped by the thread itself, with a task that it woke; it ends by itself then.
-        if let Some(committer) =
-            committer.filter(|committer| committer.thread().id() != thread::current().id())
-        {
+        if closer != thread::current().id() && release.wait(closing::AT_MOST) {
             // It does not panic; if it did, there would be nobody to tell.
             drop(committer.join());
         }

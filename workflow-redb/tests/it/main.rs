@@ -20,6 +20,7 @@ mod opening;
 #[cfg(target_os = "linux")]
 mod permissions;
 mod power_cut;
+mod reopening;
 #[cfg(unix)]
 mod rewriting;
 #[cfg(target_os = "linux")]
