@@ -10,6 +10,7 @@ use redb::{Database, StorageBackend};
 use crate::committer::{Committer, Reopen};
 use crate::error::OpenError;
 use crate::file::{self, Options};
+use crate::queue::{MAX_JOB_BYTES, Queue};
 use crate::shared::Shared;
 use crate::store::RedbStore;
 
@@ -63,13 +64,14 @@ pub enum Durability {
 pub struct RedbStoreBuilder {
     durability: Durability,
     queue: usize,
+    max_job: usize,
     options: Options,
 }
 
 impl Default for RedbStoreBuilder {
     fn default() -> Self {
         let options = Options { cache: Self::CACHE, create: true, verify: false };
-        Self { durability: Durability::default(), queue: Self::QUEUE, options }
+        Self { durability: Durability::default(), queue: Self::QUEUE, max_job: MAX_JOB_BYTES, options }
     }
 }
 
@@ -88,9 +90,16 @@ impl RedbStoreBuilder {
     /// Sets how many calls that write wait to be committed, at most; further ones wait before that. 0 is taken as 1.
     /// Default: 1,024.
     ///
-    /// Of what waits, up to 1,024 calls and 16 MiB are committed together.
+    /// Of what waits, up to 1,024 calls and 16 MiB are committed together. A call of more bytes is committed alone, and one
+    /// of more than 1 GiB is refused with [`WorkError::TooLarge`](crate::WorkError::TooLarge).
     pub fn queue(self, calls: usize) -> Self {
         Self { queue: calls, ..self }
+    }
+
+    /// Sets how many bytes a call that writes may have, so that a test need not have as many.
+    #[cfg(test)]
+    pub(crate) fn max_job(self, bytes: usize) -> Self {
+        Self { max_job: bytes, ..self }
     }
 
     /// Sets how much of the file is kept in memory, at most. Default: 64 MiB.
@@ -152,7 +161,9 @@ impl RedbStoreBuilder {
         database: Database,
         reopen: Option<Reopen>,
     ) -> Result<RedbStore, OpenError> {
-        let shared = Arc::new(Shared::new(Arc::from(&*path), file, self.queue, database));
+        let name = Arc::from(&*path);
+        let queue = Queue::new(self.queue, self.max_job, &name);
+        let shared = Arc::new(Shared::new(name, file, queue, database));
         let committer = Committer {
             shared: Arc::clone(&shared),
             durability: self.durability,

@@ -1,6 +1,7 @@
 //! The one thread that writes: it commits together what waits together, answers, and opens the file again after an
 //! error. What is written is the jobs' own.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use redb::Database;
 
 use crate::builder::Durability;
 use crate::error::{OpenError, WorkError};
-use crate::queue::{Job, Next};
+use crate::queue::{Job, MAX_GROUP_BYTES, Next};
 use crate::recent;
 use crate::shared::{Shared, State};
 use crate::tables::Tables;
@@ -71,15 +72,33 @@ impl Committer {
         }
     }
 
-    fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+    fn commit(&mut self, jobs: Vec<Box<dyn Job>>) {
+        let mut waiting = VecDeque::from(jobs);
+        while !waiting.is_empty() {
+            self.commit_some(&mut waiting);
+        }
+    }
+
+    /// Commits jobs together until they have written enough. After an error it answers all with that.
+    fn commit_some(&mut self, waiting: &mut VecDeque<Box<dyn Job>>) {
         let to_disk = self.durability == Durability::Sync;
-        let count = jobs.len();
+        let (count, mut jobs) = (waiting.len(), Vec::new());
         let committed = self.transact(to_disk, |tables| {
             tables.shared = count >= SHARED;
-            jobs.iter_mut().try_for_each(|job| job.work(tables))
+            while tables.written < MAX_GROUP_BYTES
+                && let Some(job) = waiting.pop_front()
+            {
+                // One that fails or panics is answered too.
+                jobs.push(job);
+                jobs.last_mut().map_or(Ok(()), |job| job.work(tables))?;
+            }
+            Ok(())
         });
         if committed.is_ok() && !to_disk {
             self.unsynced_since.get_or_insert_with(Instant::now);
+        }
+        if committed.is_err() {
+            jobs.extend(waiting.drain(..));
         }
         for job in jobs {
             job.answer(committed.clone());
@@ -273,6 +292,76 @@ mod tests {
         assert!(block_on(store.runs(&RunQuery::new())).is_err());
         is_back.store(true, Ordering::SeqCst);
         block_on(append(&store, "a")).unwrap();
+    }
+
+    /// Makes calls while the committer is held up, so that it finds all of them, and answers them.
+    fn together<T: Send + 'static>(store: &RedbStore, calls: Vec<StoreCall<T>>) -> Vec<T> {
+        let (shared, (begun, begins), (go, goes)) =
+            (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let held = std::thread::spawn(move || {
+            let work = move |_: &mut Tables<'_>| {
+                begun.send(()).unwrap();
+                goes.recv().unwrap();
+                Ok(())
+            };
+            block_on(shared.queue.commit(0, work)).unwrap();
+        });
+        begins.recv().unwrap();
+        let mut calls = futures::future::join_all(calls);
+        assert!((&mut calls).now_or_never().is_none(), "the committer is held up");
+        go.send(()).unwrap();
+        let answers = block_on(calls);
+        held.join().unwrap();
+        answers
+    }
+
+    type StoreCall<T> = futures::future::BoxFuture<'static, T>;
+
+    #[test]
+    fn a_transaction_that_has_written_enough_leaves_the_rest_to_the_next() {
+        let store = RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), None).unwrap();
+        let call = |bytes: usize| {
+            let shared = store.shared();
+            let work = move |tables: &mut Tables<'_>| {
+                let before = tables.written;
+                // Batches of others that are moved, for example.
+                tables.written += bytes;
+                Ok(before)
+            };
+            async move { shared.queue.commit(0, work).await.unwrap() }.boxed()
+        };
+        let half = MAX_GROUP_BYTES / 2;
+        let calls = [half, half, 1, MAX_GROUP_BYTES, 7].map(call).into();
+        assert_eq!(together(&store, calls), [0, half, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_call_that_is_too_large_says_so_and_concerns_no_other() {
+        let builder = RedbStore::builder().max_job(1_000);
+        let store = builder.start("runs".into(), None, in_memory().unwrap(), None).unwrap();
+        let scope = workflow_core::ContextScope::Run("a".into());
+        let set = |length: usize| {
+            let (store, scope) = (store.clone(), scope.clone());
+            let value = workflow_core::ContextValue::new("v".repeat(length));
+            async move {
+                workflow_core::ContextStore::set(&store, &scope, "k", Some(value))
+                    .await
+                    .map_err(|error| std::error::Error::source(&error).unwrap().to_string())
+                    .map(|_| ())
+            }
+            .boxed()
+        };
+        let refused = block_on(append(&store, &"r".repeat(1_000))).unwrap_err();
+        let StoreError::Unserialisable { source } = &refused else { panic!("{refused:?}") };
+        let work = source.downcast_ref();
+        assert!(matches!(work, Some(WorkError::TooLarge { bytes: 1_001.., limit: 1_000, .. })), "{work:?}");
+        let put = |run| append(&store, run).map(|put| put.map_err(|error| error.to_string())).boxed();
+        let answers = together(&store, vec![put("a"), set(10), put("b")]);
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        let calls = vec![put("c"), set(1_000), put("d")];
+        let told = "1009 bytes at once are more than the 1000 that `runs` takes";
+        assert_eq!(together(&store, calls), [Ok(()), Err(told.to_owned()), Ok(())]);
+        assert_eq!(block_on(store.runs(&RunQuery::new())).unwrap().len(), 4);
     }
 
     #[test]

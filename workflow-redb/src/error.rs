@@ -215,6 +215,18 @@ pub enum WorkError {
         /// What the panic said.
         text: String,
     },
+    /// A call has more bytes than the store takes at once: 1 GiB, keys included. Nothing was written, and no other call is
+    /// concerned. It is the source of [`StoreError::Unserialisable`](workflow_core::StoreError::Unserialisable) for a
+    /// batch.
+    #[error("{bytes} bytes at once are more than the {limit} that `{}` takes", path.display())]
+    TooLarge {
+        /// The file.
+        path: Arc<Path>,
+        /// How many bytes the call has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The store was closed, or the runtime was shut down before the call was done.
     #[error("`{}` was closed", path.display())]
     Closed {
@@ -304,14 +316,6 @@ impl Panic {
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
-}
-
-/// More bytes than the store takes at once.
-#[derive(Debug, thiserror::Error)]
-#[error("{bytes} bytes at once are more than the {limit} that the store takes")]
-pub(crate) struct TooLarge {
-    pub(crate) bytes: usize,
-    pub(crate) limit: usize,
 }
 
 /// A value of a context that is not what was written.

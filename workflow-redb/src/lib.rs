@@ -43,8 +43,9 @@
 //! - **Reading is cheap**: but for its latest batches, the records of a run are one range of keys, and so are pages of
 //!   runs and contexts. Reads happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
 //! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
-//! - **Bounds**: 256 MiB for the JSON of a batch; a queue of 1,024 calls that write; commits of at most 1,024 calls and
-//!   16 MiB; pages of records, and of values of a context, that end behind 16 MiB.
+//! - **Bounds**: 1 GiB for a call that writes, such as the JSON of a batch with its keys, beyond which it is refused with
+//!   [`WorkError::TooLarge`]; a queue of 1,024 calls that write; commits of at most 1,024 calls and 16 MiB, unless one call
+//!   has more; pages of records, and of values of a context, that end behind 16 MiB.
 //!
 //! After an error of the disk, such as a full one, the call fails with `Unavailable`, whose source is a [`WorkError`]
 //! that names file and cause. The store closes the file and opens it again, and if that fails, tries again with each call

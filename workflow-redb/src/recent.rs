@@ -36,6 +36,7 @@ pub(crate) fn add(
     if !tables.shared || batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
         settle(tables, run, numbers)?;
         numbers.clear();
+        tables.written += batch.len();
         insert_records(tables.records()?, batch)?;
     } else {
         numbers.push(push(tables, batch)?);
@@ -56,6 +57,7 @@ fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
     };
     tables.next_recent = Some(next.wrapping_add(1));
     let number = next.to_be_bytes();
+    tables.written += batch.len();
     tables.recent.insert(&number[..], batch)?;
     Ok(number)
 }
@@ -92,6 +94,7 @@ fn settle(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), r
     for number in numbers {
         // One that is missing is a gap, which who reads it is told of.
         if let Some(batch) = named(&tables.recent, run, *number)? {
+            tables.written += batch.len();
             insert_records(tables.records()?, &batch)?;
         }
     }

@@ -32,8 +32,7 @@ pub(crate) enum State {
 }
 
 impl Shared {
-    pub(crate) fn new(path: Arc<Path>, file: Option<PathBuf>, room: usize, database: Database) -> Self {
-        let queue = Queue::new(room, &path);
+    pub(crate) fn new(path: Arc<Path>, file: Option<PathBuf>, queue: Queue, database: Database) -> Self {
         Self { path, file, queue, release: Release::default(), state: RwLock::new(State::Open(database)) }
     }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError,
+    StoreFuture, StoredRun,
 };
 
 use crate::builder::RedbStoreBuilder;
@@ -166,6 +167,9 @@ impl EventStore for RedbStore {
             Ok(written) => written,
             Err(error) => return StoreFuture::ready(Err(error)),
         };
+        if let Err(error) = self.inner.shared.queue.admit(written.bytes) {
+            return StoreFuture::ready(Err(StoreError::unserialisable(error)));
+        }
         let store = self.clone();
         StoreFuture::new(async move {
             let work = store.inner.shared.queue.commit(written.bytes, move |tables| written.append(tables));

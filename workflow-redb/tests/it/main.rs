@@ -13,6 +13,7 @@ mod engine;
 mod explained;
 mod file_format;
 mod fixtures;
+mod large;
 #[cfg(target_os = "linux")]
 mod limited;
 mod maintenance;
