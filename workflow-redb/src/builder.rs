@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use redb::{Database, StorageBackend};
+use redb::StorageBackend;
 
 use crate::committer::{Committer, Reopen};
 use crate::error::OpenError;
 use crate::file::{self, Options};
+use crate::opened::Opened;
 use crate::queue::{MAX_JOB_BYTES, Queue};
 use crate::shared::Shared;
 use crate::store::RedbStore;
@@ -158,7 +159,7 @@ impl RedbStoreBuilder {
         &self,
         path: PathBuf,
         file: Option<PathBuf>,
-        database: Database,
+        database: Opened,
         reopen: Option<Reopen>,
     ) -> Result<RedbStore, OpenError> {
         let name = Arc::from(&*path);

@@ -10,6 +10,7 @@ use redb::Database;
 
 use crate::builder::Durability;
 use crate::error::{OpenError, WorkError};
+use crate::opened::Opened;
 use crate::queue::{Job, MAX_GROUP_BYTES, Next};
 use crate::recent;
 use crate::shared::{Shared, State};
@@ -19,7 +20,7 @@ use crate::tables::Tables;
 const SHARED: usize = 4;
 
 /// Opens the file again.
-pub(crate) type Reopen = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
+pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
@@ -160,9 +161,8 @@ impl Committer {
         if self.unsynced_since.take().is_some() {
             self.lost = Some(error.clone());
         }
-        // Closed before it is opened: a file is open once. Closing may panic for the reason it is closed for.
-        let was = std::mem::replace(&mut *self.shared.alone(), State::Failed(error));
-        drop(catch_unwind(AssertUnwindSafe(|| drop(was))));
+        // Closed before it is opened: a file is open once.
+        *self.shared.alone() = State::Failed(error);
         // The next call that writes tries again.
         drop(self.recover());
     }
@@ -210,7 +210,7 @@ mod tests {
     use crate::RedbStore;
     use crate::file::{Options, open_backend};
 
-    fn in_memory() -> Result<Database, OpenError> {
+    fn in_memory() -> Result<Opened, OpenError> {
         let options = Options { cache: 1 << 20, create: true, verify: false };
         open_backend("memory".as_ref(), InMemoryBackend::new(), options)
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use workflow_core::{ContextError, StoreError};
+use workflow_core::{ContextError, Position, RunId, StoreError};
 
 /// A file that could not be opened as a store. Nothing of it was changed.
 ///
@@ -178,7 +178,8 @@ impl OpenError {
 /// Work on an open store that was not done.
 ///
 /// It is the source of [`StoreError::Unavailable`](workflow_core::StoreError::Unavailable) and
-/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable).
+/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable), and where a journal was read in a damaged
+/// file, of [`StoreError::Corrupt`](workflow_core::StoreError::Corrupt).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
@@ -259,6 +260,15 @@ impl WorkError {
         }
     }
 
+    /// Whether the file says what it cannot say unless it was damaged. Reading does not panic otherwise.
+    fn is_of_damage(&self) -> bool {
+        match self {
+            Self::Panicked { .. } => true,
+            Self::Storage { source, .. } => matches!(**source, redb::Error::Corrupted(_)),
+            _ => false,
+        }
+    }
+
     pub(crate) fn panicked(path: &Arc<Path>, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked { path: Arc::clone(path), text: panic_text(panic).to_owned() }
     }
@@ -288,6 +298,18 @@ pub(crate) struct SeveralNames {
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// What a call comes to that reads the journal of a run from a position on: damage of the file is damage of the journal.
+pub(crate) fn of_journal(error: StoreError, run: &RunId, from: Position) -> StoreError {
+    match error {
+        StoreError::Unavailable { source }
+            if source.downcast_ref::<WorkError>().is_some_and(WorkError::is_of_damage) =>
+        {
+            StoreError::Corrupt { run: run.clone(), position: from, source }
+        }
+        error => error,
+    }
 }
 
 impl From<WorkError> for StoreError {

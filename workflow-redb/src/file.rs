@@ -16,6 +16,7 @@ use crate::closing;
 use crate::error::{Malformed, OpenError, Panic};
 use crate::files::{self, SystemFiles, sync_folder};
 use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
+use crate::opened::Opened;
 use crate::overlay::Overlay;
 use crate::rewrite::Home;
 
@@ -41,7 +42,7 @@ pub(crate) fn find(path: &Path, options: Options) -> Result<Arc<Home<SystemFiles
 }
 
 /// Opens a file to be written.
-pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Database, OpenError> {
+pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Opened, OpenError> {
     let path = home.path();
     if length(path)? == 0 && !options.create {
         return Err(OpenError::NotRedb { path: path.to_owned() });
@@ -56,7 +57,7 @@ pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Da
 }
 
 /// Opens a file that is not changed by it, nor by anything that is done with the database.
-pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Database, OpenError> {
+pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenError> {
     // A file that is not there is none that is closing.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match once_closed(&file, || probe(path, cache))? {
@@ -74,7 +75,7 @@ fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Resul
 }
 
 /// Opens a file without changing it, and tells whose it is.
-fn probe(path: &Path, cache: usize) -> Result<(Database, Found), OpenError> {
+fn probe(path: &Path, cache: usize) -> Result<(Opened, Found), OpenError> {
     if length(path)? == 0 {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
@@ -91,7 +92,7 @@ pub(crate) fn open_backend(
     path: &Path,
     backend: impl StorageBackend,
     options: Options,
-) -> Result<Database, OpenError> {
+) -> Result<Opened, OpenError> {
     let database = open_redb(path, backend, options)?;
     if identify(path, &database)? == Found::Nothing {
         initialise(path, &database)?;
@@ -99,13 +100,13 @@ pub(crate) fn open_backend(
     Ok(database)
 }
 
-fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Result<Database, OpenError> {
+fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Result<Opened, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache).set_check_integrity_on_open(options.verify);
     // A file that was changed from outside may make redb panic.
     let opened = catch_unwind(AssertUnwindSafe(|| builder.create_with_backend(backend)));
     let opened = opened.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
-    opened.map_err(|error| OpenError::redb(path, error))
+    opened.map(Opened::new).map_err(|error| OpenError::redb(path, error))
 }
 
 fn length(path: &Path) -> Result<u64, OpenError> {
@@ -166,7 +167,7 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
 }
 
 fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
-    let initialised = (|| {
+    let initialise = || {
         let transaction = database.begin_write()?;
         for table in TABLES {
             transaction.open_table(table)?;
@@ -176,7 +177,10 @@ fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
         meta.insert(RECOVERY_KEY, RECOVERY)?;
         drop(meta);
         Ok::<_, redb::Error>(transaction.commit()?)
-    })();
+    };
+    // One without tables may be damaged too.
+    let initialised = catch_unwind(AssertUnwindSafe(initialise));
+    let initialised = initialised.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
     initialised.map_err(|error| OpenError::redb(path, error))
 }
 
@@ -195,7 +199,7 @@ pub(crate) fn create(
     let backend = FileBackend::new(new).map_err(|error| OpenError::redb(path, error))?;
     let database = open_backend(path, backend, Options { cache, create: true, verify: false })?;
     fill(&database)?;
-    database.close().map_err(|error| OpenError::redb(path, error))?;
+    database.close(path)?;
     let linked = link(&unfinished.0, path).map_err(|error| OpenError::io(path, error))?;
     sync_folder(path).map_err(|error| OpenError::io(path, error))?;
     Ok(linked)

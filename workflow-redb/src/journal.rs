@@ -154,9 +154,14 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
     let after = query.begins_after().map(|after| after.as_str().as_bytes());
     let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
     let table = if query.only_open() { &view.open } else { &view.runs };
-    let mut page = Vec::new();
+    let (mut page, mut last) = (Vec::new(), after.map(<[u8]>::to_vec));
     for entry in table.range::<&[u8]>(range)? {
         let (key, value) = entry?;
+        // A damaged table may have them in another order. Who asks for page after page would come back to the first.
+        if last.as_deref().is_some_and(|last| key.value() <= last) {
+            continue;
+        }
+        last = Some(key.value().to_vec());
         let indexed = if query.only_open() { view.runs.get(key.value())? } else { None };
         // An entry of the index without a run is nothing to list; a check finds it.
         if query.only_open() && indexed.is_none() {

@@ -105,6 +105,7 @@ mod file;
 mod files;
 pub mod format;
 mod journal;
+mod opened;
 mod overlay;
 mod queue;
 mod recent;

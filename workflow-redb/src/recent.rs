@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use redb::{ReadableTable, ReadableTableMetadata as _};
+use redb::{ReadableTable, ReadableTableMetadata as _, TableHandle as _};
 use workflow_core::{Position, RunId};
 
-use crate::format::{RecentBatch, RunEntry, move_record_key, record_key, record_keys};
+use crate::format::{RECENT, RecentBatch, RunEntry, move_record_key, record_key, record_keys};
 use crate::tables::{Bytes, Tables, Unread, View, Writing, bytes_at};
 
 /// How many batches of one run may wait to be moved.
@@ -130,7 +130,10 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
     if let Some(batch) = bytes_at(&tables.recent, &number)? {
         release(tables, &number, &batch)?;
     }
-    tables.recent.remove(&*number)?;
+    if tables.recent.remove(&*number)?.is_none() {
+        // Only where the table is damaged. What calls this until nothing is left would call it for ever.
+        return Err(redb::Error::Corrupted(format!("the first key of `{}` is not found", RECENT.name())));
+    }
     Ok(true)
 }
 

@@ -17,11 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::{BackendError, Database, StorageBackend};
+use redb::{BackendError, StorageBackend};
 
 use crate::error::{OpenError, Unmarked};
 use crate::file::{self, Options};
 use crate::files::{Files, SystemFiles};
+use crate::opened::Opened;
 
 /// How often the file may be replaced by others while it is opened.
 const TURNS: usize = 8;
@@ -49,7 +50,7 @@ impl<F: Files> Home<F> {
     }
 
     /// Opens the file for writing.
-    pub(crate) fn open(self: &Arc<Self>, options: Options) -> Result<Database, OpenError> {
+    pub(crate) fn open(self: &Arc<Self>, options: Options) -> Result<Opened, OpenError> {
         for _ in 0..TURNS {
             let opened = if self.is_unsynced()? { self.rewrite(options) } else { self.open_current(options) };
             if let Some(database) = opened? {
@@ -60,7 +61,7 @@ impl<F: Files> Home<F> {
     }
 
     /// None if another process has replaced the file, or has failed to sync it, before this one had the lock.
-    fn open_current(self: &Arc<Self>, options: Options) -> Result<Option<Database>, OpenError> {
+    fn open_current(self: &Arc<Self>, options: Options) -> Result<Option<Opened>, OpenError> {
         let (file, id) = self.files.open().map_err(|error| self.io(error))?;
         let database = file::open_backend(&self.path, self.watched(file), options)?;
         let is_current = self.files.current().map_err(|error| self.io(error))? == id;
@@ -68,7 +69,7 @@ impl<F: Files> Home<F> {
     }
 
     /// Rewrites the file and opens it. None if another process has replaced it before this one had the lock.
-    fn rewrite(self: &Arc<Self>, options: Options) -> Result<Option<Database>, OpenError> {
+    fn rewrite(self: &Arc<Self>, options: Options) -> Result<Option<Opened>, OpenError> {
         let (old, id) = self.files.open().map_err(|error| self.io(error))?;
         if !lock(&old).map_err(|error| self.io(error))? {
             return Err(OpenError::InUse { path: self.path.clone() });
@@ -91,7 +92,7 @@ impl<F: Files> Home<F> {
     }
 
     /// Puts a copy in place of the file, and opens it: so it is locked before it has the name.
-    fn replace(self: &Arc<Self>, old: &F::File, options: Options) -> Result<Database, OpenError> {
+    fn replace(self: &Arc<Self>, old: &F::File, options: Options) -> Result<Opened, OpenError> {
         let of_copy = |error| OpenError::io(self.files.copy(), error);
         let replaced = (|| {
             let copy = self.files.create_copy().map_err(of_copy)?;

@@ -15,7 +15,7 @@ use workflow_core::{
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
 use crate::closing;
-use crate::error::{OpenError, WorkError};
+use crate::error::{OpenError, WorkError, of_journal};
 use crate::journal::{self, Written};
 use crate::queue::Task;
 use crate::retention;
@@ -180,7 +180,9 @@ impl EventStore for RedbStore {
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            store.shared().read(move |view| journal::read(view, &run, from, at_most)).await
+            let of = run.clone();
+            let read = store.shared().read(move |view| journal::read(view, &of, from, at_most)).await;
+            read.map_err(|error| of_journal(error, &run, from))
         })
     }
 
