@@ -57,7 +57,7 @@
 //! That needs room for a second file and the right to create it; until it succeeds, calls fail with
 //! [`WorkError::NotReopened`], whose source is [`OpenError::NotRewritten`]. A mark beside the file, `runs.redb.unsynced`,
 //! makes another process do the same before it uses the file. Do not remove the mark by hand. If not even the mark can be
-//! made, the error says so: then keep the process until the store works again, or restart the machine. The new file has
+//! made, the error says so: then keep the store open until it works again, or restart the machine. The new file has
 //! mode, owner and group of the old one as far as the process may set them, and no extended attributes. A file with
 //! several names (hard links) is not rewritten, and the error says so; a symbolic link is followed.
 //!
