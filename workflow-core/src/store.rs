@@ -118,7 +118,7 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Conflict` if the journal ends elsewhere, with where it ends; `Unserialisable` if a record has no form
-    /// that the store can keep; `Corrupt` if what is kept does not tell where the journal ends; `Unavailable`. The
+    /// that the store can keep, or the batch is larger than the store takes at once; `Corrupt` if what is kept does not tell where the journal ends; `Unavailable`. The
     /// engine stops the run with [`RunError::Conflict`](crate::RunError::Conflict), or
     /// [`RunError::Store`](crate::RunError::Store) in all other cases, and leaves its journal as it is.
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;

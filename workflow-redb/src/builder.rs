@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use redb::{Database, StorageBackend};
+use redb::StorageBackend;
 
 use crate::committer::{Committer, Reopen};
 use crate::error::OpenError;
 use crate::file::{self, Options};
+use crate::opened::Opened;
+use crate::queue::{MAX_JOB_BYTES, Queue};
 use crate::shared::Shared;
 use crate::store::RedbStore;
 
@@ -63,13 +65,14 @@ pub enum Durability {
 pub struct RedbStoreBuilder {
     durability: Durability,
     queue: usize,
+    max_job: usize,
     options: Options,
 }
 
 impl Default for RedbStoreBuilder {
     fn default() -> Self {
         let options = Options { cache: Self::CACHE, create: true, verify: false };
-        Self { durability: Durability::default(), queue: Self::QUEUE, options }
+        Self { durability: Durability::default(), queue: Self::QUEUE, max_job: MAX_JOB_BYTES, options }
     }
 }
 
@@ -88,9 +91,16 @@ impl RedbStoreBuilder {
     /// Sets how many calls that write wait to be committed, at most; further ones wait before that. 0 is taken as 1.
     /// Default: 1,024.
     ///
-    /// Of what waits, up to 1,024 calls and 16 MiB are committed together.
+    /// Of what waits, up to 1,024 calls and 16 MiB are committed together. A call of more bytes is committed alone, and one
+    /// of more than 1 GiB is refused with [`WorkError::TooLarge`](crate::WorkError::TooLarge).
     pub fn queue(self, calls: usize) -> Self {
         Self { queue: calls, ..self }
+    }
+
+    /// Sets how many bytes a call that writes may have, so that a test need not have as many.
+    #[cfg(test)]
+    pub(crate) fn max_job(self, bytes: usize) -> Self {
+        Self { max_job: bytes, ..self }
     }
 
     /// Sets how much of the file is kept in memory, at most. Default: 64 MiB.
@@ -118,17 +128,20 @@ impl RedbStoreBuilder {
     /// See [`OpenError`]; the file was not changed then.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<RedbStore, OpenError> {
         let path = path.as_ref().to_owned();
-        let database = file::open(&path, self.options)?;
+        let home = file::find(&path, self.options)?;
+        let database = file::open(&home, self.options)?;
         // After an error there is a file, or its being away is one.
         let options = Options { create: false, ..self.options };
-        let reopened = path.clone();
-        self.start(path, database, Some(Box::new(move || file::open(&reopened, options))))
+        let file = Some(home.file().to_owned());
+        self.start(path, file, database, Some(Box::new(move || file::open(&home, options))))
     }
 
     /// Keeps a store in something else than a file: in memory, encrypted, or failing on purpose in a test. It is named
     /// in errors by `name`.
     ///
-    /// After an error of the backend the store cannot be used any more: open it again.
+    /// After an error of the backend the store cannot be used any more: open it again. After a failed sync, do so on a
+    /// copy of what the backend holds: on Linux a sync that follows a failed one succeeds without writing what that one
+    /// has not written. [`open`](Self::open) makes such a copy by itself.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -139,16 +152,19 @@ impl RedbStoreBuilder {
     ) -> Result<RedbStore, OpenError> {
         let name = name.into();
         let database = file::open_backend(&name, backend, self.options)?;
-        self.start(name, database, None)
+        self.start(name, None, database, None)
     }
 
     pub(crate) fn start(
         &self,
         path: PathBuf,
-        database: Database,
+        file: Option<PathBuf>,
+        database: Opened,
         reopen: Option<Reopen>,
     ) -> Result<RedbStore, OpenError> {
-        let shared = Arc::new(Shared::new(Arc::from(&*path), self.queue, database));
+        let name = Arc::from(&*path);
+        let queue = Queue::new(self.queue, self.max_job, &name);
+        let shared = Arc::new(Shared::new(name, file, queue, database));
         let committer = Committer {
             shared: Arc::clone(&shared),
             durability: self.durability,

@@ -1,7 +1,8 @@
 //! The one thread that writes: it commits together what waits together, answers, and opens the file again after an
 //! error. What is written is the jobs' own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +10,9 @@ use redb::Database;
 
 use crate::builder::Durability;
 use crate::error::{OpenError, WorkError};
-use crate::queue::{Alone, Job, Next};
+use crate::opened::Opened;
+use crate::queue::{Job, MAX_GROUP_BYTES, Next};
+use crate::recent;
 use crate::shared::{Shared, State};
 use crate::tables::Tables;
 
@@ -17,7 +20,7 @@ use crate::tables::Tables;
 const SHARED: usize = 4;
 
 /// Opens the file again.
-pub(crate) type Reopen = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
+pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
@@ -33,11 +36,22 @@ pub(crate) struct Committer {
 impl Committer {
     /// Works until the queue is closed and empty, and closes the file.
     pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work()));
+        let closed = catch_unwind(AssertUnwindSafe(|| *shared.alone() = State::Closed));
+        // Whatever has panicked, who waits for the file learns that it is released.
+        shared.release.done();
+        if let Err(panic) = worked.and(closed) {
+            resume_unwind(panic);
+        }
+    }
+
+    fn work(&mut self) {
         loop {
             match self.shared.queue.next(self.sync_due()) {
                 Next::Jobs(jobs) => self.commit(jobs),
                 Next::Sync(reply) => drop(reply.send(self.sync())),
-                Next::Alone(work) => self.work_alone(work),
+                Next::Compact(reply) => drop(reply.send(self.compact())),
                 Next::Idle => {}
                 Next::Closed => break,
             }
@@ -49,7 +63,6 @@ impl Committer {
             }
         }
         drop(self.sync());
-        *self.shared.alone() = State::Closed;
     }
 
     fn sync_due(&self) -> Option<Instant> {
@@ -60,15 +73,33 @@ impl Committer {
         }
     }
 
-    fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+    fn commit(&mut self, jobs: Vec<Box<dyn Job>>) {
+        let mut waiting = VecDeque::from(jobs);
+        while !waiting.is_empty() {
+            self.commit_some(&mut waiting);
+        }
+    }
+
+    /// Commits jobs together until they have written enough. After an error it answers all with that.
+    fn commit_some(&mut self, waiting: &mut VecDeque<Box<dyn Job>>) {
         let to_disk = self.durability == Durability::Sync;
-        let count = jobs.len();
+        let (count, mut jobs) = (waiting.len(), Vec::new());
         let committed = self.transact(to_disk, |tables| {
             tables.shared = count >= SHARED;
-            jobs.iter_mut().try_for_each(|job| job.work(tables))
+            while tables.written < MAX_GROUP_BYTES
+                && let Some(job) = waiting.pop_front()
+            {
+                // One that fails or panics is answered too.
+                jobs.push(job);
+                jobs.last_mut().map_or(Ok(()), |job| job.work(tables))?;
+            }
+            Ok(())
         });
         if committed.is_ok() && !to_disk {
             self.unsynced_since.get_or_insert_with(Instant::now);
+        }
+        if committed.is_err() {
+            jobs.extend(waiting.drain(..));
         }
         for job in jobs {
             job.answer(committed.clone());
@@ -89,7 +120,7 @@ impl Committer {
         to_disk: bool,
         work: impl FnOnce(&mut Tables<'_>) -> Result<(), redb::Error>,
     ) -> Result<(), WorkError> {
-        self.recover();
+        self.recover()?;
         let committed = self.shared.with_database(|database| {
             let mut transaction = database.begin_write()?;
             let durability = if to_disk { redb::Durability::Immediate } else { redb::Durability::None };
@@ -107,16 +138,22 @@ impl Committer {
         committed
     }
 
-    /// Works with the database alone.
-    fn work_alone(&mut self, work: Alone) {
-        self.recover();
+    /// Gives back room while nobody else works with the database. After an error the file is opened again.
+    fn compact(&mut self) -> Result<bool, WorkError> {
+        self.recover()?;
+        let path = Arc::clone(&self.shared.path);
         let mut state = self.shared.alone();
-        let database = state.database_mut(&self.shared);
-        let panicked = catch_unwind(AssertUnwindSafe(|| work(database))).is_err();
+        let database = state.database_mut(&self.shared)?;
+        let compacted = catch_unwind(AssertUnwindSafe(|| compact(database)));
         drop(state);
-        if panicked {
-            self.fail(self.shared.queue.is_closed());
+        let compacted = match compacted {
+            Ok(compacted) => compacted.map_err(|error| WorkError::redb(&path, error)),
+            Err(panic) => Err(WorkError::panicked(&path, &*panic)),
+        };
+        if let Err(error) = &compacted {
+            self.fail(error.clone());
         }
+        compacted
     }
 
     /// Closes the database, whose file may be half written, and opens it again, which mends it.
@@ -124,23 +161,36 @@ impl Committer {
         if self.unsynced_since.take().is_some() {
             self.lost = Some(error.clone());
         }
-        // Closed before it is opened: a file is open once. Closing may panic for the reason it is closed for.
-        let was = std::mem::replace(&mut *self.shared.alone(), State::Failed(error));
-        drop(catch_unwind(AssertUnwindSafe(|| drop(was))));
-        self.recover();
+        // Closed before it is opened: a file is open once.
+        *self.shared.alone() = State::Failed(error);
+        // The next call that writes tries again.
+        drop(self.recover());
     }
 
-    /// Opens the file again, if it had to be closed.
-    fn recover(&mut self) {
-        let Some(reopen) = self.reopen.as_ref().filter(|_| !self.shared.is_open()) else { return };
-        *self.shared.alone() = match reopen() {
-            Ok(database) => State::Open(database),
-            Err(error) => State::Failed(WorkError::NotReopened {
-                path: Arc::clone(&self.shared.path),
-                source: Arc::new(error),
-            }),
+    /// Opens the file again, if it had to be closed. Where a sync has failed, that rewrites it.
+    fn recover(&mut self) -> Result<(), WorkError> {
+        if self.shared.is_open() {
+            return Ok(());
+        }
+        // What only its user can open says what went wrong with it.
+        let Some(reopen) = self.reopen.as_ref() else { return self.shared.with_database(|_| Ok(())) };
+        let path = Arc::clone(&self.shared.path);
+        let reopened = reopen().map_err(|source| WorkError::NotReopened { path, source: Arc::new(source) });
+        let (state, recovered) = match reopened {
+            Ok(database) => (State::Open(database), Ok(())),
+            Err(error) => (State::Failed(error.clone()), Err(error)),
         };
+        *self.shared.alone() = state;
+        recovered
     }
+}
+
+/// Everything is moved to where it stays before room is given back.
+fn compact(database: &mut Database) -> Result<bool, redb::Error> {
+    let transaction = database.begin_write()?;
+    recent::settle_all(&mut Tables::new(&transaction)?)?;
+    transaction.commit()?;
+    Ok(database.compact()?)
 }
 
 #[cfg(test)]
@@ -160,7 +210,7 @@ mod tests {
     use crate::RedbStore;
     use crate::file::{Options, open_backend};
 
-    fn in_memory() -> Result<Database, OpenError> {
+    fn in_memory() -> Result<Opened, OpenError> {
         let options = Options { cache: 1 << 20, create: true, verify: false };
         open_backend("memory".as_ref(), InMemoryBackend::new(), options)
     }
@@ -184,7 +234,7 @@ mod tests {
     #[test]
     fn after_an_error_the_file_is_opened_again() {
         let store =
-            RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(in_memory)));
+            RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), Some(Box::new(in_memory)));
         let store = store.unwrap();
         block_on(append(&store, "a")).unwrap();
         assert_eq!(panic_in(&store).to_string(), "work on `runs` panicked: a bug, on purpose");
@@ -195,7 +245,7 @@ mod tests {
 
     /// How many batches are recent after so many runs have appended in one commit.
     fn recent_of_a_commit(runs: usize) -> u64 {
-        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), None).unwrap();
+        let store = RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), None).unwrap();
         let (shared, (begun, begins), (go, goes)) =
             (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
         // The committer is held up until all of them wait for it.
@@ -232,7 +282,8 @@ mod tests {
             let away = || Err(OpenError::NotFound { path: "runs".into() });
             if is_there.load(Ordering::SeqCst) { in_memory() } else { away() }
         };
-        let store = RedbStore::builder().start("runs".into(), in_memory().unwrap(), Some(Box::new(reopen)));
+        let store =
+            RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), Some(Box::new(reopen)));
         let store = store.unwrap();
         panic_in(&store);
         let error = block_on(append(&store, "a")).unwrap_err();
@@ -243,11 +294,81 @@ mod tests {
         block_on(append(&store, "a")).unwrap();
     }
 
+    /// Makes calls while the committer is held up, so that it finds all of them, and answers them.
+    fn together<T: Send + 'static>(store: &RedbStore, calls: Vec<StoreCall<T>>) -> Vec<T> {
+        let (shared, (begun, begins), (go, goes)) =
+            (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let held = std::thread::spawn(move || {
+            let work = move |_: &mut Tables<'_>| {
+                begun.send(()).unwrap();
+                goes.recv().unwrap();
+                Ok(())
+            };
+            block_on(shared.queue.commit(0, work)).unwrap();
+        });
+        begins.recv().unwrap();
+        let mut calls = futures::future::join_all(calls);
+        assert!((&mut calls).now_or_never().is_none(), "the committer is held up");
+        go.send(()).unwrap();
+        let answers = block_on(calls);
+        held.join().unwrap();
+        answers
+    }
+
+    type StoreCall<T> = futures::future::BoxFuture<'static, T>;
+
+    #[test]
+    fn a_transaction_that_has_written_enough_leaves_the_rest_to_the_next() {
+        let store = RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), None).unwrap();
+        let call = |bytes: usize| {
+            let shared = store.shared();
+            let work = move |tables: &mut Tables<'_>| {
+                let before = tables.written;
+                // Batches of others that are moved, for example.
+                tables.written += bytes;
+                Ok(before)
+            };
+            async move { shared.queue.commit(0, work).await.unwrap() }.boxed()
+        };
+        let half = MAX_GROUP_BYTES / 2;
+        let calls = [half, half, 1, MAX_GROUP_BYTES, 7].map(call).into();
+        assert_eq!(together(&store, calls), [0, half, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_call_that_is_too_large_says_so_and_concerns_no_other() {
+        let builder = RedbStore::builder().max_job(1_000);
+        let store = builder.start("runs".into(), None, in_memory().unwrap(), None).unwrap();
+        let scope = workflow_core::ContextScope::Run("a".into());
+        let set = |length: usize| {
+            let (store, scope) = (store.clone(), scope.clone());
+            let value = workflow_core::ContextValue::new("v".repeat(length));
+            async move {
+                workflow_core::ContextStore::set(&store, &scope, "k", Some(value))
+                    .await
+                    .map_err(|error| std::error::Error::source(&error).unwrap().to_string())
+                    .map(|_| ())
+            }
+            .boxed()
+        };
+        let refused = block_on(append(&store, &"r".repeat(1_000))).unwrap_err();
+        let StoreError::Unserialisable { source } = &refused else { panic!("{refused:?}") };
+        let work = source.downcast_ref();
+        assert!(matches!(work, Some(WorkError::TooLarge { bytes: 1_001.., limit: 1_000, .. })), "{work:?}");
+        let put = |run| append(&store, run).map(|put| put.map_err(|error| error.to_string())).boxed();
+        let answers = together(&store, vec![put("a"), set(10), put("b")]);
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        let calls = vec![put("c"), set(1_000), put("d")];
+        let told = "1009 bytes at once are more than the 1000 that `runs` takes";
+        assert_eq!(together(&store, calls), [Ok(()), Err(told.to_owned()), Ok(())]);
+        assert_eq!(block_on(store.runs(&RunQuery::new())).unwrap().len(), 4);
+    }
+
     #[test]
     fn a_store_can_be_dropped_by_its_own_thread() {
         let store = RedbStore::builder()
             .durability(Durability::Buffered(Duration::MAX))
-            .start("runs".into(), in_memory().unwrap(), None)
+            .start("runs".into(), None, in_memory().unwrap(), None)
             .unwrap();
         let shared = store.shared();
         let work = move |_: &mut Tables<'_>| {

@@ -93,9 +93,14 @@ pub(crate) fn list(
     let keys = beginning_with(context_prefix(scope));
     let after = after.map(|after| context_key(scope, after));
     let start = after.as_deref().map_or(Bound::Included(&*keys.start), Bound::Excluded);
-    let (mut page, mut bytes) = (Vec::new(), 0);
+    let (mut page, mut bytes, mut last) = (Vec::new(), 0, after.clone());
     for entry in view.contexts.range::<&[u8]>((start, Bound::Excluded(&*keys.end)))? {
         let (key, value) = entry?;
+        // As in pages of runs.
+        if last.as_deref().is_some_and(|last| key.value() <= last) {
+            continue;
+        }
+        last = Some(key.value().to_vec());
         // A key that is no text is nothing to list; a check finds it.
         let Some((_, name)) = parse_context_key(key.value()) else { continue };
         let value = value.value();

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use workflow_core::{ContextError, StoreError};
+use workflow_core::{ContextError, Position, RunId, StoreError};
 
 /// A file that could not be opened as a store. Nothing of it was changed.
 ///
@@ -98,6 +98,16 @@ pub enum OpenError {
         /// What is wrong.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// A sync of the file has failed, and the file could not be rewritten, which has to be done before anything is
+    /// written to it: part of it may be in memory only. The rewrite needs room for a second file in the same folder, and
+    /// the right to create files there. The next call that opens or writes tries again.
+    #[error("`{}` has to be rewritten after a failed sync, and cannot be", path.display())]
+    NotRewritten {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<OpenError>,
+    },
     /// Something else went wrong with the file or the system.
     #[error("`{}` cannot be opened", path.display())]
     Io {
@@ -159,6 +169,7 @@ impl OpenError {
             | Self::Newer { path, .. }
             | Self::OldRedb { path, .. }
             | Self::Damaged { path, .. }
+            | Self::NotRewritten { path, .. }
             | Self::Io { path, .. } => path,
         }
     }
@@ -167,7 +178,8 @@ impl OpenError {
 /// Work on an open store that was not done.
 ///
 /// It is the source of [`StoreError::Unavailable`](workflow_core::StoreError::Unavailable) and
-/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable).
+/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable), and where a journal was read in a damaged
+/// file, of [`StoreError::Corrupt`](workflow_core::StoreError::Corrupt).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
@@ -204,6 +216,18 @@ pub enum WorkError {
         /// What the panic said.
         text: String,
     },
+    /// A call has more bytes than the store takes at once: 1 GiB, keys included. Nothing was written, and no other call is
+    /// concerned. It is the source of [`StoreError::Unserialisable`](workflow_core::StoreError::Unserialisable) for a
+    /// batch.
+    #[error("{bytes} bytes at once are more than the {limit} that `{}` takes", path.display())]
+    TooLarge {
+        /// The file.
+        path: Arc<Path>,
+        /// How many bytes the call has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The store was closed, or the runtime was shut down before the call was done.
     #[error("`{}` was closed", path.display())]
     Closed {
@@ -236,14 +260,56 @@ impl WorkError {
         }
     }
 
+    /// Whether the file says what it cannot say unless it was damaged. Reading does not panic otherwise.
+    fn is_of_damage(&self) -> bool {
+        match self {
+            Self::Panicked { .. } => true,
+            Self::Storage { source, .. } => matches!(**source, redb::Error::Corrupted(_)),
+            _ => false,
+        }
+    }
+
     pub(crate) fn panicked(path: &Arc<Path>, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked { path: Arc::clone(path), text: panic_text(panic).to_owned() }
     }
 }
 
+/// A failed sync without a mark.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a sync failed, and there is no mark of that beside the file ({mark}): a later process would not know it"
+)]
+pub(crate) struct Unmarked {
+    /// Why the mark could not be made.
+    pub(crate) mark: io::Error,
+    /// What the sync reported.
+    #[source]
+    pub(crate) sync: io::Error,
+}
+
+/// A file that cannot be replaced under one of its names without staying under the others.
+#[derive(Debug, thiserror::Error)]
+#[error("the file has {names} names (hard links): remove those that are not the store's")]
+#[cfg(unix)]
+pub(crate) struct SeveralNames {
+    pub(crate) names: u64,
+}
+
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// What a call comes to that reads the journal of a run from a position on: damage of the file is damage of the journal.
+pub(crate) fn of_journal(error: StoreError, run: &RunId, from: Position) -> StoreError {
+    match error {
+        StoreError::Unavailable { source }
+            if source.downcast_ref::<WorkError>().is_some_and(WorkError::is_of_damage) =>
+        {
+            StoreError::Corrupt { run: run.clone(), position: from, source }
+        }
+        error => error,
+    }
 }
 
 impl From<WorkError> for StoreError {
@@ -272,14 +338,6 @@ impl Panic {
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
-}
-
-/// More bytes than the store takes at once.
-#[derive(Debug, thiserror::Error)]
-#[error("{bytes} bytes at once are more than the {limit} that the store takes")]
-pub(crate) struct TooLarge {
-    pub(crate) bytes: usize,
-    pub(crate) limit: usize,
 }
 
 /// A value of a context that is not what was written.

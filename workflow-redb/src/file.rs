@@ -1,19 +1,24 @@
 //! Opening and creating files: whose file it is, before anything of it is changed, and new ones that are there as a
 //! whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, StorageBackend, TableHandle};
 
+use crate::closing;
 use crate::error::{Malformed, OpenError, Panic};
+use crate::files::{self, SystemFiles, sync_folder};
 use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
+use crate::opened::Opened;
 use crate::overlay::Overlay;
+use crate::rewrite::Home;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy)]
@@ -26,34 +31,51 @@ pub(crate) struct Options {
     pub(crate) verify: bool,
 }
 
-/// Opens a file to be written.
-pub(crate) fn open(path: &Path, options: Options) -> Result<Database, OpenError> {
+/// Finds the file of a store, and creates it if it is not there.
+pub(crate) fn find(path: &Path, options: Options) -> Result<Arc<Home<SystemFiles>>, OpenError> {
     let is_there = fs::exists(path).map_err(|error| OpenError::io(path, error))?;
     if !is_there && options.create {
-        create(path, options.cache, |_| Ok(()))?;
+        create(path, None, options.cache, |_| Ok(()))?;
     }
-    // Opening writes at once, so that whose file it is must be known before.
-    if length(path)? > 0 {
-        drop(probe(path, options.cache)?);
-    } else if !options.create {
+    let files = SystemFiles::of(path).map_err(|error| OpenError::io(path, error))?;
+    Ok(Home::new(path.to_owned(), files))
+}
+
+/// Opens a file to be written.
+pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Opened, OpenError> {
+    let path = home.path();
+    if length(path)? == 0 && !options.create {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
-    let file = File::options().read(true).write(true).open(path);
-    let file = file.map_err(|error| OpenError::io(path, error))?;
-    let backend = FileBackend::new(file).map_err(|error| OpenError::redb(path, error))?;
-    open_backend(path, backend, options)
+    once_closed(home.file(), || {
+        // Opening writes at once, so that whose file it is must be known before. A rewrite changes a copy.
+        if length(path)? > 0 && !home.is_unsynced()? {
+            drop(probe(path, options.cache)?);
+        }
+        home.open(options)
+    })
 }
 
 /// Opens a file that is not changed by it, nor by anything that is done with the database.
-pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Database, OpenError> {
-    match probe(path, cache)? {
+pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenError> {
+    // A file that is not there is none that is closing.
+    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match once_closed(&file, || probe(path, cache))? {
         (database, Found::Store) => Ok(database),
         (_, Found::Nothing) => Err(OpenError::Foreign { path: path.to_owned() }),
     }
 }
 
+/// Opens a file. If a store of this process that was dropped still has it, waits until it has not.
+fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    match open() {
+        Err(OpenError::InUse { .. }) if closing::wait_for(file) => open(),
+        opened => opened,
+    }
+}
+
 /// Opens a file without changing it, and tells whose it is.
-fn probe(path: &Path, cache: usize) -> Result<(Database, Found), OpenError> {
+fn probe(path: &Path, cache: usize) -> Result<(Opened, Found), OpenError> {
     if length(path)? == 0 {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
@@ -70,7 +92,7 @@ pub(crate) fn open_backend(
     path: &Path,
     backend: impl StorageBackend,
     options: Options,
-) -> Result<Database, OpenError> {
+) -> Result<Opened, OpenError> {
     let database = open_redb(path, backend, options)?;
     if identify(path, &database)? == Found::Nothing {
         initialise(path, &database)?;
@@ -78,13 +100,13 @@ pub(crate) fn open_backend(
     Ok(database)
 }
 
-fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Result<Database, OpenError> {
+fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Result<Opened, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache).set_check_integrity_on_open(options.verify);
     // A file that was changed from outside may make redb panic.
     let opened = catch_unwind(AssertUnwindSafe(|| builder.create_with_backend(backend)));
     let opened = opened.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
-    opened.map_err(|error| OpenError::redb(path, error))
+    opened.map(Opened::new).map_err(|error| OpenError::redb(path, error))
 }
 
 fn length(path: &Path) -> Result<u64, OpenError> {
@@ -145,7 +167,7 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
 }
 
 fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
-    let initialised = (|| {
+    let initialise = || {
         let transaction = database.begin_write()?;
         for table in TABLES {
             transaction.open_table(table)?;
@@ -155,24 +177,29 @@ fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
         meta.insert(RECOVERY_KEY, RECOVERY)?;
         drop(meta);
         Ok::<_, redb::Error>(transaction.commit()?)
-    })();
+    };
+    // One without tables may be damaged too.
+    let initialised = catch_unwind(AssertUnwindSafe(initialise));
+    let initialised = initialised.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
     initialised.map_err(|error| OpenError::redb(path, error))
 }
 
 /// Creates a file with an empty store that is then filled. It appears under its name when it is whole and on disk; one
 /// that is there is left alone, and it is no error.
+///
+/// It has mode and owner of `like`, or else what the system gives a new file.
 pub(crate) fn create(
     path: &Path,
+    like: Option<&Metadata>,
     cache: usize,
     fill: impl FnOnce(&Database) -> Result<(), OpenError>,
 ) -> Result<Created, OpenError> {
     let unfinished = Unfinished::beside(path);
-    let new = File::options().read(true).write(true).create_new(true).open(&unfinished.0);
-    let new = new.map_err(|error| OpenError::io(path, error))?;
+    let new = files::create(&unfinished.0, like).map_err(|error| OpenError::io(path, error))?;
     let backend = FileBackend::new(new).map_err(|error| OpenError::redb(path, error))?;
     let database = open_backend(path, backend, Options { cache, create: true, verify: false })?;
     fill(&database)?;
-    database.close().map_err(|error| OpenError::redb(path, error))?;
+    database.close(path)?;
     let linked = link(&unfinished.0, path).map_err(|error| OpenError::io(path, error))?;
     sync_folder(path).map_err(|error| OpenError::io(path, error))?;
     Ok(linked)
@@ -216,14 +243,4 @@ fn link(unfinished: &Path, path: &Path) -> io::Result<Created> {
         Err(_) if fs::exists(path)? => Ok(Created::WasThere),
         Err(_) => fs::rename(unfinished, path).map(|()| Created::Created),
     }
-}
-
-/// Puts the names in the folder of a file on disk.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    // Only there can a folder be opened.
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -7,13 +7,10 @@ use redb::ReadableTable;
 use serde_json::from_slice;
 use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
 
-use crate::error::{Malformed, TooLarge};
+use crate::error::Malformed;
 use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
 use crate::recent::{self, Ends};
 use crate::tables::{Tables, Unread, View, bytes_at};
-
-/// How many bytes a batch may have, its run's id and its keys included: 256 MiB.
-const MAX_BATCH_BYTES: usize = 256 << 20;
 
 /// How many bytes a page of records, or of values, has before it ends, be it shorter than asked for.
 pub(crate) const PAGE_BYTES: usize = 16 << 20;
@@ -41,9 +38,6 @@ impl Written {
         let summary = serde_json::to_vec(&batch.run).map_err(StoreError::unserialisable)?;
         let (records, keys) = (batch.records.len(), record_key(run.as_str(), expected).len());
         let bytes = serialised.len() + keys * records + summary.len();
-        if bytes > MAX_BATCH_BYTES {
-            return Err(StoreError::unserialisable(TooLarge { bytes, limit: MAX_BATCH_BYTES }));
-        }
         let ended = batch.run.status.is_ended();
         Ok(Self { run: run.clone(), expected, batch: serialised, records, summary, ended, bytes })
     }
@@ -160,9 +154,14 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
     let after = query.begins_after().map(|after| after.as_str().as_bytes());
     let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
     let table = if query.only_open() { &view.open } else { &view.runs };
-    let mut page = Vec::new();
+    let (mut page, mut last) = (Vec::new(), after.map(<[u8]>::to_vec));
     for entry in table.range::<&[u8]>(range)? {
         let (key, value) = entry?;
+        // A damaged table may have them in another order. Who asks for page after page would come back to the first.
+        if last.as_deref().is_some_and(|last| key.value() <= last) {
+            continue;
+        }
+        last = Some(key.value().to_vec());
         let indexed = if query.only_open() { view.runs.get(key.value())? } else { None };
         // An entry of the index without a run is nothing to list; a check finds it.
         if query.only_open() && indexed.is_none() {

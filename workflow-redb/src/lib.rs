@@ -43,11 +43,23 @@
 //! - **Reading is cheap**: but for its latest batches, the records of a run are one range of keys, and so are pages of
 //!   runs and contexts. Reads happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
 //! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
-//! - **Bounds**: 256 MiB for the JSON of a batch; a queue of 1,024 calls that write; commits of at most 1,024 calls and
-//!   16 MiB; pages of records, and of values of a context, that end behind 16 MiB.
+//! - **Bounds**: 1 GiB for a call that writes, such as the JSON of a batch with its keys, beyond which it is refused with
+//!   [`WorkError::TooLarge`]; a queue of 1,024 calls that write; commits of at most 1,024 calls and 16 MiB, unless one call
+//!   has more; pages of records, and of values of a context, that end behind 16 MiB.
 //!
 //! After an error of the disk, such as a full one, the call fails with `Unavailable`, whose source is a [`WorkError`]
-//! that names file and cause; the file is closed, and opened again with the next call that writes.
+//! that names file and cause. The store closes the file and opens it again, and if that fails, tries again with each call
+//! that writes.
+//!
+//! # When a sync fails
+//! After a failed `fsync` the system may take for written what is not on disk, and later calls of `fsync` succeed. So the
+//! store writes the file anew before anything else: to `runs.redb.rewrite` beside `runs.redb`, which then takes its name.
+//! That needs room for a second file and the right to create it; until it succeeds, calls fail with
+//! [`WorkError::NotReopened`], whose source is [`OpenError::NotRewritten`]. A mark beside the file, `runs.redb.unsynced`,
+//! makes another process do the same before it uses the file. Do not remove the mark by hand. If not even the mark can be
+//! made, the error says so: then keep the store open until it works again, or restart the machine. The new file has
+//! mode, owner and group of the old one as far as the process may set them, and no extended attributes. A file with
+//! several names (hard links) is not rewritten, and the error says so; a symbolic link is followed.
 //!
 //! # What it costs
 //! A commit calls `fsync` once, whether it is of one batch or of many, and writes the pages that changed: batches lie in
@@ -74,18 +86,31 @@
 #[cfg(test)]
 extern crate self as workflow_redb;
 
+#[cfg(test)]
+#[path = "../tests/it/disk.rs"]
+#[expect(dead_code, reason = "others use the rest")]
+mod disk;
+#[cfg(test)]
+#[path = "../tests/it/fixtures.rs"]
+#[expect(dead_code, reason = "others use the rest")]
+mod fixtures;
+
 mod builder;
 mod check;
+mod closing;
 mod committer;
 mod contexts;
 mod error;
 mod file;
+mod files;
 pub mod format;
 mod journal;
+mod opened;
 mod overlay;
 mod queue;
 mod recent;
 mod retention;
+mod rewrite;
 mod shared;
 mod snapshot;
 mod store;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::error::WorkError;
@@ -15,8 +14,12 @@ use crate::tables::Tables;
 /// How many jobs are committed at once, at most.
 const MAX_GROUP: usize = 1_024;
 
-/// How many bytes are committed at once, at most, unless it is a single job.
-const MAX_GROUP_BYTES: usize = 16 << 20;
+/// How many bytes are committed at once, at most, unless it is a single job. Jobs also move what others wrote before:
+/// what is counted while they work bounds a transaction again.
+pub(crate) const MAX_GROUP_BYTES: usize = 16 << 20;
+
+/// How many bytes a job may have: 1 GiB. A value of redb may have three times as many, and a job is in memory as a whole.
+pub(crate) const MAX_JOB_BYTES: usize = 1 << 30;
 
 /// Something to write, and somebody who waits for it.
 pub(crate) trait Job: Send {
@@ -28,22 +31,23 @@ pub(crate) trait Job: Send {
     fn answer(self: Box<Self>, committed: Result<(), WorkError>);
 }
 
-/// Work on the whole database, with nobody else in it.
-pub(crate) type Alone = Box<dyn FnOnce(Result<&mut Database, WorkError>) + Send>;
+/// Somebody who waits to be told whether the file is smaller.
+pub(crate) type Compacted = oneshot::Sender<Result<bool, WorkError>>;
 
 /// What the committer is given.
 pub(crate) enum Task {
     Group(Box<dyn Job>),
     /// Everything that was answered before is to be on disk.
     Sync(oneshot::Sender<Result<(), WorkError>>),
-    Alone(Alone),
+    /// With nobody else in the database.
+    Compact(Compacted),
 }
 
 /// What the committer finds.
 pub(crate) enum Next {
     Jobs(Vec<Box<dyn Job>>),
     Sync(oneshot::Sender<Result<(), WorkError>>),
-    Alone(Alone),
+    Compact(Compacted),
     /// The time that was set is over, and there was nothing to do.
     Idle,
     /// There is nothing left to do, and nothing will come.
@@ -56,6 +60,7 @@ pub(crate) struct Queue {
     /// A permit for each task that waits.
     room: Arc<Semaphore>,
     path: Arc<Path>,
+    max_job: usize,
 }
 
 #[derive(Default)]
@@ -72,13 +77,20 @@ struct Queued {
 }
 
 impl Queue {
-    pub(crate) fn new(room: usize, path: &Arc<Path>) -> Self {
+    pub(crate) fn new(room: usize, max_job: usize, path: &Arc<Path>) -> Self {
         Self {
             waiting: Mutex::default(),
             wake: Condvar::new(),
             room: Arc::new(Semaphore::new(room.clamp(1, Semaphore::MAX_PERMITS))),
             path: Arc::clone(path),
+            max_job,
         }
+    }
+
+    /// Refuses a job of too many bytes. It never comes to the others of a transaction.
+    pub(crate) fn admit(&self, bytes: usize) -> Result<(), WorkError> {
+        let (path, limit) = (Arc::clone(&self.path), self.max_job);
+        if bytes <= limit { Ok(()) } else { Err(WorkError::TooLarge { path, bytes, limit }) }
     }
 
     /// Puts in a task of so many bytes, and waits for room if there is none. Those who wait are served in their order.
@@ -94,12 +106,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts in work and waits until it is committed.
+    /// Puts in work of so many bytes and waits until it is committed.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnOnce(&mut Tables<'_>) -> Result<T, redb::Error> + Send + 'static,
     ) -> Result<T, WorkError> {
+        self.admit(bytes)?;
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Call { work: Some(work), done: None, reply });
         self.put(Task::Group(job), bytes).await?;
@@ -155,7 +168,7 @@ impl Waiting {
             match task {
                 Task::Group(job) => jobs.push(job),
                 Task::Sync(reply) => return Next::Sync(reply),
-                Task::Alone(work) => return Next::Alone(work),
+                Task::Compact(reply) => return Next::Compact(reply),
             }
             bytes = bytes.saturating_add(more);
         }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use redb::{ReadableTable, ReadableTableMetadata as _};
+use redb::{ReadableTable, ReadableTableMetadata as _, TableHandle as _};
 use workflow_core::{Position, RunId};
 
-use crate::format::{RecentBatch, RunEntry, move_record_key, record_key, record_keys};
+use crate::format::{RECENT, RecentBatch, RunEntry, move_record_key, record_key, record_keys};
 use crate::tables::{Bytes, Tables, Unread, View, Writing, bytes_at};
 
 /// How many batches of one run may wait to be moved.
@@ -36,6 +36,7 @@ pub(crate) fn add(
     if !tables.shared || batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
         settle(tables, run, numbers)?;
         numbers.clear();
+        tables.written += batch.len();
         insert_records(tables.records()?, batch)?;
     } else {
         numbers.push(push(tables, batch)?);
@@ -56,6 +57,7 @@ fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
     };
     tables.next_recent = Some(next.wrapping_add(1));
     let number = next.to_be_bytes();
+    tables.written += batch.len();
     tables.recent.insert(&number[..], batch)?;
     Ok(number)
 }
@@ -92,6 +94,7 @@ fn settle(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), r
     for number in numbers {
         // One that is missing is a gap, which who reads it is told of.
         if let Some(batch) = named(&tables.recent, run, *number)? {
+            tables.written += batch.len();
             insert_records(tables.records()?, &batch)?;
         }
     }
@@ -127,7 +130,10 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
     if let Some(batch) = bytes_at(&tables.recent, &number)? {
         release(tables, &number, &batch)?;
     }
-    tables.recent.remove(&*number)?;
+    if tables.recent.remove(&*number)?.is_none() {
+        // Only where the table is damaged. What calls this until nothing is left would call it for ever.
+        return Err(redb::Error::Corrupted(format!("the first key of `{}` is not found", RECENT.name())));
+    }
     Ok(true)
 }
 

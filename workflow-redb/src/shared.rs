@@ -1,35 +1,40 @@
 //! What the handles of a store and its committer share: the database, whether it can be used, and the queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use redb::Database;
 use tokio::runtime::Handle;
 
+use crate::closing::Release;
 use crate::error::WorkError;
+use crate::opened::Opened;
 use crate::queue::Queue;
 use crate::tables::{Unread, View};
 
 pub(crate) struct Shared {
     pub(crate) path: Arc<Path>,
+    /// The file itself, where no link and no change of folder is in the way; none if it is kept in something else.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) queue: Queue,
+    /// Tells when the committer has closed the database.
+    pub(crate) release: Release,
     /// Whoever works with the database holds it to read; only the committer replaces it.
     state: RwLock<State>,
 }
 
 /// What can be done with the database.
 pub(crate) enum State {
-    Open(Database),
+    Open(Opened),
     /// It had to be closed after an error, and could not be opened again yet.
     Failed(WorkError),
     Closed,
 }
 
 impl Shared {
-    pub(crate) fn new(path: Arc<Path>, room: usize, database: Database) -> Self {
-        let queue = Queue::new(room, &path);
-        Self { path, queue, state: RwLock::new(State::Open(database)) }
+    pub(crate) fn new(path: Arc<Path>, file: Option<PathBuf>, queue: Queue, database: Opened) -> Self {
+        Self { path, file, queue, release: Release::default(), state: RwLock::new(State::Open(database)) }
     }
 
     /// Reads what the file has now, on a thread that may block.
@@ -51,15 +56,18 @@ impl Shared {
         })
     }
 
-    /// Reads what the file has now, on this thread.
+    /// Reads what the file has now, on this thread. A panic is an error.
     pub(crate) fn read_here<T, E: From<WorkError>>(
         &self,
         work: impl FnOnce(&View) -> Result<T, Unread<E>>,
     ) -> Result<T, E> {
         let state = self.state();
         let database = state.database(self)?;
-        let view = View::new(database).map_err(|error| WorkError::redb(&self.path, error))?;
-        work(&view).map_err(|unread| unread.named(&self.path))
+        let work = || work(&View::new(database)?);
+        // A file that was changed from outside may make redb panic.
+        let worked = catch_unwind(AssertUnwindSafe(work));
+        let worked = worked.map_err(|panic| WorkError::panicked(&self.path, &*panic))?;
+        worked.map_err(|unread| unread.named(&self.path))
     }
 
     /// Works with the database, which nobody replaces meanwhile. A panic is an error.

@@ -1,5 +1,6 @@
 //! Copying a store while it is used: what it had at one moment, in a file of its own.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::error::{OpenError, WorkError};
 use crate::file::{self, Created};
 use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
 use crate::recent;
+use crate::shared::Shared;
 use crate::store::RedbStore;
 use crate::tables::{Reading, Unread, View};
 
@@ -19,7 +21,8 @@ impl RedbStore {
     /// Writes what the store has at this moment to another file, which is a store like this one, and as small as it can
     /// be. The store is used meanwhile; only [`compact`](Self::compact) waits.
     ///
-    /// The file appears when it is whole and on disk. A file that is there is left alone. O(bytes). A future that is
+    /// The file appears when it is whole and on disk. On Unix it has the mode of the store's file, and its owner and group
+    /// as far as the process may set them; a group that it may not set has no access. A file that is there is left alone. O(bytes). A future that is
     /// dropped leaves a copy that is finished or not there.
     ///
     /// ```
@@ -39,21 +42,26 @@ impl RedbStore {
     /// [`WorkError::Exists`] if there is such a file, [`WorkError::Snapshot`] if it cannot be written; what else
     /// [`WorkError`] lists.
     pub async fn snapshot(&self, to: impl Into<PathBuf>) -> Result<(), WorkError> {
-        let (to, path) = (to.into(), Arc::clone(&self.shared().path));
-        self.shared().read(move |view| write(view, &to, &path).map_err(Unread::Own)).await
+        let (to, shared) = (to.into(), self.shared());
+        let work = move |view: &View| write(view, &to, &shared).map_err(Unread::Own);
+        self.shared().read(work).await
     }
 }
 
-fn write(view: &View, to: &Path, path: &Arc<Path>) -> Result<(), WorkError> {
+fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
     let exists = || WorkError::Exists { path: Arc::from(to) };
+    let unwritten = |source| WorkError::Snapshot { path: Arc::clone(&store.path), source: Arc::new(source) };
     // Looked for first, so that nothing is copied in vain.
     if to.symlink_metadata().is_ok() {
         return Err(exists());
     }
-    match file::create(to, CACHE, |copy| fill(view, copy).map_err(|error| OpenError::redb(to, error))) {
+    let like = store.file.as_ref().map(fs::metadata).transpose();
+    let like = like.map_err(|error| unwritten(OpenError::io(&store.path, error)))?;
+    let fill = |copy: &Database| fill(view, copy).map_err(|error| OpenError::redb(to, error));
+    match file::create(to, like.as_ref(), CACHE, fill) {
         Ok(Created::Created) => Ok(()),
         Ok(Created::WasThere) => Err(exists()),
-        Err(error) => Err(WorkError::Snapshot { path: Arc::clone(path), source: Arc::new(error) }),
+        Err(error) => Err(unwritten(error)),
     }
 }
 

@@ -6,26 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use redb::Database;
 use tokio::sync::oneshot;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError,
+    StoreFuture, StoredRun,
 };
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
-use crate::error::{OpenError, WorkError};
+use crate::closing;
+use crate::error::{OpenError, WorkError, of_journal};
 use crate::journal::{self, Written};
 use crate::queue::Task;
-use crate::recent;
 use crate::retention;
 use crate::shared::Shared;
 use crate::tables::{Tables, Unread};
 
 /// Journals and contexts in one file.
 ///
-/// Clones are handles on the same store, and cost a pointer. When the last of them is dropped, and no call is under
-/// way, what is pending is written, the file is closed and the store's thread ends: the drop waits for that.
+/// Clones are handles on the same store, and cost a pointer; so are calls that are under way. When the last of them is
+/// dropped, the store writes what is pending, closes the file and ends its thread. The drop waits for that, for up to a
+/// minute, in an async task too, so that the file can be opened again at once. The store's own thread, which may drop the
+/// last handle with a task that it wakes, does not wait. Then who opens the file in the same process does.
 ///
 /// ```
 /// use workflow_core::{EventStore, RunQuery};
@@ -131,15 +133,8 @@ impl RedbStore {
     /// See [`WorkError`]; nothing is lost.
     pub async fn compact(&self) -> Result<bool, WorkError> {
         let (reply, answer) = oneshot::channel();
-        let path = Arc::clone(&self.inner.shared.path);
-        let work = move |database: Result<&mut Database, WorkError>| {
-            let compacted = database
-                .and_then(|database| compact(database).map_err(|error| WorkError::redb(&path, error)));
-            // An error says that nobody waits any more.
-            drop(reply.send(compacted));
-        };
         let queue = &self.inner.shared.queue;
-        queue.put(Task::Alone(Box::new(work)), 0).await?;
+        queue.put(Task::Compact(reply), 0).await?;
         answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
     }
 
@@ -166,20 +161,15 @@ impl RedbStore {
     }
 }
 
-/// Everything is moved to where it stays before room is given back.
-fn compact(database: &mut Database) -> Result<bool, redb::Error> {
-    let transaction = database.begin_write()?;
-    recent::settle_all(&mut Tables::new(&transaction)?)?;
-    transaction.commit()?;
-    Ok(database.compact()?)
-}
-
 impl EventStore for RedbStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         let written = match Written::new(run, expected, &batch) {
             Ok(written) => written,
             Err(error) => return StoreFuture::ready(Err(error)),
         };
+        if let Err(error) = self.inner.shared.queue.admit(written.bytes) {
+            return StoreFuture::ready(Err(StoreError::unserialisable(error)));
+        }
         let store = self.clone();
         StoreFuture::new(async move {
             let work = store.inner.shared.queue.commit(written.bytes, move |tables| written.append(tables));
@@ -190,7 +180,9 @@ impl EventStore for RedbStore {
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            store.shared().read(move |view| journal::read(view, &run, from, at_most)).await
+            let of = run.clone();
+            let read = store.shared().read(move |view| journal::read(view, &of, from, at_most)).await;
+            read.map_err(|error| of_journal(error, &run, from))
         })
     }
 
@@ -228,12 +220,15 @@ impl fmt::Debug for RedbStore {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.queue.close();
         let committer = self.committer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(committer) = committer else { return };
+        let (release, closer) = (self.shared.release.clone(), committer.thread().id());
+        if let Some(file) = &self.shared.file {
+            closing::note(file.clone(), closer, release.clone());
+        }
+        self.shared.queue.close();
         // The last handle may be dropped by the thread itself, with a task that it woke; it ends by itself then.
-        if let Some(committer) =
-            committer.filter(|committer| committer.thread().id() != thread::current().id())
-        {
+        if closer != thread::current().id() && release.wait(closing::AT_MOST) {
             // It does not panic; if it did, there would be nobody to tell.
             drop(committer.join());
         }

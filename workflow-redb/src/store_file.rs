@@ -5,14 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::Database;
 use workflow_core::{Position, Record, RunId, RunQuery, StoreError, StoredRun};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Problem, Report};
-use crate::error::{OpenError, WorkError};
+use crate::error::{OpenError, WorkError, of_journal};
 use crate::file;
 use crate::journal;
+use crate::opened::Opened;
 use crate::tables::{Unread, View};
 
 /// A store's file, opened to be read. Its calls block.
@@ -34,7 +34,7 @@ use crate::tables::{Unread, View};
 /// ```
 pub struct StoreFile {
     path: Arc<Path>,
-    database: Database,
+    database: Opened,
 }
 
 impl StoreFile {
@@ -69,7 +69,8 @@ impl StoreFile {
     /// # Errors
     /// `Corrupt`, `Unavailable`.
     pub fn read(&self, run: &RunId, from: Position, at_most: usize) -> Result<Vec<Record>, StoreError> {
-        self.read_with(|view| journal::read(view, run, from, at_most))
+        let read = self.read_with(|view| journal::read(view, run, from, at_most));
+        read.map_err(|error| of_journal(error, run, from))
     }
 
     /// Verifies the file: the checksums of its pages, that positions have no gaps, summaries agree with journals, and

@@ -26,6 +26,8 @@ pub(crate) struct Tables<'t> {
     records: Option<Writing<'t>>,
     /// Whether batches of several runs are written.
     pub(crate) shared: bool,
+    /// How many bytes of batches were written, those included that were only moved.
+    pub(crate) written: usize,
     /// The number of the next recent batch, once one was wanted.
     pub(crate) next_recent: Option<u64>,
     open: Option<Writing<'t>>,
@@ -39,6 +41,7 @@ impl<'t> Tables<'t> {
             runs: transaction.open_table(RUNS)?,
             records: None,
             shared: false,
+            written: 0,
             next_recent: None,
             open: None,
             contexts: None,

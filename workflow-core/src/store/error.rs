@@ -28,10 +28,11 @@ pub enum StoreError {
         /// Where it ends.
         found: Position,
     },
-    /// An event has no form that the store can keep; nothing was changed.
+    /// An event has no form that the store can keep, or the batch is larger than the store takes at once; nothing was
+    /// changed.
     #[error("a record cannot be serialised")]
     Unserialisable {
-        /// What the type's own `Serialize` reported.
+        /// What the type's own `Serialize` reported, or the store's own error, which says how large the batch may be.
         source: Arc<dyn Error + Send + Sync>,
     },
     /// What the store has of the run cannot be read.

@@ -6,15 +6,11 @@ use std::ops::Range;
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
 use workflow_core::{EventStore, Position, Record, RunQuery};
 
-use self::fixtures::{Place, batch, ids, put as put_alone, record, summary, text};
+use crate::fixtures::{Place, batch, ids, put as put_alone, record, summary, text};
 use crate::format::{Definition, RECENT, RECORDS, RUNS};
 use crate::journal::Written;
 use crate::tables::Tables;
 use crate::{RedbStore, StoreFile};
-
-#[path = "../../tests/it/fixtures.rs"]
-#[expect(dead_code, reason = "others use the rest")]
-mod fixtures;
 
 /// How many batches of a run may be among the recent ones: of the format, as the next.
 const MOST_OF_A_RUN: u64 = 32;

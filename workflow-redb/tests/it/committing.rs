@@ -175,9 +175,12 @@ fn a_batch_that_is_too_large_is_refused_and_changes_nothing() {
     let place = Place::new();
     let store = place.open();
     let run = "r".repeat(1 << 20);
-    let error = block_on(store.append(&run.into(), Position(0), batch(0..300))).unwrap_err();
+    let error = block_on(store.append(&run.into(), Position(0), batch(0..1_100))).unwrap_err();
     assert!(matches!(error, StoreError::Unserialisable { .. }), "{error:?}");
     assert!(error.source().unwrap().to_string().contains("bytes at once"), "{error:?}");
+    let StoreError::Unserialisable { source } = &error else { panic!("{error:?}") };
+    let Some(WorkError::TooLarge { bytes, limit, .. }) = source.downcast_ref() else { panic!("{error:?}") };
+    assert!(bytes > limit && *limit == 1 << 30, "{error:?}");
     assert!(block_on(ids(&store)).is_empty());
 }
 

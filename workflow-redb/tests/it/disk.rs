@@ -2,6 +2,7 @@
 //! to decide what waits for a commit, and be full.
 
 use std::io;
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use redb::StorageBackend;
 
 /// What a disk writes at once; a write may be torn between two.
 const SECTOR: usize = 512;
+
+/// What the system keeps in memory of a file, or does not.
+const PAGE: usize = 4096;
 
 /// How long a test waits for a write that has to come: only one that never comes, not a machine that is busy, takes so
 /// long.
@@ -31,6 +35,8 @@ struct Platter {
     /// So many writes and syncs before the power goes; none if it does not.
     left: Option<usize>,
     fails: Option<io::ErrorKind>,
+    /// What the next sync loses, if it fails.
+    loses: Option<Rng>,
     held: bool,
     /// Whether somebody waits for it to be let go.
     waits: bool,
@@ -64,6 +70,42 @@ impl Change {
     }
 }
 
+impl Platter {
+    /// Puts any part of what was not synced on disk, and counts the rest as if it were there.
+    fn lose(&mut self, mut rng: Rng) {
+        let written = mem::take(&mut self.unsynced);
+        self.synced = after(&self.synced, &written, &mut rng);
+        // What the system does not need in memory is read from the disk.
+        let evicted = [0.0, 0.0, 0.3, 1.0][rng.usize(..4)];
+        let pages = self.live.chunks_mut(PAGE).zip((0..).step_by(PAGE));
+        for (page, at) in pages.filter(|_| rng.f64() < evicted) {
+            let there = self.synced.get(at..).unwrap_or_default();
+            let there = &there[..there.len().min(page.len())];
+            page[..there.len()].copy_from_slice(there);
+            page[there.len()..].fill(0);
+        }
+    }
+}
+
+/// An image with any part of what was written to it.
+fn after(image: &[u8], written: &[Change], rng: &mut Rng) -> Vec<u8> {
+    let mut image = image.to_vec();
+    // All, none, most, few: each kind of cut is met.
+    let chance = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
+    for change in written {
+        if rng.f64() < chance {
+            change.apply(&mut image);
+        } else if rng.f64() < 0.2 {
+            for sector in change.sectors() {
+                if rng.bool() {
+                    sector.apply(&mut image);
+                }
+            }
+        }
+    }
+    image
+}
+
 impl Disk {
     pub(crate) fn holding(image: Vec<u8>) -> Self {
         let disk = Self::default();
@@ -85,6 +127,12 @@ impl Disk {
         self.platter().fails = kind.into();
     }
 
+    /// Lets the next sync fail as one of Linux does: what it was to put on disk is read as it was written, or not any
+    /// more, and no later sync puts it on disk.
+    pub(crate) fn lose_next_sync(&self, rng: Rng) {
+        self.platter().loses = Some(rng);
+    }
+
     pub(crate) fn syncs(&self) -> usize {
         self.platter().syncs
     }
@@ -92,21 +140,7 @@ impl Disk {
     /// What is on the disk after the power was cut: what was synced, and any part of the rest.
     pub(crate) fn after_the_cut(&self, rng: &mut Rng) -> Vec<u8> {
         let platter = self.platter();
-        let mut image = platter.synced.clone();
-        // All, none, most, few: each kind of cut is met.
-        let chance = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
-        for change in &platter.unsynced {
-            if rng.f64() < chance {
-                change.apply(&mut image);
-            } else if rng.f64() < 0.2 {
-                for sector in change.sectors() {
-                    if rng.bool() {
-                        sector.apply(&mut image);
-                    }
-                }
-            }
-        }
-        image
+        after(&platter.synced, &platter.unsynced, rng)
     }
 
     /// Lets the next write wait. Who waits for a commit then waits with it.
@@ -185,6 +219,12 @@ impl StorageBackend for Disk {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let mut platter = self.platter();
+        if let Some(rng) = platter.loses.take() {
+            platter.lose(rng);
+            return Err(io::Error::other("a block could not be written"));
+        }
+        drop(platter);
         self.change(|platter| {
             let Platter { synced, unsynced, .. } = platter;
             unsynced.drain(..).for_each(|change| change.apply(synced));

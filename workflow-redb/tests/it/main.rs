@@ -13,6 +13,7 @@ mod engine;
 mod explained;
 mod file_format;
 mod fixtures;
+mod large;
 #[cfg(target_os = "linux")]
 mod limited;
 mod maintenance;
@@ -21,5 +22,8 @@ mod opening;
 #[cfg(target_os = "linux")]
 mod permissions;
 mod power_cut;
+mod reopening;
+#[cfg(unix)]
+mod rewriting;
 #[cfg(target_os = "linux")]
 mod room;

@@ -179,3 +179,23 @@ async fn a_snapshot_overwrites_nothing_and_leaves_nothing_behind() {
     assert!(matches!(error, WorkError::Snapshot { .. }), "{error:?}");
     assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 2);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_snapshot_and_a_compacted_file_have_the_mode_of_the_store() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    for wanted in [0o600, 0o640] {
+        let place = Place::new();
+        let store = place.open();
+        std::fs::set_permissions(&place.file, std::fs::Permissions::from_mode(wanted)).unwrap();
+        put(&store, "a", 0..500).await.unwrap();
+        let backup = place.folder.path().join("backup.redb");
+        store.snapshot(&backup).await.unwrap();
+        assert_eq!(mode(&backup), wanted);
+        assert!(store.remove(&"a".into()).await.unwrap());
+        store.compact().await.unwrap();
+        assert_eq!(mode(&place.file), wanted);
+    }
+}

@@ -67,6 +67,28 @@ fn a_cut_of_a_buffered_store_loses_the_latest_batches_and_none_that_was_synced()
     }
 }
 
+/// Why a file is rewritten after a failed sync. The disk is as hard as the ones that the rewrite is tested on.
+#[test]
+fn what_is_answered_after_a_failed_sync_is_lost_where_the_disk_is_opened_again_as_it_is() {
+    let append =
+        |store: &RedbStore, run: &str, to| block_on(store.append(&run.into(), Position(0), batch(0..to)));
+    let survives = |seed| {
+        let disk = Disk::default();
+        let open = |disk: &Disk| RedbStore::builder().open_backend("disk", disk.clone());
+        let store = open(&disk).unwrap();
+        append(&store, "a", 2).unwrap();
+        disk.lose_next_sync(Rng::with_seed(seed));
+        append(&store, "b", 200).unwrap_err();
+        drop(store);
+        append(&open(&disk).ok()?, "c", 2).ok()?;
+        let after = Disk::holding(disk.after_the_cut(&mut Rng::with_seed(seed)));
+        let there = block_on(open(&after).ok()?.read(&"c".into(), Position(0), 10)).ok()?;
+        (there.len() == 2).then_some(())
+    };
+    let kept = (0..40).filter(|seed| survives(*seed).is_some()).count();
+    assert!(kept < 40, "the disk loses nothing");
+}
+
 impl World {
     fn new(seed: u64, durability: Durability) -> Self {
         let disk = Disk::default();

@@ -1,0 +1,45 @@
+//! Files and journals that something else has changed: whatever reads them returns what it finds or a typed error. It
+//! neither panics nor runs for ever.
+//!
+//! A plain `cargo test` tries a few hundred inputs of each target. For a long run, with optimised code that still checks
+//! for overflow:
+//!
+//! ```text
+//! BOLERO_RANDOM_ITERATIONS=1000000000 BOLERO_RANDOM_TEST_TIME_MS=900000 \
+//!     CARGO_PROFILE_DEV_OPT_LEVEL=2 cargo test -p workflow-redb --test fuzz
+//! ```
+//!
+//! A failure is reported with a seed: `BOLERO_RANDOM_SEED=… cargo test -p workflow-redb --test fuzz` repeats it. With
+//! `cargo-bolero`, the same targets run under a fuzzer that looks for new paths: `cargo bolero test files::…`.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod files;
+#[path = "../it/fixtures.rs"]
+#[expect(dead_code, reason = "others use the rest")]
+mod fixtures;
+mod journals;
+mod watchdog;
+
+use std::time::Duration;
+
+/// How many inputs each target tries, unless the environment says otherwise.
+const INPUTS: usize = 300;
+
+/// How long a target takes at most, unless the environment says otherwise.
+const TIME: Duration = Duration::from_mins(5);
+
+/// A change of an input: what is done, where, and with what.
+type Edit = (u8, u32, u32, u8);
+
+/// The edits that are made. Few of them leave more of what is valid, and lead further.
+fn few(edits: &[Edit]) -> &[Edit] {
+    let most =
+        edits.first().map_or(0, |(_, _, _, with)| if with % 8 == 0 { 32 } else { 1 + usize::from(with % 4) });
+    &edits[..edits.len().min(most)]
+}
+
+/// Places and values are numbers of which there are more than there are places and values.
+fn pick(number: u32, count: usize) -> usize {
+    usize::try_from(number).unwrap() % count.max(1)
+}

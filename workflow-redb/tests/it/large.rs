@@ -1,0 +1,55 @@
+//! Much at once: many large calls, and one that is larger than any other.
+
+use std::time::SystemTime;
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use workflow_core::prelude::*;
+use workflow_core::scheduler::Cause;
+use workflow_core::{AnyEvent, Batch, EventStore, Position, Record, RecordedEvent, RunSummary, ScopeId, Seq};
+use workflow_redb::StoreFile;
+
+use crate::fixtures::{Place, summary};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Text(String);
+
+/// So many records of 1 MiB each.
+fn large(records: u64) -> Batch {
+    let text = RecordedEvent::new(AnyEvent::new(Text("x".repeat(1 << 20))));
+    let at = SystemTime::UNIX_EPOCH;
+    let record = |seq| Record::EventLogged {
+        seq: Seq(seq),
+        scope: ScopeId::ROOT,
+        cause: Cause::Outside,
+        event: text.clone(),
+        at,
+    };
+    let run: RunSummary = summary();
+    Batch { records: (0..records).map(record).collect(), run }
+}
+
+#[test]
+fn four_hundred_runs_append_a_mebibyte_each_at_the_same_time() {
+    let place = Place::new();
+    let store = place.open();
+    let runs: Vec<String> = (0..400).map(|run| format!("run-{run:03}")).collect();
+    let appends = join_all(runs.iter().map(|run| store.append(&run.as_str().into(), Position(0), large(1))));
+    let refused = block_on(appends).into_iter().find_map(Result::err);
+    assert!(refused.is_none(), "{refused:?}");
+    drop(store);
+    let file = StoreFile::open(&place.file).unwrap();
+    for run in runs {
+        assert_eq!(file.read(&run.into(), Position(0), 10).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_batch_of_three_hundred_mebibytes_is_one_call() {
+    let place = Place::new();
+    let store = place.open();
+    block_on(store.append(&"a".into(), Position(0), large(300))).unwrap();
+    let page = block_on(store.read(&"a".into(), Position(284), 100)).unwrap();
+    assert_eq!(page.len(), 16, "a page ends behind 16 MiB");
+    assert_eq!(block_on(store.runs(&workflow_core::RunQuery::new())).unwrap()[0].end, Position(300));
+}
