@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
@@ -129,12 +130,20 @@ impl Run {
         self.shared.tell(|| Observed::RunReleased);
         self.is_released = true;
         let term = self.fence.as_deref().and_then(Fence::term).and_then(NonZeroU64::new);
-        Released { end, term, due, run, _level: self.meter.level() }
+        let released = Released { end, term, due, run, _level: self.meter.level() };
+        self.discard();
+        released
+    }
+
+    /// Drops what a run has in memory. The events are the user's, and may panic: the run is no worse for it.
+    fn discard(self: Box<Self>) {
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(self)));
     }
 
     /// It was to be loaded and cannot be: it is where it was.
     pub(crate) fn stays_released(mut self: Box<Self>) {
         self.is_released = true;
+        self.discard();
     }
 
     /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.
