@@ -13,7 +13,8 @@ use crate::observe::Observers;
 pub(crate) struct Common {
     pub(crate) observers: Observers,
     pub(crate) clock: EngineClock,
-    pub(crate) contexts: Arc<dyn ContextStore>,
+    /// The engine's, which handles of runs that have ended do not keep open.
+    pub(crate) contexts: Weak<dyn ContextStore>,
     /// The lease of the engine, if that takes one.
     pub(crate) lease: Option<Arc<Lease>>,
     /// Whether runs have journals.
