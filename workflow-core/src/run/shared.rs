@@ -288,6 +288,14 @@ impl RunShared {
 
     /// What the run did, if it has ended and its task is not gone.
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
+        if let Some(family) = self.children.get() {
+            family.make_reports();
+        }
+        self.made_report()
+    }
+
+    /// The same where the reports of its children have been made.
+    pub(crate) fn made_report(&self) -> Option<Arc<RunReport>> {
         Some(self.finished.get()?.kept.as_ref()?.report(self))
     }
 
