@@ -19,13 +19,15 @@ pub use handle::{RunContext, ThreadContext};
 pub use memory::MemoryContexts;
 pub use value::{ContextData, ContextValue};
 
+pub(crate) use handle::PRIVATE_THREAD;
+
 /// Whose state it is: a run's own, or that of a thread, which all of its runs share.
 ///
 /// ```
 /// use workflow_core::{ContextScope, RunId};
 /// assert_eq!(ContextScope::Run(RunId::new("order-17")).to_string(), "run order-17");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ContextScope {
     /// The state of one run.
     Run(RunId),
@@ -60,7 +62,8 @@ pub type ContextChange<'a> =
 /// Where the state of runs and threads is kept.
 ///
 /// A store maps a scope and a key to a value. Scopes are independent of each other; so are keys. It has five
-/// duties, and no other knowledge: it does not know what a value means, when a run ends, or who asks.
+/// duties and one that it may leave out ([`scopes`](Self::scopes)), and no other knowledge: it does not know what a value
+/// means, when a run ends, or who asks.
 ///
 /// **Order.** The calls on one key of one scope have a single order, and each sees all that came before it,
 /// from whichever process that came. A call that has returned comes before every call that begins later.
@@ -81,7 +84,8 @@ pub type ContextChange<'a> =
 /// serialisation. The store puts at most four arrays or objects of its own around a value
 /// ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)).
 ///
-/// The engine never passes a key of more than 1 KiB.
+/// The engine never passes a key of more than 1 KiB. In the scope of a run it keeps one value of its own, under a key
+/// that begins with a NUL: which thread was made for the run alone, so that what is in it goes with the run.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -176,6 +180,28 @@ pub trait ContextStore: Send + Sync + 'static {
     fn serialises(&self) -> bool {
         true
     }
+
+    /// The scopes that have values, after `after`, or from the first if it is `None`. At most so many, where 0 is taken
+    /// as 1, and at least one unless there are no more. Changes nothing.
+    ///
+    /// The order is the store's own and never changes. `after` is a scope that an earlier page ended with, which may
+    /// have been cleared since. A scope that gets its first value or loses its last between two pages is listed or not;
+    /// every other is listed once.
+    ///
+    /// The engine asks for them in [`resume_open_runs`](crate::Engine::resume_open_runs) and
+    /// [`retain`](crate::Engine::retain), to clear the contexts of runs whose process was killed between their end and
+    /// the removal of their contexts. A store that does not implement this lists none, and keeps such contexts.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store cannot tell what it has; then there is no part of the page.
+    fn scopes<'a>(
+        &'a self,
+        after: Option<&'a ContextScope>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
+        let _ = (after, at_most);
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
 
 impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
@@ -220,5 +246,13 @@ impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
 
     fn serialises(&self) -> bool {
         (**self).serialises()
+    }
+
+    fn scopes<'a>(
+        &'a self,
+        after: Option<&'a ContextScope>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
+        (**self).scopes(after, at_most)
     }
 }

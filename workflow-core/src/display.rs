@@ -191,9 +191,12 @@ impl Display {
     }
 
     /// Shows what a child run of the attempt shows.
-    fn pass_on(&self, path: Arc<[ChildRun]>, item: Arc<DisplayItem>) {
-        let item = DisplayItem::Child { path, item };
-        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
+    fn pass_on(&self, item: DisplayItem) {
+        self.hub.publish_if(item, |ring| self.passes_on(ring));
+    }
+
+    fn passes_on(&self, ring: &Ring) -> bool {
+        !ring.sealed && self.enter(SHOWN) != VOID
     }
 
     /// What was shown by the other, another handle of the same attempt, is taken back with what is shown by this one.
@@ -347,12 +350,26 @@ impl DisplayHub {
         }
     }
 
-    /// Decides under the lock; wakes viewers, tells others, and drops what made room, after it.
+    /// Shows an item to the viewers of the run, and of those above: runs may nest deeply.
     fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
+        let mut next = self.publish_here(item, wanted);
+        while let Some((forward, item)) = next {
+            let above = forward.display();
+            next = above.hub.publish_here(forward.of_child(&item), |ring| above.passes_on(ring));
+        }
+    }
+
+    /// Decides under the lock; wakes viewers, tells others, and drops what made room, after it. Answers where the item
+    /// goes next.
+    fn publish_here(
+        &self,
+        item: DisplayItem,
+        wanted: impl FnOnce(&Ring) -> bool,
+    ) -> Option<(Arc<Forward>, DisplayItem)> {
         let mut ring = self.lock();
         if !ring.is_open() || !wanted(&ring) {
             // The item, which is foreign code, is dropped after the lock.
-            return;
+            return None;
         }
         let forward = ring.forward.clone();
         let heard = (forward.is_some() || self.listener.is_some()).then(|| item.clone());
@@ -360,12 +377,17 @@ impl DisplayHub {
         drop(ring);
         wakers.into_iter().for_each(std::task::Waker::wake);
         drop(dropped);
-        let Some(item) = heard else { return };
-        if let Some(forward) = forward {
-            forward.forward(&item);
-        }
-        if let Some(listener) = &self.listener {
-            listener(item);
+        let item = heard?;
+        match (&self.listener, forward) {
+            (Some(listener), Some(forward)) => {
+                listener(item.clone());
+                Some((forward, item))
+            }
+            (Some(listener), None) => {
+                listener(item);
+                None
+            }
+            (None, forward) => forward.map(|forward| (forward, item)),
         }
     }
 

@@ -3,41 +3,45 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::future::{Future, pending};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::children::{Birth, HostsRuns};
 use crate::config::ConfigSet;
+use crate::context::ContextStore;
 use crate::display::Forward;
 use crate::error::{RunError, SendError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
 use crate::panics::Driven;
 use crate::run::{
-    Common, Gate, Host, Peculiar, Place, Places, Queue, Received, ReplayFailures, Run, RunHandle, RunLimits,
-    RunOptions, RunShared, Unhosted,
+    Common, Gate, Held, Host, Peculiar, Place, Places, Queue, Received, ReplayFailures, Run, RunHandle,
+    RunLimits, RunOptions, RunShared, Unhosted,
 };
-
-use crate::store::EventStore;
+use crate::store::{EventStore, StoreError};
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
 mod builder;
 mod children;
 mod claim;
+mod contexts;
+mod ending;
 mod forsaken;
 mod found;
+mod guarded;
 mod hand_over;
 mod holds;
 mod idle;
 mod known;
 mod lease;
+mod removal;
 mod resume;
 mod stored;
 mod when_full;
@@ -53,9 +57,13 @@ pub(crate) use stored::begun;
 
 use children::ChildLimits;
 use claim::Unfit;
+use ending::{Ending, or_never};
 use idle::Idle;
 use known::{Known, Registered};
 use lease::Leased;
+
+/// How long an engine that ends waits for its store at least.
+const SHORTEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
 ///
@@ -93,6 +101,7 @@ struct Inner {
     hosts: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
     store: Option<Arc<dyn EventStore>>,
+    contexts: Arc<dyn ContextStore>,
     /// None if the engine takes no leases.
     lease: Option<Leased>,
     unfit: Unfit,
@@ -108,7 +117,7 @@ struct Inner {
     /// The runs that have not ended.
     known: Known,
     idle: Idle,
-    shut_down: AtomicBool,
+    ending: Ending,
 }
 
 /// The engine of a run that belongs to none.
@@ -222,18 +231,45 @@ impl Engine {
     /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`,
     /// until observers have seen everything.
     ///
+    /// Once it has returned, every run of the engine has ended for its handles, and no task of the engine is left: the
+    /// [store](EngineBuilder::store) and the [contexts](EngineBuilder::contexts) are dropped with the last clone of the
+    /// engine, whoever still has handles on runs. Starts that wait for a permit end with [`StartError::ShutDown`], also
+    /// those that are not polled meanwhile.
+    ///
+    /// It waits for the store for `at_most` as well, by the engine's clock, or for a second if that is longer. What the
+    /// store has not answered by then is given up, with [`StoreError::ShutDown`](crate::StoreError::ShutDown): the runs
+    /// that wait for it end here with [`RunError::Store`], and their journals stay as they are.
+    ///
     /// [`hand_over`](Self::hand_over) leaves the runs of a store to be gone on with instead.
     pub async fn shut_down(&self, at_most: Duration) {
-        self.inner.shut_down.store(true, Ordering::SeqCst);
+        self.inner.ending.begin();
         let reason = "the engine is shutting down".into();
-        self.cancel_all(&reason).await;
-        self.wind_up(at_most).await;
+        self.wind_up(at_most, self.cancel_all(&reason)).await;
     }
 
-    /// What is left to do once every run has been told to end, or to be left.
-    async fn wind_up(&self, at_most: Duration) {
-        self.inner.known.all_ended().await;
-        self.give_up_lease().await;
+    /// Ends everything, and waits until nothing is left.
+    async fn wind_up(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
+        let ending = &self.inner.ending;
+        let mut ended = pin!(async {
+            end_all.await;
+            ending.is_over().await;
+            self.give_up_lease().await;
+        });
+        let over = async {
+            // Without a store there is nothing that may never answer, and no clock is needed.
+            match self.inner.store {
+                Some(_) => or_never(self.inner.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await,
+                None => pending().await,
+            }
+        };
+        if let Either::Right(_) = select(ended.as_mut(), pin!(over)).await {
+            ending.give_up();
+            ended.await;
+        }
+        self.flush_observers(at_most).await;
+    }
+
+    async fn flush_observers(&self, at_most: Duration) {
         let observers = self.inner.common.observers.clone();
         if observers.is_empty() {
             return;
@@ -243,6 +279,11 @@ impl Engine {
             Ok(runtime) => drop(runtime.spawn_blocking(move || observers.flush(at_most)).await),
             Err(_) => observers.flush(at_most),
         }
+    }
+
+    /// Waits for a run's lock, at most until nobody waits for the store any more.
+    async fn hold(&self, run: &RunId) -> Result<Held, StoreError> {
+        self.inner.ending.patiently(self.inner.known.hold(run)).await
     }
 
     /// Does not compile if no step of `W` takes the event, whose type has no name where it is given.
@@ -256,7 +297,7 @@ impl Engine {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
         let (run, shared) = self.prepare(start, options, done).await?;
-        runtime.spawn(Driven::new(run));
+        runtime.spawn(run);
         if let Some(written) = written {
             Box::pin(stored::begun(&shared, written)).await?;
         }
@@ -272,7 +313,7 @@ impl Engine {
         Box::pin(async move {
             let engine = builder.host(workflow).build()?;
             let (run, shared) = engine.prepare(start, RunOptions::new(), None).await?;
-            Driven::new(run).await;
+            run.await;
             shared.outcome().await
         })
     }
@@ -298,13 +339,12 @@ impl Engine {
             Box::pin(self.take_lease()).await.map_err(StartError::Store)?;
         }
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
-        if self.inner.shut_down.load(Ordering::SeqCst) {
-            return Err(StartError::ShutDown);
-        }
+        let _task = self.inner.ending.enter().ok_or(StartError::ShutDown)?;
         let journal = self.inner.journal(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.inner.limits, slot, journal);
         let start = Received { event: start.event, done };
-        Ok((run.drive(start, index, registered), shared))
+        let driven = Driven::new(run.drive(start, index, registered));
+        Ok((self.inner.ending.track(driven), shared))
     }
 
     fn host_of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
@@ -330,7 +370,13 @@ impl Engine {
     async fn take_slot(&self, places: Places) -> Result<(Places, Option<Place>), StartError> {
         let place = match self.inner.when_full {
             WhenFull::Refuse => places.take_now()?,
-            WhenFull::Queue => places.clone().take().await,
+            WhenFull::Queue => {
+                let closing = pin!(self.inner.ending.begins());
+                match select(pin!(places.clone().take()), closing).await {
+                    Either::Left((place, _)) => place,
+                    Either::Right(_) => return Err(StartError::ShutDown),
+                }
+            }
         };
         Ok((places, Some(place)))
     }

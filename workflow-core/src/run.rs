@@ -81,7 +81,7 @@ pub(crate) use meter::describe as describe_metrics;
 pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
 pub(crate) use release::{Held, Registration, Released, give_up};
 pub(crate) use resume::Derived;
-pub(crate) use shared::{Peculiar, RunShared};
+pub(crate) use shared::{Peculiar, PrivateThread, RunShared};
 pub(crate) use spans::Ended;
 pub(crate) use standing::Standing;
 

@@ -248,6 +248,11 @@ impl<T> StoreFuture<T> {
         Self(Answer::Ready(Some(answer)))
     }
 
+    /// Whether the answer is there.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.0, Answer::Ready(_))
+    }
+
     /// An answer that takes time. One allocation.
     pub fn new(answer: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Self {
         Self(Answer::Pending(Box::pin(answer)))

@@ -118,6 +118,29 @@ pub(crate) fn list(
     Ok(page)
 }
 
+/// A page of the contexts that have values, in the order of their keys: each is found by one look behind the one before.
+fn scopes(
+    view: &View,
+    after: Option<&ContextScope>,
+    at_most: usize,
+) -> Result<Vec<ContextScope>, Unread<ContextError>> {
+    let mut start = after.map(|after| beginning_with(context_prefix(after)).end).unwrap_or_default();
+    let mut page = Vec::new();
+    while page.len() < at_most.max(1) {
+        let Some(entry) = view.contexts.range::<&[u8]>(&*start..)?.next() else { break };
+        let (key, _) = entry?;
+        match parse_context_key(key.value()) {
+            Some((scope, _)) => {
+                start = beginning_with(context_prefix(&scope)).end;
+                page.push(scope);
+            }
+            // What is no key of a value is nothing to list; a check finds it.
+            None => start = [key.value(), &[0]].concat(),
+        }
+    }
+    Ok(page)
+}
+
 /// Puts a value in place, or removes the one that is there; returns the one that was.
 fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stored, redb::Error> {
     let was = match value {
@@ -200,5 +223,14 @@ impl ContextStore for RedbStore {
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.clear_scope(scope).boxed()
+    }
+
+    fn scopes<'a>(
+        &'a self,
+        after: Option<&'a ContextScope>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
+        let after = after.cloned();
+        self.shared().read(move |view: &View| scopes(view, after.as_ref(), at_most)).boxed()
     }
 }

@@ -10,8 +10,8 @@ use super::{ChildRun, ParentRun};
 use crate::display::Display;
 use crate::engine::Start;
 use crate::error::{RunError, SendError, StartError};
-use crate::id::RunId;
-use crate::run::{Dropped, RunOptions, RunShared, RunStatus};
+use crate::id::{RunId, ThreadId};
+use crate::run::{Dropped, PrivateThread, RunOptions, RunShared, RunStatus};
 use crate::store::StoreError;
 
 /// What a run asks of its engine, which it must not keep alive.
@@ -40,6 +40,9 @@ pub(crate) trait HostsRuns: Send + Sync {
     /// A note was left for a run, which has to be loaded for it if it was let go of.
     fn note_left(self: Arc<Self>, run: Arc<RunShared>);
 
+    /// Clears the context of a run that has ended, and that of the thread that was made for it alone.
+    fn clear_contexts(self: Arc<Self>, run: RunId, thread: Option<ThreadId>) -> BoxFuture<'static, ()>;
+
     /// Nobody has a handle on a run any more.
     fn handles_gone(&self, run: &RunId);
 }
@@ -65,6 +68,10 @@ pub(crate) struct Birth {
     pub(crate) lent: Option<Arc<Semaphore>>,
     /// Its own place, for its children to borrow: one at a time.
     pub(crate) lends: Arc<Semaphore>,
+    /// The thread that its parent has and it may have too, if that was made for a run above alone.
+    pub(crate) private_thread: Option<PrivateThread>,
+    /// Whether its parent, or a run above that, goes on after an earlier process, which may have begun the child.
+    pub(crate) is_of_resumed: bool,
     /// The parent knows its children, so that this must not keep it alive.
     run: Weak<RunShared>,
     /// Its place among the parent's children.
@@ -82,6 +89,8 @@ impl Birth {
             display,
             lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
             lends: Arc::new(Semaphore::new(1)),
+            private_thread: if awaited { parent.private_thread() } else { None },
+            is_of_resumed: parent.is_of_resumed(),
             run: Arc::downgrade(parent),
             place: OnceLock::new(),
         }
@@ -100,11 +109,6 @@ impl Birth {
         // A child joins once.
         let _ = self.place.set(place);
         Ok(())
-    }
-
-    /// Whether the parent goes on after an earlier process, which may have begun the child.
-    pub(crate) fn is_of_resumed(&self) -> bool {
-        self.run.upgrade().is_some_and(|parent| parent.is_of_resumed())
     }
 
     /// Whether it was begun for this parent, and not for one that was it before and has stopped or is about to.

@@ -113,7 +113,7 @@ impl Brood {
         if birth.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        if birth.is_of_resumed() {
+        if birth.is_of_resumed {
             engine.find_child(start, options, birth).await
         } else {
             engine.start_child(start, options, birth)

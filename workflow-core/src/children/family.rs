@@ -1,6 +1,7 @@
 //! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -13,6 +14,8 @@ use crate::run::{ChildReport, Dropped, RunShared, RunStatus};
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     state: Mutex<State>,
+    /// Whether the reports of those below have been made.
+    reported: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +56,20 @@ impl Member {
         ChildReport {
             child: self.child.clone(),
             status: self.status(),
-            report: run.and_then(|run| run.report()),
+            report: run.and_then(|run| run.made_report()),
+        }
+    }
+}
+
+impl Drop for Family {
+    /// Runs may nest deeply: each is dropped here, and not in the drop of the one above it.
+    fn drop(&mut self) {
+        let mut below = self.take_runs();
+        while let Some(run) = below.pop() {
+            let Some(mut run) = Arc::into_inner(run) else { continue };
+            if let Some(mut family) = run.children.take().and_then(Arc::into_inner) {
+                below.append(&mut family.take_runs());
+            }
         }
     }
 }
@@ -191,8 +207,50 @@ impl Family {
         state.members[since..].iter().map(|member| (member.child.clone(), member.joined)).collect()
     }
 
+    /// Makes the reports of those below that have ended, the lowest first: runs may nest deeply, and a report has those
+    /// of the children in it.
+    pub(crate) fn make_reports(&self) {
+        let mut below = self.unreported();
+        let mut at = 0;
+        while let Some(run) = below.get(at) {
+            let further = run.children.get().map(|family| family.unreported()).unwrap_or_default();
+            below.extend(further);
+            at += 1;
+        }
+        for run in below.iter().rev() {
+            run.made_report();
+            if let Some(family) = run.children.get() {
+                family.note_reported();
+            }
+        }
+    }
+
+    /// Those whose reports are in the parent's and have reports in theirs, which may not have been made yet.
+    fn unreported(&self) -> Vec<Arc<RunShared>> {
+        if self.reported.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let state = self.lock();
+        let awaited = state.members.iter().filter(|member| member.child.awaited);
+        let ended =
+            awaited.filter_map(|member| member.run.as_ref()).filter(|run| run.finished.get().is_some());
+        ended.filter(|run| run.children.get().is_some()).map(Arc::clone).collect()
+    }
+
+    /// Nobody joins a run that has ended, and nobody's report is made twice.
+    fn note_reported(&self) {
+        self.reported.store(true, Ordering::Release);
+    }
+
+    /// Takes the runs out, to be dropped.
+    fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.members.iter_mut().filter_map(|member| member.run.take()).collect()
+    }
+
     /// How each child stands, in the order in which they joined.
     pub(crate) fn reports(&self) -> Vec<ChildReport> {
+        self.make_reports();
         self.lock().members.iter().map(Member::report).collect()
     }
 

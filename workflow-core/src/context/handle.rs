@@ -11,6 +11,10 @@ use crate::{RunId, ThreadId};
 /// The greatest length of a key, in bytes.
 const MAX_KEY_LENGTH: usize = 1024;
 
+/// Under this key the scope of a run has the thread that was made for the run alone, once something is in that thread.
+/// Steps do not see it.
+pub(crate) const PRIVATE_THREAD: &str = "\0workflow.private_thread";
+
 /// Generates a public handle: both have the same methods, but a step must be able to ask for either.
 macro_rules! context_handle {
     ($(#[$doc:meta])* $name:ident, $scope:ident, $id:ident) => {
@@ -273,7 +277,14 @@ impl Handle {
         at_most: usize,
     ) -> Result<Vec<(String, ContextValue)>, ContextError> {
         after.map_or(Ok(()), check)?;
-        self.store.list(&self.scope, after, at_most).await
+        let mut page = self.store.list(&self.scope, after, at_most).await?;
+        let length = page.len();
+        page.retain(|(key, _)| key != PRIVATE_THREAD);
+        // An empty page says that there are no more.
+        if page.is_empty() && length > 0 {
+            return self.store.list(&self.scope, Some(PRIVATE_THREAD), at_most).await;
+        }
+        Ok(page)
     }
 
     async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {

@@ -14,7 +14,7 @@ use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValu
 /// Keeps context in memory: the default of an engine.
 ///
 /// A call takes time in the logarithm of the number of keys in its scope; a list, also in the length of its
-/// page.
+/// page. A list of scopes looks at all of them.
 ///
 /// ```
 /// use workflow_core::{ContextScope, ContextStore, MemoryContexts, RunId};
@@ -46,6 +46,15 @@ impl MemoryContexts {
         let keys = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let page = values.range::<str, _>(keys).take(at_most.max(1));
         page.map(|(key, value)| (key.to_string(), value.clone())).collect()
+    }
+
+    /// Nothing keeps an order of the scopes, so that each page looks at all of them.
+    fn page_of_scopes(&self, after: Option<&ContextScope>, at_most: usize) -> Vec<ContextScope> {
+        let scopes = self.scopes.iter().map(|values| values.key().clone());
+        let mut page: Vec<_> = scopes.filter(|scope| after.is_none_or(|after| scope > after)).collect();
+        page.sort_unstable();
+        page.truncate(at_most.max(1));
+        page
     }
 
     fn replace(&self, scope: &ContextScope, key: &str, value: Option<ContextValue>) -> Option<ContextValue> {
@@ -162,6 +171,14 @@ impl ContextStore for MemoryContexts {
     fn serialises(&self) -> bool {
         false
     }
+
+    fn scopes<'a>(
+        &'a self,
+        after: Option<&'a ContextScope>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
+        async move { Ok(self.page_of_scopes(after, at_most)) }.boxed()
+    }
 }
 
 impl fmt::Debug for MemoryContexts {
@@ -219,6 +236,22 @@ mod tests {
         store.clear(&scope("c")).await.unwrap();
         store.update(&scope("d"), "k", &mut |_| Ok(None)).await.unwrap();
         assert!(store.scopes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn scopes_with_values_are_listed_once_page_by_page() {
+        let store = MemoryContexts::default();
+        let thread = ContextScope::Thread("a".into());
+        for scope in [&thread, &scope("b"), &scope("a"), &scope("c")] {
+            store.set(scope, "k", Some(value(1))).await.unwrap();
+        }
+        store.clear(&scope("b")).await.unwrap();
+        let (mut listed, mut after) = (Vec::new(), None);
+        while let Some(last) = store.scopes(after.as_ref(), 1).await.unwrap().pop() {
+            listed.push(last.clone());
+            after = Some(last);
+        }
+        assert_eq!(listed, [scope("a"), scope("c"), thread]);
     }
 
     #[tokio::test]

@@ -35,6 +35,16 @@ pub(super) struct Cursor {
     next: u64,
 }
 
+impl Drop for Ring {
+    /// Runs may nest deeply: what those above show is dropped here, and not in the drop of the one below.
+    fn drop(&mut self) {
+        let mut forward = self.forward.take();
+        while let Some(mut above) = forward.and_then(Arc::into_inner).and_then(Forward::into_ring) {
+            forward = above.forward.take();
+        }
+    }
+}
+
 impl Ring {
     pub(super) fn new(capacity: usize) -> Self {
         Self {

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::claim::Unfit;
+use super::ending::Ending;
+use super::guarded::Guarded;
 use super::lease::{Lease, Leased, SHORTEST};
 use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull, no_engine};
 use crate::clock::{Clock, EngineClock};
@@ -415,20 +417,26 @@ impl EngineBuilder {
         let leased = |(store, duration): (&Arc<dyn EventStore>, Duration)| {
             Leased(Arc::new(Lease::new(id.clone(), Arc::clone(store), duration)))
         };
-        let lease = self.store.as_ref().zip(self.lease).map(leased);
+        let ending = Ending::default();
+        let guarded =
+            |store| -> Arc<dyn EventStore> { Arc::new(Guarded::new(store, ending.gives_up().clone())) };
+        let store = self.store.map(guarded);
+        let lease = store.as_ref().zip(self.lease).map(leased);
+        let contexts: Arc<dyn ContextStore> =
+            self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         // Without a journal a run is all that there is of it.
-        let release_after = self.store.as_ref().map(|_| self.release_after);
+        let release_after = store.as_ref().map(|_| self.release_after);
         let common = Common {
             observers: Observers::start(self.observers),
             clock: self.clock,
-            contexts: self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default())),
+            contexts: Arc::downgrade(&contexts),
             lease: lease.as_ref().map(|Leased(lease)| Arc::clone(lease)),
-            is_kept: self.store.is_some(),
+            is_kept: store.is_some(),
             release_after,
             hands_over: AtomicBool::new(false),
             replay_check: self.replay_check.then(Arc::default),
             max_event_bytes: self.max_event_bytes,
-            serialises: self.store.as_ref().is_some_and(EventStore::serialises),
+            serialises: store.as_ref().is_some_and(EventStore::serialises),
             display_capacity: self.display_capacity,
             mailbox_capacity: self.mailbox_capacity,
             engine: no_engine(),
@@ -441,7 +449,8 @@ impl EngineBuilder {
                 unfit: Unfit::default(),
                 hosts: hosts.collect(),
                 configs: self.configs,
-                store: self.store,
+                store,
+                contexts,
                 limits: self.limits,
                 run_timeout: self.run_timeout,
                 gate: self.gate.map(Arc::new),
@@ -451,7 +460,7 @@ impl EngineBuilder {
                 children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
                 known: Known::default(),
                 idle: Idle::default(),
-                shut_down: AtomicBool::new(false),
+                ending,
             }),
         })
     }

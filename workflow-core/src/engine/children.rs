@@ -1,16 +1,16 @@
 //! Starting child runs, within their limits: how deep they nest, and how many have a place to execute steps in.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Engine, Inner, Registered, Start};
 use crate::children::{Birth, HostsRuns, Spawned};
 use crate::error::StartError;
-use crate::id::RunId;
+use crate::id::{RunId, ThreadId};
 use crate::panics::Driven;
 use crate::run::{Bounded, Gate, Host, Journal, Places, Received, Run, RunOptions, RunShared};
 use crate::store::StoreError;
@@ -27,6 +27,15 @@ impl ChildLimits {
     pub(super) fn new(depth: u32, concurrent: usize) -> Self {
         Self { depth, gate: Arc::new(Gate::new(concurrent, Bounded::Children)) }
     }
+}
+
+/// A child that is to be driven.
+pub(super) struct Born {
+    pub(super) run: Box<Run>,
+    pub(super) shared: Arc<RunShared>,
+    pub(super) registered: Registered,
+    /// The engine's end waits for it until it is driven.
+    pub(super) _task: TaskTrackerToken,
 }
 
 impl HostsRuns for Inner {
@@ -54,6 +63,7 @@ impl HostsRuns for Inner {
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        // Not in a task of its own: the run would be let go of again before whoever asks has told it anything.
         let engine = Engine { inner: self };
         Box::pin(async move { engine.wake(&run, None).await })
     }
@@ -62,8 +72,17 @@ impl HostsRuns for Inner {
         if self.known.is_released(&run.id)
             && let Some(runtime) = self.idle.runtime()
         {
-            runtime.spawn(Engine { inner: self }.deliver(run));
+            let deliver = Engine { inner: Arc::clone(&self) }.deliver(run);
+            runtime.spawn(self.ending.track(deliver));
         }
+    }
+
+    fn clear_contexts(self: Arc<Self>, run: RunId, thread: Option<ThreadId>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.clear(&run, thread).await {
+                tracing::warn!(%run, %error, "the context of a run that has ended could not be cleared");
+            }
+        })
     }
 
     fn handles_gone(&self, run: &RunId) {
@@ -84,10 +103,11 @@ impl Engine {
         self.check_start(&mut start)?;
         let layers = self.inner.layers(&host, &options);
         let made = self.shared(&host, options, Some(birth))?;
-        let (run, shared, registered) = self.bear(host, made, |shared| self.inner.journal(shared, layers))?;
+        let Born { run, shared, registered, _task } =
+            self.bear(host, made, |shared| self.inner.journal(shared, layers))?;
         let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
         let start = Received { event: start.event, done };
-        runtime.spawn(Driven::new(run.drive(start, index, registered)));
+        runtime.spawn(self.inner.ending.track(Driven::new(run.drive(start, index, registered))));
         Ok(Spawned { shared, written })
     }
 
@@ -112,20 +132,18 @@ impl Engine {
         host: Arc<Host>,
         shared: RunShared,
         journal: impl FnOnce(&RunShared) -> Option<Journal>,
-    ) -> Result<(Box<Run>, Arc<RunShared>, Registered), StartError> {
+    ) -> Result<Born, StartError> {
         let shared = Arc::new(shared);
         let (gate, lent) = (&self.inner.children.gate, shared.birth().and_then(|birth| birth.lent.clone()));
         let places = Places::of_child(&shared.id, &host.table.name, gate, lent, &self.inner.queue);
         let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
-        if self.inner.shut_down.load(Ordering::SeqCst) {
-            return Err(StartError::ShutDown);
-        }
+        let task = self.inner.ending.enter().ok_or(StartError::ShutDown)?;
         if let Some(birth) = &shared.birth() {
             let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));
             birth.join(child, &shared)?;
         }
         let journal = journal(&shared);
         let run = Run::new(Arc::clone(&shared), host, self.inner.limits, Some((places, None)), journal);
-        Ok((run, shared, registered))
+        Ok(Born { run, shared, registered, _task: task })
     }
 }

@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// The run as the store lists it.
-    async fn stored_run(&self, id: &RunId) -> Result<Option<StoredRun>, StoreError> {
+    pub(super) async fn stored_run(&self, id: &RunId) -> Result<Option<StoredRun>, StoreError> {
         let store = self.inner.store()?;
         let mut query = RunQuery::new().at_most(1);
         query = match just_before(id) {
@@ -166,6 +166,9 @@ impl Engine {
         let mut search = Search::default();
         // What was found until then counts.
         let _ = self.search(&mut search).await;
+        if self.inner.ending.has_begun() {
+            return;
+        }
         self.end_forsaken_among(search.awaited).await;
         *self.inner.unfit.lock() = search.unfit;
     }
@@ -177,6 +180,9 @@ impl Engine {
             let page = store.runs(&query).await?;
             let Some(whose) = self.whose(&page).await? else { return Ok(()) };
             for (run, whose) in page.iter().zip(whose) {
+                if self.inner.ending.has_begun() {
+                    return Ok(());
+                }
                 if matches!(whose, Whose::Orphan) && self.may_claim(run, search).await {
                     self.claim(run, search).await;
                 }

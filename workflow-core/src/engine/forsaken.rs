@@ -44,7 +44,7 @@ impl Engine {
 
     /// Cancels a run that does not go on here, if it began like that, and waits for its end.
     async fn end_if(&self, id: &RunId, is_it: impl Fn(&Beginning) -> bool) -> Result<(), ResumeError> {
-        let loading = self.inner.known.hold(id).await;
+        let loading = self.hold(id).await.map_err(ResumeError::Store)?;
         if self.here(id).is_some() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
+use super::children::Born;
 use super::claim::{Ends, LOOKS, Look};
 use super::resume::Beginning;
 use super::stored::read_all;
@@ -31,7 +32,10 @@ impl Engine {
                 return self.spawn_child(start, options, birth);
             };
             let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-            let found = runtime.spawn(async move { self.found(&*store, &id, start, options, birth).await });
+            let inner = Arc::clone(&self.inner);
+            let found = async move { self.found(&*store, &id, start, options, birth).await };
+            let found = runtime.spawn(inner.ending.track(found));
+            drop(inner);
             // What is not told any more is gone with its runtime.
             found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
         })
@@ -46,7 +50,7 @@ impl Engine {
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let _held = self.inner.known.hold(id).await;
+        let _held = self.hold(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(store, id).await?;
         if records.is_empty() {
             return self.spawn_child(start, options, birth);
@@ -133,9 +137,10 @@ impl Engine {
         let (runtime, host, _) = hosted?;
         let shared = self.shared(&host, beginning.options(id, &host), Some(birth))?;
         let shared: RunShared = beginning.restores(shared);
-        let (run, shared, registered) = self.bear(host, shared, |_| None)?;
+        let Born { run, shared, registered, _task } = self.bear(host, shared, |_| None)?;
         let store = self.inner.store.clone();
-        runtime.spawn(Driven::new(async move { run.drive_from(store, &records, registered).await }));
+        let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
+        runtime.spawn(self.inner.ending.track(driven));
         Ok(Spawned { shared, written: None })
     }
 }

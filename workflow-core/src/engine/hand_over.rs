@@ -1,11 +1,9 @@
 //! Leaving every run to another engine.
 
-use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::future::select;
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 
 use super::idle::LOADED_AT_ONCE;
 use super::known::Found;
@@ -68,18 +66,17 @@ impl Engine {
         // All runs at once, and before anything is refused: no step is told so, or of another run that was left, and fails
         // for that.
         self.inner.common.hands_over.store(true, Ordering::SeqCst);
-        self.inner.shut_down.store(true, Ordering::SeqCst);
+        self.inner.ending.begin();
         self.inner.wake_driven();
-        let over = self.inner.common.clock.sleep(at_most).shared();
-        let runs = stream::iter(self.inner.known.ids()).zip(stream::repeat(over));
-        runs.for_each_concurrent(LOADED_AT_ONCE, |(run, over)| async move { self.leave(&run, over).await })
-            .await;
-        self.wind_up(at_most).await;
+        let runs = stream::iter(self.inner.known.ids());
+        let left = runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.leave(&run).await });
+        self.wind_up(at_most, left).await;
     }
 
     /// Leaves a run. Whoever loads it at this moment, or looks for it, is waited for until then.
-    async fn leave(&self, id: &RunId, over: impl Future<Output = ()> + Unpin) {
-        let _held = select(pin!(self.inner.known.hold(id)), over).await;
+    async fn leave(&self, id: &RunId) {
+        // Who has it gives up when nobody waits for the store any more, or is not polled.
+        let _held = self.hold(id).await;
         match self.inner.known.find(id) {
             Some(Found::Driven(run)) => {
                 if let Some(run) = run.upgrade() {

@@ -48,13 +48,15 @@ impl Idle {
     pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
         let mut reminders = engine.idle.lock();
         reminders.due.insert((at, run.clone()));
+        // An engine that ends loads its runs itself, if it needs them.
+        let Some(_task) = engine.ending.enter() else { return };
         if reminders.attended {
             engine.idle.changed.notify_one();
         } else if let Some(runtime) = reminders.runtime.clone() {
             reminders.attended = true;
             let attended = Attended { engine: Arc::clone(engine), is_done: false };
             drop(reminders);
-            runtime.spawn(attended.attend());
+            runtime.spawn(engine.ending.track(attended.attend()));
         }
     }
 
@@ -122,6 +124,9 @@ impl Attended {
             if first.is_none() && loads.is_empty() {
                 break;
             }
+            if inner.ending.has_begun() {
+                return;
+            }
             let room = LOADED_AT_ONCE - loads.len();
             if let Some(first) = until_due(&inner, first.filter(|_| room > 0), &mut loads).await {
                 let due = inner.idle.take_due(inner.common.clock.shown().max(first), room);
@@ -143,7 +148,9 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
             None => pending().await,
         }
     });
-    let changed = pin!(inner.idle.changed.notified());
+    let changed = pin!(async {
+        select(pin!(inner.idle.changed.notified()), pin!(inner.ending.begins())).await;
+    });
     let loaded = pin!(async {
         if loads.next().await.is_none() {
             pending::<()>().await;
@@ -176,7 +183,7 @@ impl Drop for Attended {
 impl Engine {
     /// Loads a run that was let go of, to be cancelled if there is a reason; whether it goes on here.
     pub(super) async fn wake(&self, id: &RunId, unwanted: Option<&Arc<str>>) -> Result<bool, StoreError> {
-        let _held = self.inner.known.hold(id).await;
+        let _held = self.hold(id).await?;
         self.wake_held(id, unwanted).await
     }
 
@@ -198,9 +205,15 @@ impl Engine {
     /// Loads a run for the note that was left for it.
     pub(super) async fn deliver(self, run: Arc<RunShared>) {
         let reason = run.cancel_note.left();
-        while let Err(error) = self.wake(&run.id, reason.as_ref()).await {
+        // Another may have its id by now.
+        while !run.status().is_ended() {
+            let Err(error) = self.wake(&run.id, reason.as_ref()).await else { return };
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
-            self.inner.common.clock.sleep(AGAIN_AFTER).await;
+            let again = pin!(self.inner.common.clock.sleep(AGAIN_AFTER));
+            // An engine that ends loads its runs itself.
+            if let Either::Right(_) = select(again, pin!(self.inner.ending.begins())).await {
+                return;
+            }
         }
     }
 
@@ -247,6 +260,7 @@ impl Engine {
         }
         if let Some(run) = released.run.upgrade() {
             give_up(&run, error);
+            run.mailbox.leave_home();
         }
     }
 
@@ -258,8 +272,11 @@ impl Engine {
 
     /// Cancels a run. One that cannot be loaded for that is left to whoever goes on with it later.
     async fn cancel(&self, id: &RunId, reason: &Arc<str>) {
-        let _held = self.inner.known.hold(id).await;
-        if let Err(source) = self.wake_held(id, Some(reason)).await {
+        let woken = match self.hold(id).await {
+            Ok(_held) => self.wake_held(id, Some(reason)).await,
+            Err(error) => Err(error),
+        };
+        if let Err(source) = woken {
             self.lose(id, RunError::Store { source });
         }
     }

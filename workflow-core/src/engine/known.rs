@@ -9,7 +9,6 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::Notify;
 
 use super::holds::Holds;
 use super::{Engine, Idle, Inner};
@@ -25,8 +24,6 @@ pub(super) struct Known {
     runs: DashMap<RunId, Place>,
     /// How many there are, for which the map would look everywhere.
     count: AtomicUsize,
-    /// Tells that there are none any more.
-    emptied: Notify,
     holds: Arc<Holds>,
 }
 
@@ -86,18 +83,6 @@ impl Known {
         self.holds.hold(run)
     }
 
-    /// Waits until there is none any more.
-    pub(super) async fn all_ended(&self) {
-        loop {
-            let mut emptied = std::pin::pin!(self.emptied.notified());
-            emptied.as_mut().enable();
-            if self.len() == 0 {
-                return;
-            }
-            emptied.await;
-        }
-    }
-
     /// Nobody has a handle on the run any more: if it was let go of, so is what was kept for them.
     pub(super) fn handles_gone(&self, run: &RunId) {
         // If somebody looks at it at this moment, what is kept is kept a little longer.
@@ -112,8 +97,8 @@ impl Known {
     /// Forgets a run, if it is as it is thought to be; answers how it was, to be dropped when nothing is locked.
     fn forget(&self, run: &RunId, is_so: impl FnOnce(&Place) -> bool) -> Option<Place> {
         let gone = self.runs.remove_if(run, |_, place| is_so(place));
-        if gone.is_some() && self.count.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.emptied.notify_waiters();
+        if gone.is_some() {
+            self.count.fetch_sub(1, Ordering::SeqCst);
         }
         gone.map(|(_, place)| place)
     }

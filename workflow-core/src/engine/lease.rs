@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::ending::Ending;
 use super::{Engine, Inner};
 use crate::id::EngineId;
 use crate::panics::{caught, caught_in};
@@ -22,11 +23,12 @@ pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 /// The lease of one engine, as it knows of it itself.
 pub(crate) struct Lease {
     engine: EngineId,
-    store: Arc<dyn EventStore>,
+    /// None once it was given up for good: runs that have ended know the lease, and do not keep the store.
+    store: Mutex<Option<Arc<dyn EventStore>>>,
     duration: Duration,
     held: watch::Sender<Held>,
-    /// Held while the store is asked, so that no call overtakes another; whether the lease was given up for good.
-    asking: tokio::sync::Mutex<bool>,
+    /// Held while the store is asked, so that no call overtakes another.
+    asking: tokio::sync::Mutex<()>,
     /// What renews it.
     renewing: Mutex<Option<JoinHandle<()>>>,
 }
@@ -64,10 +66,10 @@ impl Lease {
     pub(super) fn new(engine: EngineId, store: Arc<dyn EventStore>, duration: Duration) -> Self {
         Self {
             engine,
-            store,
+            store: Mutex::new(Some(store)),
             duration,
             held: watch::Sender::default(),
-            asking: tokio::sync::Mutex::new(false),
+            asking: tokio::sync::Mutex::default(),
             renewing: Mutex::default(),
         }
     }
@@ -96,8 +98,8 @@ impl Lease {
 
     /// Takes it, unless the engine holds it.
     async fn take(&self) -> Result<(), StoreError> {
-        let over = self.asking.lock().await;
-        if !*over && self.term().is_none() {
+        let _asking = self.asking.lock().await;
+        if self.term().is_none() {
             self.ask().await?;
         }
         Ok(())
@@ -105,30 +107,40 @@ impl Lease {
 
     /// Takes or renews it; answers the engines that hold one, or none if it was given up for good.
     pub(super) async fn renew(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
-        let over = self.asking.lock().await;
-        if *over { Ok(None) } else { self.ask().await.map(Some) }
+        let _asking = self.asking.lock().await;
+        self.ask().await
     }
 
-    async fn ask(&self) -> Result<Vec<EngineId>, StoreError> {
+    async fn ask(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
+        let Some(store) = self.store().clone() else { return Ok(None) };
         let begun = Moment::now();
-        let asked = caught_in(async { self.store.lease(&self.engine, self.duration).await }).await;
+        let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
         self.held.send_modify(|held| {
             // The store took the call before this answer: if it had not run out by now, it never had.
             held.term += u64::from(!held.lasts(self.duration));
             held.since = Some(begun);
         });
-        Ok(holders)
+        Ok(Some(holders))
     }
 
     /// Gives it up for good. What the store does not hear of runs out by itself.
-    pub(super) async fn give_up(&self) {
-        let mut over = self.asking.lock().await;
-        *over = true;
-        self.stop();
-        if self.let_go() {
-            let _ = caught_in(async { self.store.lease(&self.engine, Duration::ZERO).await }).await;
+    async fn give_up(&self, ending: &Ending) {
+        if let Some(task) = self.stop() {
+            // It may have the store until it is gone.
+            drop(task.await);
         }
+        // Nobody takes it again. Who asks the store at this moment may not be polled.
+        let store = self.store().take();
+        let asking = ending.patiently(self.asking.lock()).await;
+        if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
+            drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
+        }
+    }
+
+    fn store(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn EventStore>>> {
+        // Nothing panics while it is held.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The engine has no lease any more, as far as it knows; whether it had taken one.
@@ -138,10 +150,9 @@ impl Lease {
         had_taken
     }
 
-    fn stop(&self) {
-        if let Some(task) = self.renewing().take() {
-            task.abort();
-        }
+    /// Nobody renews it any more, once the task that did is gone.
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        self.renewing().take().inspect(JoinHandle::abort)
     }
 
     fn renewing(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
@@ -157,11 +168,10 @@ impl Drop for Leased {
     /// Nothing runs any more: others may have its runs at once.
     fn drop(&mut self) {
         let lease = &self.0;
-        lease.stop();
-        if !lease.let_go() {
-            return;
-        }
-        let (store, engine) = (Arc::clone(&lease.store), lease.engine.clone());
+        drop(lease.stop());
+        let store = lease.store().take();
+        let (Some(store), true) = (store, lease.let_go()) else { return };
+        let engine = lease.engine.clone();
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
         // Where nobody can wait for the store, the lease runs out by itself.
         let polled = caught(|| (&mut asked).now_or_never().is_some());
@@ -191,7 +201,7 @@ impl Engine {
     /// Gives the engine's lease up, if it has one.
     pub(super) async fn give_up_lease(&self) {
         if let Some(Leased(lease)) = &self.inner.lease {
-            lease.give_up().await;
+            lease.give_up(&self.inner.ending).await;
         }
     }
 }
@@ -203,13 +213,17 @@ async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
     loop {
         tokio::time::sleep(lease.duration / 3).await;
         // What fails is tried again at the next third; until it succeeds nothing is begun once the lease has run out.
-        if !matches!(lease.renew().await, Ok(Some(_))) {
-            continue;
+        match lease.renew().await {
+            Ok(Some(_)) => {}
+            Ok(None) => return,
+            Err(_) => continue,
         }
         let Some(inner) = engine.upgrade() else { return };
+        let Some(_task) = inner.ending.enter() else { continue };
         if claiming.as_ref().is_none_or(JoinHandle::is_finished) {
-            let engine = Engine { inner };
-            claiming = Some(tokio::spawn(async move { engine.claim_orphans().await }));
+            let engine = Engine { inner: Arc::clone(&inner) };
+            let claims = async move { engine.claim_orphans().await };
+            claiming = Some(tokio::spawn(inner.ending.track(claims)));
         }
     }
 }

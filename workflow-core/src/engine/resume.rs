@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -113,7 +112,13 @@ impl Engine {
     ///
     /// Without [leases](crate::EngineBuilder::lease) the store must not be in use by another engine that drives its runs;
     /// with them, runs whose engines hold theirs are left alone. Of two that go on with one run, the second to write
-    /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40). O(records of open runs) time.
+    /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40).
+    ///
+    /// Contexts that an earlier process left of runs that have ended, because it was killed before it cleared them, are
+    /// cleared as well, if the store of contexts [lists its scopes](crate::ContextStore::scopes). Those of threads that
+    /// outlive their runs stay.
+    ///
+    /// O(records of open runs) time, and O(runs with contexts) calls of the stores.
     ///
     /// # Errors
     /// [`StoreError::NoStore`], and what the store reports of the list of its runs, or of leases, if no run goes on yet; later
@@ -140,6 +145,12 @@ impl Engine {
             };
         }
         self.end_forsaken_among(awaited).await;
+        if resumed.error.is_none()
+            && let Err(error) = self.clear_left_contexts().await
+        {
+            // They are in nobody's way until the next time.
+            tracing::warn!(%error, "contexts of runs that have ended could not be looked for");
+        }
         Ok(resumed)
     }
 
@@ -207,7 +218,7 @@ impl Engine {
             }
             _ => None,
         };
-        let _held = self.inner.known.hold(id).await;
+        let _held = self.hold(id).await.map_err(ResumeError::Store)?;
         if let Some(run) = self.here(id) {
             return wrong(&run.table.name).map_or(Ok(Loaded::Here(run)), Err);
         }
@@ -300,26 +311,26 @@ impl Engine {
             shared.note_cancel(reason);
         }
         if let Some(absent) = absent {
+            let _task = inner.ending.enter_late();
             let Some(registered) = Registered::again(inner, id, Arc::downgrade(&shared)) else {
                 run.stays_released();
                 return Err(ResumeError::ShutDown);
             };
-            runtime.spawn(Driven::new(run.drive_loaded(derived, absent.term, registered)));
+            let driven = Driven::new(run.drive_loaded(derived, absent.term, registered));
+            runtime.spawn(inner.ending.track(driven));
             return Ok(Loaded::Here(shared));
         }
         let registered = self.register(id, Arc::downgrade(&shared));
         let registered = registered.map_err(|_| ResumeError::UnknownRun { run: id.clone() })?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
-        if inner.shut_down.load(Ordering::SeqCst) {
-            return Err(ResumeError::ShutDown);
-        }
+        let _task = inner.ending.enter().ok_or(ResumeError::ShutDown)?;
         if unwanted.is_none()
             && let Some(names) = shared.parent()
             && let Some(parent) = self.here(&names.run)
         {
             Reunion::unasked(&parent, names, awaited).reunite(&parent, &shared);
         }
-        runtime.spawn(Driven::new(run.drive_resumed(derived, registered)));
+        runtime.spawn(inner.ending.track(Driven::new(run.drive_resumed(derived, registered))));
         Ok(Loaded::Resumed(shared))
     }
 

@@ -1,7 +1,8 @@
-//! The runs that an engine's store has: beginning their journals, listing, reading and removing them.
+//! The runs that an engine's store has: beginning their journals, listing and reading them. How they are removed is in
+//! `removal`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -12,7 +13,7 @@ use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
 use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
-    EventStore, JOURNAL_FORMAT, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoredRun,
+    EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
 };
 
 /// How many records are asked for at a time.
@@ -34,30 +35,6 @@ impl Engine {
     /// [`StoreError::NoStore`], and what the store reports.
     pub async fn history(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
         read_all(&**self.inner.store()?, run).await
-    }
-
-    /// Removes a run from the engine's store; says whether it was there. That it does not go on in another engine
-    /// is for the caller to know.
-    ///
-    /// # Errors
-    /// [`StoreError::InUse`] if the run goes on in this engine, [`StoreError::NoStore`], and what the store
-    /// reports.
-    pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
-        let store = self.inner.store()?;
-        // The id is taken while its journal goes, so that nobody begins another meanwhile.
-        let Ok(_taken) = self.register(run, Weak::new()) else {
-            return Err(StoreError::InUse { run: run.clone() });
-        };
-        store.remove(run).await
-    }
-
-    /// Removes the runs of the engine's store that have ended and that no rule keeps; says how many. Runs that go on,
-    /// in whichever engine, and their children are always kept.
-    ///
-    /// # Errors
-    /// [`StoreError::NoStore`], and what the store reports; some of them may be removed then.
-    pub async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
-        self.inner.store()?.retain(kept).await
     }
 }
 

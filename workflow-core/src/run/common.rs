@@ -15,7 +15,8 @@ use crate::observe::Observers;
 pub(crate) struct Common {
     pub(crate) observers: Observers,
     pub(crate) clock: EngineClock,
-    pub(crate) contexts: Arc<dyn ContextStore>,
+    /// The engine's, which handles of runs that have ended do not keep open.
+    pub(crate) contexts: Weak<dyn ContextStore>,
     /// The lease of the engine, if that takes one.
     pub(crate) lease: Option<Arc<Lease>>,
     /// Whether runs have journals.
@@ -24,9 +25,9 @@ pub(crate) struct Common {
     pub(crate) release_after: Option<Duration>,
     /// Whether all runs are left to another engine.
     pub(crate) hands_over: AtomicBool,
-    /// The most bytes of JSON that an event may have.
     /// What the replay checks of runs have found; none where nothing is checked.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
+    /// The most bytes of JSON that an event may have.
     pub(crate) max_event_bytes: Option<usize>,
     /// Whether the store of journals keeps events as JSON.
     pub(crate) serialises: bool,

@@ -257,7 +257,8 @@ impl<W: Workflow> RunHandle<W> {
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
     /// failed has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
-        Ok(self.kept().await?.report(&self.shared))
+        self.shared.finished().await;
+        self.shared.report().ok_or(RunError::Abandoned)
     }
 
     /// What the run did so far, at any time; after the end the same as [`report`](Self::report).

@@ -105,6 +105,13 @@ impl Mailbox {
         self.lock().home = Some(home);
     }
 
+    /// Nobody loads the run again.
+    pub(crate) fn leave_home(&self) {
+        let home = self.lock().home.take();
+        // Dropped after the lock: it may be the last that knows the engine.
+        drop(home);
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         !self.lock().is_open
     }

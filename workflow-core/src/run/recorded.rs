@@ -2,8 +2,8 @@
 //! scheduler as when a run goes on (`replay`), and then what it came to is looked at instead of gone on with.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use futures::future::BoxFuture;
@@ -217,7 +217,7 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
     let common = Common {
         observers: Observers::start(Vec::new()),
         clock: EngineClock::new(Stopped(last)),
-        contexts: Arc::new(MemoryContexts::default()),
+        contexts: Weak::<MemoryContexts>::new(),
         lease: None,
         is_kept: false,
         release_after: None,

@@ -15,6 +15,7 @@ use super::meter::Level;
 use super::{Derived, Journal, RunShared, RunStatus};
 use crate::error::RunError;
 use crate::observe::Observed;
+use crate::panics::discard;
 use crate::store::Position;
 
 /// Until it is dropped, nobody else loads the run, looks for it in the store or lets go of it.
@@ -128,12 +129,16 @@ impl Run {
         self.shared.tell(|| Observed::RunReleased);
         self.phase = Phase::Unloaded;
         let term = self.admission.term().and_then(NonZeroU64::new);
-        Released { end, term, due, run, _level: self.telemetry.meter.level() }
+        let released = Released { end, term, due, run, _level: self.telemetry.meter.level() };
+        // What it has in memory is the user's too: where dropping that panics, the run is no worse for it.
+        discard(self);
+        released
     }
 
     /// It was to be loaded and cannot be: it is where it was.
     pub(crate) fn stays_released(mut self: Box<Self>) {
         self.phase = Phase::Unloaded;
+        discard(self);
     }
 
     /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.

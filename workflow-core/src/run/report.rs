@@ -313,6 +313,18 @@ impl LoggedEvent {
     }
 }
 
+impl Drop for RunReport {
+    /// Runs may nest deeply: each report is dropped here, and not in the drop of the one that it is in.
+    fn drop(&mut self) {
+        let mut below = std::mem::take(&mut self.children);
+        while let Some(child) = below.pop() {
+            if let Some(mut report) = child.report.and_then(Arc::into_inner) {
+                below.append(&mut report.children);
+            }
+        }
+    }
+}
+
 impl RunReport {
     /// How often the step was executed, in all scopes; 0 for a step the workflow does not have.
     pub fn executions(&self, step: &str) -> u64 {

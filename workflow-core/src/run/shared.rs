@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -15,14 +15,14 @@ use crate::cancel::Cancellations;
 use crate::children::{Birth, Family, ParentRun};
 use crate::config::Config;
 use crate::context::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, RunContext, ThreadContext,
+    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, PRIVATE_THREAD,
+    RunContext, ThreadContext,
 };
 use crate::display::{Display, DisplayHub, DisplayItem, Shown};
 use crate::error::RunError;
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, RunId, ThreadId};
 use crate::observe::{Observation, Observed};
-use crate::panics::caught_in;
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
@@ -139,12 +139,23 @@ impl RunShared {
         self.peculiar.as_ref()?.birth.as_ref()
     }
 
-    pub(crate) fn run_context(&self) -> RunContext {
-        RunContext::new(self.id.clone(), self.contexts.of(&self.common.contexts))
+    pub(crate) fn run_context(self: &Arc<Self>) -> RunContext {
+        RunContext::new(self.id.clone(), self.contexts.of(self))
     }
 
-    pub(crate) fn thread_context(&self) -> ThreadContext {
-        ThreadContext::new(self.thread().clone(), self.contexts.of(&self.common.contexts))
+    pub(crate) fn thread_context(self: &Arc<Self>) -> ThreadContext {
+        ThreadContext::new(self.thread().clone(), self.contexts.of(self))
+    }
+
+    /// The thread that the run writes to, if it was made for one run alone: for this one, or for one above it that waits
+    /// for this one. O(1).
+    pub(crate) fn private_thread(self: &Arc<Self>) -> Option<PrivateThread> {
+        if self.private_thread {
+            let (owner, run, thread) = (Arc::downgrade(self), self.id.clone(), self.thread().clone());
+            return Some(PrivateThread { owner, run, thread });
+        }
+        let lent = self.birth()?.private_thread.as_ref();
+        lent.filter(|lent| lent.thread == *self.thread()).cloned()
     }
 
     pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
@@ -225,9 +236,10 @@ impl RunShared {
         self.tell(|| Observed::RunLoaded);
     }
 
-    /// Loads the run again if it was let go of; whether it goes on.
+    /// Loads the run again if it was let go of; whether it goes on. One that has ended does not, whatever run has its id by
+    /// now.
     pub(super) async fn wake(&self) -> Result<bool, StoreError> {
-        match self.common.engine.upgrade() {
+        match self.common.engine.upgrade().filter(|_| self.finished.get().is_none()) {
             Some(engine) => engine.wake(self.id.clone()).await,
             None => Ok(false),
         }
@@ -236,7 +248,7 @@ impl RunShared {
     /// Cancels the run, also from where nothing can be waited for.
     pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
         self.note_cancel(reason);
-        if let Some(engine) = self.common.engine.upgrade() {
+        if let Some(engine) = self.common.engine.upgrade().filter(|_| self.finished.get().is_none()) {
             engine.note_left(Arc::clone(self));
         }
     }
@@ -255,7 +267,7 @@ impl RunShared {
     /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.
     pub(crate) fn is_of_resumed(&self) -> bool {
         let is_resumed = |peculiar: &Peculiar| {
-            peculiar.resumed || peculiar.birth.as_ref().is_some_and(Birth::is_of_resumed)
+            peculiar.resumed || peculiar.birth.as_ref().is_some_and(|birth| birth.is_of_resumed)
         };
         self.peculiar.as_deref().is_some_and(is_resumed)
     }
@@ -276,6 +288,14 @@ impl RunShared {
 
     /// What the run did, if it has ended and its task is not gone.
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
+        if let Some(family) = self.children.get() {
+            family.make_reports();
+        }
+        self.made_report()
+    }
+
+    /// The same where the reports of its children have been made.
+    pub(crate) fn made_report(&self) -> Option<Arc<RunReport>> {
         Some(self.finished.get()?.kept.as_ref()?.report(self))
     }
 
@@ -299,14 +319,20 @@ impl RunShared {
 
     /// Forgets what belongs to this run alone.
     pub(crate) async fn clear_contexts(&self) {
-        // A store that cannot clear keeps what it has; the run has its outcome already.
-        let contexts = &self.common.contexts;
-        let thread = self.thread.get().filter(|_| self.private_thread);
-        let thread = thread.map(|thread| ContextScope::Thread(thread.clone()));
-        for scope in [ContextScope::Run(self.id.clone())].into_iter().chain(thread) {
-            let _ = caught_in(async { contexts.clear(&scope).await }).await;
+        // A store that cannot clear keeps what it has until runs are resumed or removed; the run has its outcome already.
+        if let Some(engine) = self.common.engine.upgrade() {
+            let thread = self.thread.get().filter(|_| self.private_thread).cloned();
+            engine.clear_contexts(self.id.clone(), thread).await;
         }
     }
+}
+
+/// A thread that was made for one run alone: what is in it goes with the run.
+#[derive(Debug, Clone)]
+pub(crate) struct PrivateThread {
+    owner: Weak<RunShared>,
+    run: RunId,
+    thread: ThreadId,
 }
 
 impl Drop for RunShared {
@@ -334,13 +360,15 @@ struct HandedOut {
 }
 
 impl Contexts {
-    fn of(&self, store: &Arc<dyn ContextStore>) -> Arc<dyn ContextStore> {
+    fn of(&self, run: &Arc<RunShared>) -> Arc<dyn ContextStore> {
         let mut out = self.lock();
         let closed = out.closed;
-        let made = || Arc::new(RunContexts { store: Arc::clone(store), closed: AtomicBool::new(closed) });
-        let contexts = Arc::clone(out.contexts.get_or_insert_with(made));
+        let open = if closed { None } else { run.common.contexts.upgrade() };
+        // Of a run that has ended, and of one without an engine, nobody can use them.
+        let Some(store) = open else { return Arc::new(RunContexts::closed()) };
         out.used = true;
-        contexts
+        let made = || Arc::new(RunContexts::of(store, run));
+        Arc::<RunContexts>::clone(out.contexts.get_or_insert_with(made))
     }
 
     fn note_use(&self) {
@@ -352,10 +380,13 @@ impl Contexts {
         self.lock().used
     }
 
+    /// From here on nobody can use them. Executions that are still being stopped may have them, the run does not.
     pub(super) fn close(&self) {
         let mut out = self.lock();
         out.closed = true;
-        if let Some(contexts) = &out.contexts {
+        let contexts = out.contexts.take();
+        drop(out);
+        if let Some(contexts) = contexts {
             contexts.closed.store(true, Ordering::Release);
         }
     }
@@ -370,11 +401,49 @@ impl Contexts {
 struct RunContexts {
     store: Arc<dyn ContextStore>,
     closed: AtomicBool,
+    /// The thread of the run, if it goes with a run.
+    private: Option<PrivateThread>,
+    /// Whether its journal outlives the process, and the contexts with it.
+    is_kept: bool,
+    /// Whether the store knows that the thread goes with a run, or need not.
+    marked: AtomicBool,
 }
 
 impl RunContexts {
+    fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
+        let private = run.private_thread();
+        let (closed, is_kept, marked) = (false.into(), run.common.is_kept, private.is_none().into());
+        Self { store, closed, private, is_kept, marked }
+    }
+
+    fn closed() -> Self {
+        let store = Arc::new(MemoryContexts::default());
+        Self { store, closed: true.into(), private: None, is_kept: false, marked: true.into() }
+    }
+
     fn open(&self) -> Result<&dyn ContextStore, ContextError> {
         if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
+    }
+
+    /// The thread that the scope is, if nobody has said yet that it goes with a run.
+    fn unmarked(&self, scope: &ContextScope) -> Option<&PrivateThread> {
+        let private = self.private.as_ref().filter(|_| !self.marked.load(Ordering::Acquire))?;
+        matches!(scope, ContextScope::Thread(thread) if *thread == private.thread).then_some(private)
+    }
+
+    /// Says which run the thread goes with, before the first value of it is written: to the run, and to the store, for
+    /// the case that the process ends before the run's contexts are cleared.
+    async fn mark(&self, private: &PrivateThread) -> Result<(), ContextError> {
+        let PrivateThread { owner, run, thread } = private;
+        if let Some(owner) = owner.upgrade() {
+            owner.contexts.note_use();
+        }
+        if self.is_kept {
+            let (scope, value) = (ContextScope::Run(run.clone()), ContextValue::new(thread.clone()));
+            self.open()?.set(&scope, PRIVATE_THREAD, Some(value)).await?;
+        }
+        self.marked.store(true, Ordering::Release);
+        Ok(())
     }
 }
 
@@ -393,7 +462,17 @@ impl ContextStore for RunContexts {
         key: &'a str,
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        self.open().map_or_else(refused, |store| store.set(scope, key, value))
+        let store = match self.open() {
+            Ok(store) => store,
+            Err(error) => return refused(error),
+        };
+        match self.unmarked(scope) {
+            None => store.set(scope, key, value),
+            Some(private) => Box::pin(async move {
+                self.mark(private).await?;
+                self.open()?.set(scope, key, value).await
+            }),
+        }
     }
 
     fn update<'a>(
@@ -402,7 +481,17 @@ impl ContextStore for RunContexts {
         key: &'a str,
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        self.open().map_or_else(refused, |store| store.update(scope, key, change))
+        let store = match self.open() {
+            Ok(store) => store,
+            Err(error) => return refused(error),
+        };
+        match self.unmarked(scope) {
+            None => store.update(scope, key, change),
+            Some(private) => Box::pin(async move {
+                self.mark(private).await?;
+                self.open()?.update(scope, key, change).await
+            }),
+        }
     }
 
     fn list<'a>(

@@ -66,10 +66,13 @@ pub enum StoreError {
         /// What the store reported.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// The engine shut down before its store answered; whether the call took effect is unknown.
+    #[error("the engine shut down before its store answered")]
+    ShutDown,
     /// The engine was built without a store.
     #[error("the engine keeps no journals: give it a store with `.store(…)`")]
     NoStore,
-    /// The run goes on in this engine, so that its journal must stay.
+    /// The run has not ended, so that its journal must stay, and with it those of the runs that it is a child of.
     #[error("run `{run}` has not ended: cancel it first")]
     InUse {
         /// The run.

@@ -146,8 +146,9 @@ impl RunQuery {
 
     /// Whether the query asks for this run. A store may ask its own index first, and this in the end.
     pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
-        self.after.as_ref().is_none_or(|after| id > after)
+        // Ids are compared last: they may be long.
+        !(self.open && run.status.is_ended())
             && self.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
-            && !(self.open && run.status.is_ended())
+            && self.after.as_ref().is_none_or(|after| id > after)
     }
 }

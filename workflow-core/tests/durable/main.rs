@@ -5,6 +5,7 @@
 mod attach;
 mod changes;
 mod crashes;
+mod deep;
 mod failing;
 mod families;
 mod fan_outs;
@@ -15,7 +16,9 @@ mod golden;
 mod idle;
 mod leases;
 mod recorded;
+mod removed;
 mod shapes;
+mod shut_down;
 mod state;
 mod tables;
 mod unfit;

@@ -65,3 +65,30 @@ async fn a_value_that_cannot_be_read_is_an_error_and_in_the_way_of_no_page_behin
     // The key that is no text is nothing to list.
     assert_eq!(keys(&store, Some("b")).await.unwrap(), ["c"]);
 }
+
+#[tokio::test]
+async fn contexts_that_have_something_are_listed_once_page_by_page() {
+    let place = Place::new();
+    let store = place.open();
+    let run = |id: &str| ContextScope::Run(id.into());
+    let value = || Some(ContextValue::new(1));
+    // Of several values, of none any more, and with ids of several lengths.
+    for (scope, key) in [(run("b"), "k"), (run("b"), "l"), (run("aa"), "k"), (run("c"), "k"), (scope(), "k")]
+    {
+        store.set(&scope, key, value()).await.unwrap();
+    }
+    store.clear(&run("c")).await.unwrap();
+    for at_most in [0, 1, 2, 9] {
+        let (mut listed, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.scopes(after.as_ref(), at_most).await.unwrap();
+            assert!(page.len() <= at_most.max(1));
+            let Some(last) = page.last() else { break };
+            after = Some(last.clone());
+            listed.extend(page);
+        }
+        assert_eq!(listed, [run("b"), run("aa"), scope()]);
+    }
+    // One that has been cleared since is a place like any other.
+    assert_eq!(store.scopes(Some(&run("c")), 1).await.unwrap(), [run("aa")]);
+}

@@ -192,4 +192,12 @@ impl ContextStore for GatedContexts {
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         self.contexts.clear(scope)
     }
+
+    fn scopes<'a>(
+        &'a self,
+        after: Option<&'a ContextScope>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
+        self.contexts.scopes(after, at_most)
+    }
 }

@@ -1,6 +1,9 @@
 //! What holds up one run that was let go of, or is about to be, and no other.
 
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
+
+use workflow_testkit::CrashStore;
 
 use super::*;
 
@@ -113,4 +116,54 @@ async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
     assert_eq!(told.released(), 1);
     reply(&run, 7).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(0));
+}
+
+/// Whether the next `Fragile` that is dropped panics.
+static PANICS: AtomicBool = AtomicBool::new(false);
+
+/// Panics in its drop.
+#[derive(Debug, Serialize, Deserialize, Event)]
+struct Fragile(u32);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!PANICS.swap(false, Ordering::SeqCst), "on purpose");
+    }
+}
+
+/// Waits with an event that panics when the run is let go of.
+struct Breaks;
+
+#[workflow]
+impl Breaks {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Fragile {
+        Fragile(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, fragile: &Fragile, note: &Note) -> Done {
+        Done(fragile.0 + note.0)
+    }
+}
+
+// S27, S42
+#[tokio::test]
+async fn an_event_that_panics_in_its_drop_does_not_keep_its_run_from_being_loaded() {
+    let told = Told::default();
+    // It keeps bytes, so that the run's event is the last of it.
+    let engine = Engine::builder().workflow(Breaks).store(CrashStore::default()).observer(told.clone());
+    let engine = engine.release_waiting_after(Duration::ZERO).build().unwrap();
+    PANICS.store(true, Ordering::SeqCst);
+    let run = engine.start::<Breaks>(Begin(1)).await.unwrap();
+    told.are_away(1).await;
+    let dropped = async {
+        while PANICS.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_mins(1), dropped).await.expect("the run's events are dropped");
+    let sent = timeout(Duration::from_mins(1), run.send(Note(2))).await;
+    sent.expect("its handles are answered").unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
 }

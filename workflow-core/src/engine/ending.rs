@@ -1,0 +1,92 @@
+//! How an engine ends: which of its tasks are left, and until when it waits for its store.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::{TaskTrackerToken, TrackedFuture};
+
+use crate::clock::EngineClock;
+use crate::panics::caught_in;
+use crate::store::StoreError;
+
+/// The end of an engine.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    begun: AtomicBool,
+    /// Wakes those who wait for a permit, for a timer of a run, or to try again.
+    closing: CancellationToken,
+    /// Nobody waits for the store any more.
+    gives_up: CancellationToken,
+    /// The tasks of the engine. Each has dropped all that it held before it is counted out.
+    tasks: TaskTracker,
+}
+
+impl Ending {
+    /// Refuses what begins from here on. O(those who wait).
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::SeqCst);
+        self.tasks.close();
+        self.closing.cancel();
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the engine begins to end.
+    pub(super) async fn begins(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// For a task that is about to be spawned; none if the engine ends. The engine's end waits for it from here on.
+    pub(super) fn enter(&self) -> Option<TaskTrackerToken> {
+        // Counted before it is asked: either it is refused here, or the engine's end waits for it.
+        let token = self.tasks.token();
+        (!self.has_begun()).then_some(token)
+    }
+
+    /// The same for what ends the engine's runs.
+    pub(super) fn enter_late(&self) -> TaskTrackerToken {
+        self.tasks.token()
+    }
+
+    /// A task of the engine: its end waits for the task.
+    pub(super) fn track<F: Future>(&self, task: F) -> TrackedFuture<F> {
+        self.tasks.track_future(task)
+    }
+
+    /// Waits until no task is left, once the engine has begun to end.
+    pub(super) async fn is_over(&self) {
+        self.tasks.wait().await;
+    }
+
+    /// From here on nobody waits for the store.
+    pub(super) fn give_up(&self) {
+        self.gives_up.cancel();
+    }
+
+    /// When nobody waits for the store any more.
+    pub(super) fn gives_up(&self) -> &CancellationToken {
+        &self.gives_up
+    }
+
+    /// Waits for something that may wait for the store, until nobody waits for that any more.
+    pub(super) async fn patiently<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
+        match select(pin!(waits), pin!(self.gives_up.cancelled())).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right(_) => Err(StoreError::ShutDown),
+        }
+    }
+}
+
+/// Ends after this time, or never if the engine's clock panics.
+pub(super) async fn or_never(clock: EngineClock, time: Duration) {
+    if caught_in(async move { clock.sleep(time).await }).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
