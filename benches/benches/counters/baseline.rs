@@ -22,7 +22,7 @@ pub(crate) const KINDS: [Kind; 4] = [
     Kind { name: "allocations", tolerance: (0.01, 0.01) },
     Kind { name: "bytes allocated", tolerance: (0.02, 4.0) },
     Kind { name: "bytes held", tolerance: (0.02, 4.0) },
-    Kind { name: "instructions", tolerance: (0.03, 10.0) },
+    Kind { name: "instructions", tolerance: (0.05, 10.0) },
 ];
 
 /// What an item takes.

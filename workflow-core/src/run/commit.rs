@@ -53,21 +53,28 @@ impl Run {
             self.wake();
         }
         let applied = self.state.apply(batch, self.clock.now);
-        let records = noted.map(|noted| noted.records(&applied, &self.state)).unwrap_or_default();
-        if let Some(check) = &mut self.telemetry.check {
-            check.take(&records);
-        }
-        if let Some(journal) = &mut self.journal {
-            if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
-                journal.queue_end(records, RunStatus::Completed);
-            } else if !records.is_empty() {
-                journal.queue(records);
-            }
+        if let Some(noted) = noted {
+            self.journal(&noted.records(&applied, &self.state));
         }
         match applied {
             Applied::Entered { cause, entered } => self.entered(cause, entered, done),
             // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
             Applied::Noted | Applied::Refused => None,
+        }
+    }
+
+    /// The records of a batch enter the journal.
+    #[inline(never)]
+    fn journal(&mut self, records: &[Record]) {
+        if let Some(check) = &mut self.telemetry.check {
+            check.take(records);
+        }
+        if let Some(journal) = &mut self.journal {
+            if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
+                journal.queue_end(records.iter().cloned(), RunStatus::Completed);
+            } else if !records.is_empty() {
+                journal.queue(records.iter().cloned());
+            }
         }
     }
 

@@ -86,14 +86,24 @@ impl Telemetry {
     }
 
     /// An execution is over.
+    #[inline]
     fn ended(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>) {
-        self.ended_after(state, execution, ended, state.trace.took(execution));
+        self.spans.end(execution, ended);
+        self.count(state, execution, ended, || state.trace.took(execution));
     }
 
-    fn ended_after(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>, took: Duration) {
-        self.spans.end(execution, ended);
-        if let Some(step) = state.step_of(execution) {
-            self.meter.executed(&state.table().step(step).name, ended, || took);
+    #[inline]
+    fn count(
+        &mut self,
+        state: &RunState,
+        execution: ExecutionId,
+        ended: Ended<'_>,
+        took: impl FnOnce() -> Duration,
+    ) {
+        if cfg!(feature = "metrics")
+            && let Some(step) = state.step_of(execution)
+        {
+            self.meter.executed(&state.table().step(step).name, ended, took);
         }
     }
 
@@ -114,7 +124,8 @@ impl Telemetry {
         execution: ExecutionId,
         (error, not_retried, took): (&StepError, NotRetried, Duration),
     ) {
-        self.ended_after(state, execution, Ended::Failed(error), took);
+        self.spans.end(execution, Ended::Failed(error));
+        self.count(state, execution, Ended::Failed(error), || took);
         shared.tell(|| Observed::ExecutionFailed {
             execution,
             step: name_of(state, execution),
