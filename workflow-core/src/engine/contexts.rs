@@ -27,21 +27,23 @@ impl Inner {
         }
     }
 
-    /// Clears the context of a run, and before it those of these threads, which are the run's alone.
+    /// Clears the context of a run, and before it that of this thread, which is the run's alone.
     ///
     /// The run's scope goes last: it says which thread goes with it. So whatever ends the process in between, the next
-    /// one finds what is left.
-    pub(super) async fn clear(
-        &self,
-        run: &RunId,
-        threads: impl IntoIterator<Item = ThreadId> + Send,
-    ) -> Result<(), StoreError> {
-        for thread in threads {
+    /// one finds what is left. An engine without journals has no next one: there a thread that cannot be cleared does not
+    /// keep the run's scope.
+    pub(super) async fn clear(&self, run: &RunId, thread: Option<ThreadId>) -> Result<(), StoreError> {
+        let mut of_thread = Ok(());
+        if let Some(thread) = thread {
             let scope = ContextScope::Thread(thread);
-            self.ask_contexts(|contexts| clear_scope(contexts, scope)).await?;
+            of_thread = self.ask_contexts(|contexts| clear_scope(contexts, scope)).await;
+        }
+        if of_thread.is_err() && self.store.is_some() {
+            return of_thread;
         }
         let scope = ContextScope::Run(run.clone());
-        self.ask_contexts(|contexts| clear_scope(contexts, scope)).await
+        let of_run = self.ask_contexts(|contexts| clear_scope(contexts, scope)).await;
+        of_thread.and(of_run)
     }
 }
 

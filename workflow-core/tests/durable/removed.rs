@@ -87,6 +87,10 @@ impl ContextStore for Kept {
         // Page by page, whatever is asked for.
         self.contexts.scopes(after, at_most.min(1))
     }
+
+    fn serialises(&self) -> bool {
+        self.contexts.serialises()
+    }
 }
 
 /// Counts in both of its contexts, and says whether it was the first to: 11 if it was.

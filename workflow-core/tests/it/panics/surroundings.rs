@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use workflow_core::prelude::*;
 use workflow_core::{
     Clock, ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,
-    Observation, Observer, SystemClock,
+    MemoryStore, Observation, Observer, SystemClock,
 };
 
 use super::{Fine, explode, goes_on};
@@ -151,6 +151,19 @@ async fn a_context_store_that_panics_fails_the_step_that_asked_and_no_run_when_i
     assert_eq!(run.outcome().await.unwrap(), Done(1));
     let report = run.report().await.unwrap();
     assert_eq!(super::failures_of(&report, "remember"), ["it panicked: no message"]);
-    assert_eq!(seen.lines(), ["run", "thread"]);
+    assert_eq!(seen.lines(), ["thread", "run"]);
     goes_on(&engine).await;
+}
+
+// S26
+#[tokio::test]
+async fn the_context_of_a_run_with_a_journal_stays_as_long_as_that_of_its_thread_cannot_be_cleared() {
+    let seen = Seen::default();
+    let contexts = Elephant(MemoryContexts::default(), seen.clone());
+    let engine = Engine::builder().workflow(Remembering).contexts(contexts);
+    let engine = engine.store(MemoryStore::default()).build().unwrap();
+    let run = engine.start::<Remembering>(Begin(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    // It names the thread that goes with the run, so that a later process can clear both.
+    assert_eq!(seen.lines(), ["thread"]);
 }
