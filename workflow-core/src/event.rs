@@ -323,6 +323,7 @@ impl AnyEvent {
     }
 
     /// The same, not copied.
+    #[inline]
     pub(crate) fn known_type(&self) -> &'static EventType {
         self.payload().event_type()
     }

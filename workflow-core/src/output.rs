@@ -3,8 +3,6 @@
 
 use std::marker::PhantomData;
 
-use smallvec::SmallVec;
-
 use crate::display::Display;
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Event, EventCheck, EventType, Inadmissible, IsStop, NotStop};
@@ -216,6 +214,7 @@ impl Emitted {
         self.put(EmittedItem::Event(event));
     }
 
+    #[inline]
     fn put(&mut self, item: EmittedItem) {
         self.items.push(item);
     }
@@ -226,8 +225,21 @@ impl Emitted {
     }
 
     /// The batch is to be committed: what was shown stays, whatever becomes of it.
+    #[inline]
     pub(crate) fn stand(&mut self) {
         self.shown.0 = None;
+    }
+
+    /// Takes the event out, if the batch is one event and nothing else.
+    #[inline]
+    pub(crate) fn take_only(&mut self) -> Option<AnyEvent> {
+        match std::mem::take(&mut self.items) {
+            Items::One(EmittedItem::Event(event)) => Some(event),
+            items => {
+                self.items = items;
+                None
+            }
+        }
     }
 
     /// Adds another batch behind it.
@@ -240,13 +252,13 @@ impl Emitted {
     }
 
     /// Every event of the batch, in the order in which they enter the log, and every timer that it sets.
-    pub(crate) fn into_parts(self) -> (SmallVec<[AnyEvent; 1]>, Vec<SetTimer>) {
-        let (mut events, mut timers) = (SmallVec::with_capacity(self.items().len()), Vec::new());
+    pub(crate) fn into_parts(self) -> (Vec<AnyEvent>, Vec<SetTimer>) {
+        let (mut events, mut timers) = (Vec::with_capacity(self.items().len()), Vec::new());
         for item in self.items.into_iter() {
             match item {
                 EmittedItem::Event(event) => events.push(event),
                 EmittedItem::FanOut(fan_out) if events.is_empty() => {
-                    events = SmallVec::from_vec(fan_out.items);
+                    events = fan_out.items;
                 }
                 EmittedItem::FanOut(fan_out) => events.extend(fan_out.items),
                 EmittedItem::Timer(timer) => timers.push(*timer),

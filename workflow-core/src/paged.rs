@@ -7,46 +7,54 @@ const FIRST: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Paged<T> {
     pages: Vec<Vec<T>>,
-    len: usize,
+    /// How many more fit into the last page.
+    room: usize,
 }
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        Self { pages: Vec::new(), len: 0 }
+        Self { pages: Vec::new(), room: 0 }
     }
 }
 
 impl<T> Paged<T> {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        before(self.pages.len()) - self.room
     }
 
     /// Amortised O(1).
+    #[inline]
     pub(crate) fn push(&mut self, value: T) {
-        // Whatever room the allocator has given it: places are reckoned by this.
-        let full = FIRST << self.pages.len().saturating_sub(1);
         match self.pages.last_mut() {
-            Some(page) if page.len() < full => page.push(value),
+            Some(page) if self.room > 0 => {
+                self.room -= 1;
+                page.push(value);
+            }
             _ => self.push_page(value),
         }
-        self.len += 1;
     }
 
     #[cold]
     fn push_page(&mut self, value: T) {
+        // Whatever room the allocator gives it: places are reckoned by this.
+        let full = FIRST << self.pages.len();
         let mut page = Vec::new();
-        page.reserve_exact(FIRST << self.pages.len());
+        page.reserve_exact(full);
         page.push(value);
         self.pages.push(page);
+        self.room = full - 1;
     }
 
     /// O(1).
+    #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
         let (page, offset) = at(place);
         self.pages.get(page)?.get(offset)
     }
 
     /// O(1).
+    #[inline]
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         let (page, offset) = at(place);
         self.pages.get_mut(page)?.get_mut(offset)
@@ -54,15 +62,15 @@ impl<T> Paged<T> {
 
     /// Keeps the first so many.
     pub(crate) fn truncate(&mut self, len: usize) {
-        while self.len > len {
+        while self.len() > len {
+            let more = self.len() - len;
             let Some(page) = self.pages.last_mut() else { return };
-            let more = self.len - len;
             if page.len() <= more {
-                self.len -= page.len();
                 self.pages.pop();
+                self.room = 0;
             } else {
                 page.truncate(page.len() - more);
-                self.len = len;
+                self.room += more;
             }
         }
     }
@@ -92,7 +100,14 @@ impl<T> FromIterator<T> for Paged<T> {
     }
 }
 
-/// The page of a place, and the place in it: the pages before it hold `FIRST` less than its own size together.
+/// How many so many pages hold: `FIRST` less than the next one.
+#[inline]
+fn before(pages: usize) -> usize {
+    (FIRST << pages) - FIRST
+}
+
+/// The page of a place, and the place in it.
+#[inline]
 fn at(place: usize) -> (usize, usize) {
     let shifted = place.saturating_add(FIRST);
     let page = (shifted / FIRST).ilog2() as usize;

@@ -67,12 +67,15 @@ pub(crate) fn panic_of(panic: Box<dyn Any + Send>) -> Panicked {
 ///
 /// A value with two parts that both panic when they are dropped aborts the process: that is Rust's own rule, and nothing
 /// that stands around the value can change it.
+#[inline]
 pub(crate) fn discard<T>(value: T) {
-    let mut value = Some(value);
-    discard_by(&mut || drop(value.take()));
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        discard_panic(panic);
+    }
 }
 
 /// Drops a shared value, if nobody else has it. Of several who drop it at the same time, one does.
+#[inline]
 pub(crate) fn release<T>(shared: Arc<T>) {
     if let Some(value) = Arc::into_inner(shared)
         && needs_drop::<T>()
@@ -82,8 +85,9 @@ pub(crate) fn release<T>(shared: Arc<T>) {
 }
 
 /// Without a type parameter, so that it is compiled here once.
-fn discard_by(drops: &mut dyn FnMut()) {
-    let mut dropped = catch_unwind(AssertUnwindSafe(drops));
+#[cold]
+fn discard_panic(panic: Box<dyn Any + Send>) {
+    let mut dropped = Err(panic);
     for _ in 0..DROPS {
         let Err(panic) = dropped else { return };
         dropped = catch_unwind(AssertUnwindSafe(|| drop(panic)));

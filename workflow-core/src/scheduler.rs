@@ -34,7 +34,7 @@ pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
 pub use prefixes::Prefixes;
 
-pub(crate) use commit::{Committed, Entered};
+pub(crate) use commit::{Committed, Entered, Entries};
 pub(crate) use executions::{Execution, Executions, Unbegun};
 pub(crate) use start::{ExecutionStart, Inputs, QueuedAction};
 pub(crate) use suspended::SuspendedScheduler;
@@ -403,7 +403,13 @@ impl Scheduler {
 
     /// Says what entered the log, before what follows from it: the actions behind the first so many.
     fn report(&mut self, before: usize, cause: Cause, entered: Entered) {
-        let Entered { entries, timers, next } = entered;
+        let (entries, timers, next) = match entered {
+            Entered::One(entry, next) => (SmallVec::from_buf([entry]), Vec::new(), next),
+            Entered::Many(entries) => {
+                let Entries { events, timers } = *entries;
+                (SmallVec::from_vec(events), timers, None)
+            }
+        };
         let following = self.actions.split_off(before.min(self.actions.len()));
         self.queue(Action::Append { cause, entries, timers });
         self.actions.extend(following);
@@ -451,12 +457,14 @@ impl Scheduler {
     }
 
     /// Whether everything that follows from the facts so far was handed out.
+    #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         let is_done = self.evaluation.is_done() && self.scopes.are_settled() && self.actions.is_empty();
         is_done && (self.is_busy() || self.waits) || self.end.is_some()
     }
 
     /// Whether something is to come that nothing outside has a part in.
+    #[inline]
     fn is_busy(&self) -> bool {
         !self.executions.are_idle() || self.evaluation.is_asking() || self.last_seq == 0
     }
@@ -545,6 +553,7 @@ impl Scheduler {
     }
 
     /// The table it was made with.
+    #[inline]
     pub fn table(&self) -> &Arc<DependencyTable> {
         &self.table
     }
@@ -569,6 +578,7 @@ impl Scheduler {
     }
 
     /// The executions so far.
+    #[inline]
     pub(crate) fn executions(&self) -> &Executions {
         &self.executions
     }
@@ -590,6 +600,7 @@ impl Scheduler {
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.
+    #[inline]
     pub(crate) fn is_running(&self, execution: ExecutionId) -> bool {
         self.executions.get(execution).is_some_and(Execution::is_running)
     }

@@ -291,14 +291,17 @@ impl DependencyTable {
         self.steps.iter().position(|row| &*row.name == name).map(StepIndex::at)
     }
 
+    #[inline]
     pub(crate) fn event(&self, index: EventIndex) -> &EventRow {
         &self.events[index.get()]
     }
 
+    #[inline]
     pub(crate) fn step(&self, index: StepIndex) -> &StepRow {
         &self.steps[index.get()]
     }
 
+    #[inline]
     pub(crate) fn topic(&self, index: TopicIndex) -> &TopicRow {
         &self.topics[index.get()]
     }

@@ -31,6 +31,7 @@ pub(crate) enum Inadmissible {
 impl EventCheck {
     /// Checks the event. One for a store that serialises carries its JSON from then on, until so many records have been
     /// made of it.
+    #[inline]
     pub(crate) fn check(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
         if !self.serialises {
             return event.check_size(self.most_bytes).map_err(Inadmissible::TooLarge);

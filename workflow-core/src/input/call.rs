@@ -86,6 +86,7 @@ impl Drop for Kept {
 }
 
 impl Frame {
+    #[inline]
     fn new(slots: SlotValues, context: CallContext) -> Self {
         Self { slots, context, taken: OnceLock::new() }
     }
@@ -115,6 +116,7 @@ impl Drop for Frame {
 }
 
 impl StepCall {
+    #[inline]
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
         let kept = match slots.len() {
             few @ 0..=2 => SmallVec::from_buf_and_len([Kept(None), Kept(None)], few),
@@ -132,6 +134,11 @@ impl StepCall {
     /// The step's name.
     pub fn step(&self) -> &str {
         &self.frame.context.run.table.steps[self.frame.context.step].name
+    }
+
+    /// The step's row.
+    pub(crate) fn step_index(&self) -> usize {
+        self.frame.context.step
     }
 
     /// The execution: the same for each attempt of it (S37).
@@ -209,6 +216,7 @@ pub struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
+    #[inline]
     pub(crate) fn take(&mut self) -> Slot<'a> {
         self.next().expect("a call has a slot for each of its parameters")
     }
@@ -331,6 +339,7 @@ impl<'a> Slot<'a> {
         StepError::permanent(Internal::SlotMismatch { slot: self.index })
     }
 
+    #[inline]
     fn value(&self) -> &'a SlotValue {
         self.frame.slots.get(self.index).unwrap_or(&SlotValue::Empty)
     }

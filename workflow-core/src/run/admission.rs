@@ -93,11 +93,13 @@ impl Admission {
     }
 
     /// Whether another execution may begin beside so many.
+    #[inline]
     pub(super) fn has_room(&self, executing: usize) -> bool {
         executing < self.most
     }
 
     /// Whether an execution may begin beside so many without asking anybody.
+    #[inline]
     pub(super) fn is_open(&self, executing: usize) -> bool {
         let is_seated = self.seat.as_ref().is_none_or(|seat| seat.has_place());
         is_seated && self.fence.is_none() && self.deferred.is_empty() && self.has_room(executing)

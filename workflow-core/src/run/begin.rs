@@ -9,10 +9,9 @@ use std::time::Duration;
 use rustc_hash::FxHashSet;
 
 use super::drive::Run;
-use super::in_flight::{Attempt, Begun, StepResult, panicked};
+use super::in_flight::{Begun, StepResult, panicked};
 use super::state::{Batch, Begins, Question};
 use super::telemetry::Telemetry;
-use super::timeout::Timeout;
 use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, ScopeId};
 use crate::input::{CallContext, SlotValue, SlotValues, StepCall};
@@ -79,23 +78,15 @@ impl Run {
 
     /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
     fn start(&mut self, start: &ExecutionStart, is_first: bool, cx: &mut Context<'_>) -> Option<StepResult> {
-        let ExecutionStart { execution, step, scope, .. } = *start;
-        let attempt = if is_first { 1 } else { self.state.trace.attempt(execution) };
-        let told = (!is_first).then_some(attempt);
-        let span = self.telemetry.began(&self.shared, &self.state, start, told);
-        let mut compacts = false;
-        if is_first {
+        let ExecutionStart { execution, step, .. } = *start;
+        let mut begun = if is_first {
+            let span = self.telemetry.began(&self.shared, &self.state, start, None);
             self.state.trace.begin(execution, self.clock.now);
+            Begun::first(&self.host, &self.shared, self.step_call(start, 1), span)
         } else {
-            self.state.trace.attempted_again(execution);
-            compacts = self.state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
-        }
-        let row = self.host.table.step(step);
-        let (forced, limit) = (row.policy.spawn, row.policy.timeout);
-        let slots = self.state.log.slots_of(row, start);
-        let call = StepCall::new(slots, self.call(execution, step, scope, attempt));
-        let timeout = limit.map(|after| Timeout::new(after, &self.shared.common.clock));
-        let mut begun = Begun::new(&self.host, step.get(), call, span, Attempt { timeout, compacts });
+            self.attempt_again(start)
+        };
+        let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
             begun = match self.executor.spawn(execution, begun, &self.host, step.get()) {
                 Ok(()) => return None,
@@ -112,6 +103,23 @@ impl Run {
                 None
             }
         }
+    }
+
+    #[inline(never)]
+    fn attempt_again(&mut self, start: &ExecutionStart) -> Begun {
+        let execution = start.execution;
+        let attempt = self.state.trace.attempt(execution);
+        let span = self.telemetry.began(&self.shared, &self.state, start, Some(attempt));
+        self.state.trace.attempted_again(execution);
+        let compacts = self.state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
+        Begun::new(&self.host, &self.shared, self.step_call(start, attempt), span, compacts)
+    }
+
+    #[inline]
+    fn step_call(&self, start: &ExecutionStart, attempt: u32) -> StepCall {
+        let ExecutionStart { execution, step, scope, .. } = *start;
+        let slots = self.state.log.slots_of(self.host.table.step(step), start);
+        StepCall::new(slots, self.call(execution, step, scope, attempt))
     }
 
     fn call(&self, execution: ExecutionId, step: StepIndex, scope: ScopeId, attempt: u32) -> CallContext {

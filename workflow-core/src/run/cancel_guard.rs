@@ -33,6 +33,7 @@ impl CancelNote {
         if self.unread.load(Ordering::Acquire) { self.reason.get().cloned() } else { None }
     }
 
+    #[inline]
     pub(super) fn is_unread(&self) -> bool {
         self.unread.load(Ordering::Acquire)
     }

@@ -51,6 +51,7 @@ impl RunClock {
     }
 
     /// Reads the clock; returns the real time since the last reading.
+    #[inline]
     pub(super) fn tick(&mut self) -> Duration {
         let read = Instant::now();
         let passed = read.saturating_duration_since(self.read);

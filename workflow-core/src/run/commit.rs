@@ -11,15 +11,15 @@ use super::drive::Run;
 use super::in_flight::StepResult;
 use super::journal::Journal;
 use super::records::{Noted, logged};
-use super::state::{Applied, Batch, Begins, DueEvent, Stop};
+use super::state::{Applied, Batch, Begins, DueEvent, Returned, ReturnedBatch, Stop};
 use crate::error::{Internal, RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
 use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Cause, Emission, End, Entered, ExecutionStart};
+use crate::scheduler::{Emission, End, Entered, ExecutionStart};
 use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
-use crate::table::{DependencyTable, OutputRow, StepIndex};
+use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
 use smallvec::SmallVec;
 
@@ -35,8 +35,8 @@ pub(super) struct PendingBatch {
 
 /// What happens once the store has a batch.
 enum PendingWhat {
-    /// So many events from this position are in the log, by this cause.
-    Logged { cause: Cause, first: Seq, count: u64, done: Option<Done> },
+    /// So many events from this position are in the log, left by this execution if by any.
+    Logged { by: Option<ExecutionId>, first: Seq, count: u64, done: Option<Done> },
     /// Somebody asked for what the batch is part of.
     Asked(Box<dyn FnOnce() + Send>),
 }
@@ -47,25 +47,34 @@ impl Run {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.telemetry.compare(&self.state);
-        let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
-        let noted = is_noted.then(|| Noted::of(&batch, &self.state, &self.clock));
+        let noted = self.noted(&batch);
+        let by = batch.left_by();
         if !matches!(batch, Batch::Stopped(_)) {
             self.wake();
         }
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
-            self.journal(&noted.records(&applied, &self.state));
+            self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered { cause, entered } => self.entered(cause, entered, done),
+            Applied::Entered(entered) => self.entered(by, entered, done),
             // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
             Applied::Noted | Applied::Refused => None,
         }
     }
 
+    /// What the journal, or what checks it, is to have of a batch that is about to be applied. Boxed: runs without both
+    /// have no room for it.
+    #[inline]
+    fn noted(&self, batch: &Batch) -> Option<Box<Noted>> {
+        let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
+        is_noted.then(|| Box::new(Noted::of(batch, &self.state, &self.clock)))
+    }
+
     /// The records of a batch enter the journal.
     #[inline(never)]
-    fn journal(&mut self, records: &[Record]) {
+    fn journal(&mut self, noted: Noted, applied: &Applied) {
+        let records = &noted.records(applied, &self.state);
         if let Some(check) = &mut self.telemetry.check {
             check.take(records);
         }
@@ -79,19 +88,23 @@ impl Run {
     }
 
     /// A batch is in the state.
-    fn entered(&mut self, cause: Cause, entered: Entered, done: Option<Done>) -> Option<ExecutionStart> {
-        let Entered { entries, next, .. } = entered;
+    fn entered(
+        &mut self,
+        by: Option<ExecutionId>,
+        entered: Entered,
+        done: Option<Done>,
+    ) -> Option<ExecutionStart> {
         if self.journal.is_none() {
-            self.announce(cause, entries.iter().map(|entry| entry.seq));
+            self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
             if let Some(done) = done {
                 let _ = done.send(Ok(()));
             }
-            return next;
+            return entered.into_next();
         }
-        let first = entries.first().map_or(Seq(0), |entry| entry.seq);
-        let what = PendingWhat::Logged { cause, first, count: entries.len() as u64, done };
+        let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
+        let what = PendingWhat::Logged { by, first, count: entered.events().len() as u64, done };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
-        self.follow(next);
+        self.follow(entered.into_next());
         None
     }
 
@@ -103,12 +116,12 @@ impl Run {
     }
 
     /// Tells observers and viewers what is in the log for good.
-    fn announce(&mut self, cause: Cause, events: impl Iterator<Item = Seq>) {
-        if let Cause::Execution(execution) = cause {
+    fn announce(&mut self, by: Option<ExecutionId>, events: impl Iterator<Item = (Seq, EventIndex)>) {
+        if let Some(execution) = by {
             self.telemetry.succeeded(&self.shared, &self.state, execution);
         }
-        for seq in events {
-            self.telemetry.logged(&self.shared, &self.state, seq);
+        for (seq, event) in events {
+            self.telemetry.logged(&self.shared, &self.state, seq, event);
         }
     }
 
@@ -123,10 +136,13 @@ impl Run {
 
     /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
     /// that followed by themselves, and what was dropped. Says whether it is complete.
+    #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
-        if self.state.scheduler.is_settled() {
-            return true;
-        }
+        self.state.scheduler.is_settled() || self.advance_on(work)
+    }
+
+    #[inline(never)]
+    fn advance_on(&mut self, work: &mut usize) -> bool {
         let is_complete = self.state.advance(work);
         while let Some(seq) = self.state.take_derived() {
             self.derived(seq);
@@ -145,31 +161,25 @@ impl Run {
     /// An entry followed by itself: it is a batch of its own.
     pub(super) fn derived(&mut self, seq: Seq) {
         let Some(record) = self.state.log.get(seq) else { return };
-        let (cause, at) = (record.cause, self.clock.began_at + record.at);
+        let (event, at) = (record.index, self.clock.began_at + record.at);
         if let Some(check) = &mut self.telemetry.check {
             check.take(logged(seq, &self.state, at).as_slice());
         }
         let Some(journal) = &mut self.journal else {
-            return self.announce(Cause::Outside, std::iter::once(seq));
+            return self.announce(None, std::iter::once((seq, event)));
         };
         journal.queue(logged(seq, &self.state, at));
-        let what = PendingWhat::Logged { cause, first: seq, count: 1, done: None };
+        let what = PendingWhat::Logged { by: None, first: seq, count: 1, done: None };
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
     /// An execution has returned, or failed: the execution that follows next, if that is all that follows.
     pub(super) fn executed(&mut self, execution: ExecutionId, result: StepResult) -> Option<ExecutionStart> {
         // What was dropped while its result waited has nothing to say any more.
-        if !self.state.scheduler.is_running(execution) {
-            return None;
-        }
-        let step = self.state.step_of(execution)?;
-        let checked = result.and_then(|mut emitted| Ok((self.checked(step, &mut emitted)?, emitted)));
-        match checked {
-            Ok((emissions, mut emitted)) => {
-                emitted.stand();
-                self.commit_emitted(execution, emissions, emitted)
-            }
+        let running = self.state.scheduler.executions().get(execution).filter(|it| it.is_running());
+        let step = running?.step;
+        match result.and_then(|emitted| self.returned(step, emitted)) {
+            Ok(returned) => self.commit_returned(execution, returned),
             Err(error) => {
                 let error = self.host.rules().classified(error);
                 self.attempt_failed(execution, step, error);
@@ -178,24 +188,16 @@ impl Run {
         }
     }
 
-    fn commit_emitted(
-        &mut self,
-        execution: ExecutionId,
-        emissions: SmallVec<[Emission; 1]>,
-        emitted: Emitted,
-    ) -> Option<ExecutionStart> {
-        let (events, timers) = emitted.into_parts();
+    fn commit_returned(&mut self, execution: ExecutionId, returned: Returned) -> Option<ExecutionStart> {
         if self.state.end().is_some() {
-            self.refuse(execution, events.iter().chain(timers.iter().map(|timer| &timer.event)));
+            let timers = returned.timers().iter().map(|timer| &timer.event);
+            self.refuse(execution, returned.events().iter().chain(timers));
             return None;
         }
-        if !timers.is_empty() {
+        if !returned.timers().is_empty() {
             self.alarms.sets_timers();
         }
-        let now = self.clock.wall();
-        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
-        let timers = timers.into_iter().map(due).collect();
-        self.commit(Batch::Succeeded { execution, emissions, events, timers }, None)
+        self.commit(Batch::Succeeded { execution, returned }, None)
     }
 
     /// S28. An execution that returned nothing had nothing to be refused.
@@ -210,15 +212,30 @@ impl Run {
         }
     }
 
-    /// What the batch is, in the scheduler's terms, if the run may take it.
-    fn checked(&self, step: StepIndex, emitted: &mut Emitted) -> Result<SmallVec<[Emission; 1]>, StepError> {
-        let emissions = emissions(self.state.table(), step, emitted)?;
+    /// What an execution returned, if the run may take it.
+    fn returned(&self, step: StepIndex, mut emitted: Emitted) -> Result<Returned, StepError> {
+        let check = self.shared.common.event_check();
+        let outputs = &self.state.table().step(step).outputs;
+        let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
+        let index = plain_output(self.state.table(), outputs, &event)?;
+        check.check(&mut event, 1)?;
+        emitted.stand();
+        Ok(Returned::Event(index, event))
+    }
+
+    fn returned_batch(&self, outputs: &[OutputRow], mut emitted: Emitted) -> Result<Returned, StepError> {
+        let emissions = emissions(self.state.table(), outputs, &emitted)?;
         emitted.check_events(self.shared.common.event_check())?;
         let timers = emitted.timers();
         if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
             return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
         }
-        Ok(emissions)
+        emitted.stand();
+        let now = self.clock.wall();
+        let (events, timers) = emitted.into_parts();
+        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
+        let timers = timers.into_iter().map(due).collect();
+        Ok(Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })))
     }
 
     /// A failed attempt is followed by another (S35), or the execution fails.
@@ -315,8 +332,9 @@ impl Run {
             let Some(PendingBatch { what, .. }) = self.pending.pop_front() else { return };
             match what {
                 PendingWhat::Asked(answer) => answer(),
-                PendingWhat::Logged { cause, first, count, done } => {
-                    self.announce(cause, (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq));
+                PendingWhat::Logged { by, first, count, done } => {
+                    let logged: SmallVec<[_; 4]> = self.state.log.indexes(first, count).collect();
+                    self.announce(by, logged.into_iter());
                     if let Some(done) = done {
                         let _ = done.send(Ok(()));
                     }
@@ -333,9 +351,9 @@ impl Run {
         let mut refused = Vec::new();
         let mut from = None;
         for PendingBatch { what, .. } in pending {
-            let PendingWhat::Logged { cause, first, count, .. } = what else { continue };
+            let PendingWhat::Logged { by, first, count, .. } = what else { continue };
             from = from.or((count > 0).then_some(first));
-            if let Cause::Execution(execution) = cause {
+            if let Some(execution) = by {
                 let seqs = (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq);
                 let events =
                     seqs.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
@@ -412,14 +430,27 @@ impl Run {
     }
 }
 
+/// The event type that a step declares, if it is what it emitted.
+fn plain_output(
+    table: &DependencyTable,
+    outputs: &[OutputRow],
+    event: &AnyEvent,
+) -> Result<EventIndex, Internal> {
+    let known = event.known_type();
+    let declares = |row: &&OutputRow| {
+        row.fan_out.is_none() && !row.timed && table.event(row.event).type_id == Some(known.type_id)
+    };
+    let declared = outputs.iter().find(declares);
+    declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
+}
+
 /// What an execution emitted, as its step declares it.
 fn emissions(
     table: &DependencyTable,
-    step: StepIndex,
+    outputs: &[OutputRow],
     emitted: &Emitted,
-) -> Result<SmallVec<[Emission; 1]>, Internal> {
-    let outputs = &table.step(step).outputs;
-    let mut emissions = SmallVec::with_capacity(emitted.items().len());
+) -> Result<Vec<Emission>, Internal> {
+    let mut emissions = Vec::with_capacity(emitted.items().len());
     for item in emitted.items() {
         let event = item.event_type();
         let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);

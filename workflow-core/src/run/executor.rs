@@ -42,6 +42,7 @@ impl Executor {
     }
 
     /// How many executions have begun and wait for something.
+    #[inline]
     pub(super) fn executing(&self) -> usize {
         self.executions.len()
     }
@@ -56,11 +57,13 @@ impl Executor {
     }
 
     /// Whether something completed and waits for its turn.
+    #[inline]
     pub(super) fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 
     /// Whether futures that were dropped are still there.
+    #[inline]
     pub(super) fn is_dropping(&self) -> bool {
         self.dropping > 0
     }

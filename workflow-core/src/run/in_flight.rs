@@ -16,6 +16,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinError, JoinHandle, coop};
 use tracing::Span;
 
+use super::RunShared;
 use super::host::Host;
 use super::timeout::Timeout;
 use crate::error::StepError;
@@ -169,6 +170,7 @@ impl Dropped {
         self.passed.store(true, Ordering::Release);
     }
 
+    #[inline]
     pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.told.load(Ordering::Acquire)
@@ -209,13 +211,6 @@ impl<F> Drop for Guarded<F> {
     }
 }
 
-/// How an attempt is made.
-pub(super) struct Attempt {
-    pub(super) timeout: Option<Timeout>,
-    /// Whether it begins with the step's compaction.
-    pub(super) compacts: bool,
-}
-
 /// A step's future, guarded, in its span.
 pub(super) struct Begun {
     future: Guarded<StepFuture>,
@@ -230,10 +225,23 @@ pub(super) struct GuardedStep {
 }
 
 impl Begun {
-    /// Begins an attempt.
-    pub(super) fn new(host: &Arc<Host>, step: usize, call: StepCall, span: Span, attempt: Attempt) -> Self {
+    /// Begins the first attempt of an execution.
+    #[inline]
+    pub(super) fn first(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span) -> Self {
+        let step = call.step_index();
+        if host.middleware.is_empty() && host.table.steps[step].policy.timeout.is_none() {
+            return Self { future: Guarded::new(host.step(step, call)), span };
+        }
+        Self::new(host, run, call, span, false)
+    }
+
+    /// Begins an attempt, with the step's compaction if it has to.
+    pub(super) fn new(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span, compacts: bool) -> Self {
+        let step = call.step_index();
+        let timeout = host.table.steps[step].policy.timeout;
+        let timeout = timeout.map(|after| Timeout::new(after, &run.common.clock));
         let begun = || Arc::clone(host);
-        let future: StepFuture = match (attempt.timeout, attempt.compacts) {
+        let future: StepFuture = match (timeout, compacts) {
             (None, false) if host.middleware.is_empty() => host.step(step, call),
             (None, false) => Box::pin(begun().surrounded(step, call)),
             (timeout, true) => Box::pin(begun().compacted(step, call, timeout)),

@@ -32,7 +32,7 @@ impl Noted {
     /// Of a batch that is about to be applied at the time that the clock shows.
     pub(super) fn of(batch: &Batch, state: &RunState, clock: &RunClock) -> Self {
         let timers = match batch {
-            Batch::Succeeded { timers, .. } => timers.clone(),
+            Batch::Succeeded { returned, .. } => returned.timers().to_vec(),
             _ => Vec::new(),
         };
         let at = clock.stamp();
@@ -48,9 +48,9 @@ impl Noted {
             return records;
         }
         records.extend(lead);
-        let Applied::Entered { entered, .. } = applied else { return records };
-        records.extend(entered.entries.iter().filter_map(|entry| logged(entry.seq, state, at)));
-        for (entry, DueEvent { due, event }) in entered.timers.iter().zip(timers) {
+        let Applied::Entered(entered) = applied else { return records };
+        records.extend(entered.events().iter().filter_map(|entry| logged(entry.seq, state, at)));
+        for (entry, DueEvent { due, event }) in entered.timers().iter().zip(timers) {
             records.push(Record::TimerSet {
                 timer: entry.timer,
                 execution: entry.execution,
@@ -80,9 +80,9 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             let answer = *answer.as_ref().ok()?;
             Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
         }
-        Batch::Succeeded { execution, emissions, .. } => {
+        Batch::Succeeded { execution, returned } => {
             let (step, scope, trigger) = origin(*execution, state)?;
-            let fan_outs = opened(emissions, state);
+            let fan_outs = opened(returned.emissions(), state);
             Some(Record::ExecutionSucceeded {
                 execution: *execution,
                 step: name(step),

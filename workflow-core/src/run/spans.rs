@@ -74,6 +74,7 @@ impl Spans {
     }
 
     /// Writes on the span of an execution what came of it.
+    #[inline]
     pub(super) fn end(&mut self, execution: ExecutionId, ended: Ended<'_>) {
         if self.executions.is_empty() {
             return;

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::children::ChildRun;
 use crate::error::StepError;
@@ -85,12 +84,7 @@ pub(super) enum Batch {
     /// A precondition answered, or failed.
     Answered { candidate: CandidateId, step: StepIndex, answer: Result<bool, StepError> },
     /// An execution succeeded, and leaves this behind (S23).
-    Succeeded {
-        execution: ExecutionId,
-        emissions: SmallVec<[Emission; 1]>,
-        events: SmallVec<[AnyEvent; 1]>,
-        timers: Vec<DueEvent>,
-    },
+    Succeeded { execution: ExecutionId, returned: Returned },
     /// An attempt failed and another one follows.
     Retried { execution: ExecutionId, failed: FailedAttempt },
     /// An execution failed for good.
@@ -99,6 +93,68 @@ pub(super) enum Batch {
     ChildStarted { child: ChildRun, at: SystemTime },
     /// The run is to end, whatever is left to do in it.
     Stopped(Stop),
+}
+
+impl Batch {
+    /// The execution whose batch it is, if one succeeded with it.
+    pub(super) fn left_by(&self) -> Option<ExecutionId> {
+        if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
+    }
+}
+
+/// What an execution returned.
+#[derive(Debug)]
+pub(super) enum Returned {
+    /// One event, as nearly every execution does.
+    Event(EventIndex, AnyEvent),
+    /// Anything else. Boxed: batches are handed on.
+    Many(Box<ReturnedBatch>),
+}
+
+/// What an execution returned, in order.
+#[derive(Debug, Default)]
+pub(super) struct ReturnedBatch {
+    pub(super) emissions: Vec<Emission>,
+    /// What enters the log, the items of fan-outs among it.
+    pub(super) events: Vec<AnyEvent>,
+    pub(super) timers: Vec<DueEvent>,
+}
+
+impl Returned {
+    /// What a journal has of it.
+    fn of(emissions: Vec<Emission>, mut events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Self {
+        match (emissions.as_slice(), events.pop()) {
+            ([Emission::Event(index)], Some(event)) if events.is_empty() => Self::Event(*index, event),
+            (_, last) => {
+                events.extend(last);
+                Self::Many(Box::new(ReturnedBatch { emissions, events, timers }))
+            }
+        }
+    }
+
+    /// What enters the log, in order.
+    pub(super) fn events(&self) -> &[AnyEvent] {
+        match self {
+            Self::Event(_, event) => std::slice::from_ref(event),
+            Self::Many(many) => &many.events,
+        }
+    }
+
+    /// The timers that are set, in order.
+    pub(super) fn timers(&self) -> &[DueEvent] {
+        match self {
+            Self::Event(..) => &[],
+            Self::Many(many) => &many.timers,
+        }
+    }
+
+    /// The same in the scheduler's terms, unless it is one event.
+    pub(super) fn emissions(&self) -> &[Emission] {
+        match self {
+            Self::Event(..) => &[],
+            Self::Many(many) => &many.emissions,
+        }
+    }
 }
 
 /// Why a run ends that would go on.
@@ -114,7 +170,7 @@ pub(super) enum Stop {
 #[derive(Debug)]
 pub(super) enum Applied {
     /// Its events are in the log, and the execution follows next, unless others do before it.
-    Entered { cause: Cause, entered: Entered },
+    Entered(Entered),
     /// It is in the journal and left no event.
     Noted,
     /// The run takes nothing more, or what it is for is over: it is in no journal.
@@ -209,6 +265,7 @@ impl RunState {
         std::mem::replace(self, nothing)
     }
 
+    #[inline]
     pub(super) fn table(&self) -> &Arc<DependencyTable> {
         self.scheduler.table()
     }
@@ -224,6 +281,7 @@ impl RunState {
     }
 
     /// How the run ended, if it did.
+    #[inline]
     pub(super) fn end(&self) -> Option<&End> {
         self.scheduler.end()
     }
@@ -240,9 +298,7 @@ impl RunState {
         }
         self.active.resume(self.now);
         match batch {
-            Batch::Succeeded { execution, emissions, events, timers } => {
-                self.succeed(execution, &emissions, events, timers)
-            }
+            Batch::Succeeded { execution, returned } => self.succeed(execution, returned),
             Batch::Received { event, index } => match self.scheduler.receive(index) {
                 Some(entered) => self.enter_one(Cause::Outside, entered, event),
                 None => Applied::Refused,
@@ -270,52 +326,66 @@ impl RunState {
     }
 
     /// So many records are in the journal and leave no event.
+    #[inline]
     fn note(&mut self, records: usize) -> Applied {
         self.position = self.position.after(records);
         Applied::Noted
     }
 
     /// One event enters the log, by itself or behind a record of what it follows from.
+    #[inline]
     fn enter_one(&mut self, cause: Cause, entered: Entered, event: AnyEvent) -> Applied {
-        debug_assert_eq!(entered.entries.len(), 1, "it is one event");
-        if let Some(entry) = entered.entries.first() {
-            self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
+        if let Entered::One(entry, _) = entered {
+            self.log.append(self.scheduler.table(), entry, event, cause, self.now);
         }
-        let caused = usize::from(matches!(cause, Cause::Failure(_)));
-        self.enter(cause, entered, caused)
+        let caused = usize::from(matches!(cause, Cause::Failure(_) | Cause::Execution(_)));
+        self.enter(entered, caused)
     }
 
     /// A batch is in the log, behind so many other records.
-    fn enter(&mut self, cause: Cause, entered: Entered, before: usize) -> Applied {
+    #[inline]
+    fn enter(&mut self, entered: Entered, before: usize) -> Applied {
         let ended = usize::from(self.has_completed());
-        let records = before + entered.entries.len() + entered.timers.len() + ended;
+        let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
-        if let Some(start) = &entered.next {
+        if let Some(start) = entered.next() {
             self.trace.schedule(start.execution, self.now);
         }
-        Applied::Entered { cause, entered }
+        Applied::Entered(entered)
     }
 
+    #[inline]
     fn has_completed(&self) -> bool {
         matches!(self.scheduler.end(), Some(End::Completed(_)))
     }
 
-    fn succeed(
-        &mut self,
-        execution: ExecutionId,
-        emissions: &[Emission],
-        events: SmallVec<[AnyEvent; 1]>,
-        timers: Vec<DueEvent>,
-    ) -> Applied {
-        let entered = match self.scheduler.succeed(execution, emissions) {
-            Committed::Entered(entered) => entered,
-            Committed::Refused | Committed::Nothing => return Applied::Refused,
+    #[inline]
+    fn succeed(&mut self, execution: ExecutionId, returned: Returned) -> Applied {
+        let one;
+        let emissions = match &returned {
+            Returned::Event(event, _) => {
+                one = Emission::Event(*event);
+                std::slice::from_ref(&one)
+            }
+            Returned::Many(many) => &many.emissions,
         };
-        debug_assert_eq!(events.len(), entered.entries.len(), "a batch is logged as it was committed");
+        let Committed::Entered(entered) = self.scheduler.succeed(execution, emissions) else {
+            return Applied::Refused;
+        };
+        self.trace.committed(execution, self.now, entered.events());
+        match returned {
+            // It is of the scope of its execution.
+            Returned::Event(_, event) => self.enter_one(Cause::Execution(execution), entered, event),
+            Returned::Many(many) => self.enter_many(execution, entered, *many),
+        }
+    }
+
+    fn enter_many(&mut self, execution: ExecutionId, entered: Entered, many: ReturnedBatch) -> Applied {
+        let ReturnedBatch { events, timers, .. } = many;
+        debug_assert_eq!(events.len(), entered.events().len(), "a batch is logged as it was committed");
         let cause = Cause::Execution(execution);
-        self.trace.committed(execution, self.now, &entered.entries);
         let scope = self.scheduler.executions().get(execution).map(|execution| execution.scope);
-        for (entry, event) in entered.entries.iter().zip(events) {
+        for (entry, event) in entered.events().iter().zip(events) {
             // An entry outside of its execution's scope is the item of a branch.
             if let Some(parent) = scope.filter(|scope| *scope != entry.scope) {
                 let Entry { seq, scope, .. } = *entry;
@@ -323,10 +393,10 @@ impl RunState {
             }
             self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
         }
-        for (entry, timer) in entered.timers.iter().zip(timers) {
+        for (entry, timer) in entered.timers().iter().zip(timers) {
             self.set_timer(*entry, timer);
         }
-        self.enter(cause, entered, 1)
+        self.enter(entered, 1)
     }
 
     fn set_timer(&mut self, entry: TimerEntry, timer: DueEvent) {
@@ -359,7 +429,7 @@ impl RunState {
         }
         match (self.scheduler.fail(execution), failure) {
             (Some(entered), Some(failure)) => {
-                if let Some(entry) = entered.entries.first() {
+                if let Some(entry) = entered.events().first() {
                     self.trace.caught(execution, entry.seq);
                 }
                 self.enter_one(Cause::Failure(execution), entered, failure)
@@ -497,6 +567,7 @@ impl RunState {
     }
 
     /// Whether something is to be begun, be it now or later.
+    #[inline]
     pub(super) fn has_effects(&self) -> bool {
         !self.effects.is_empty()
     }

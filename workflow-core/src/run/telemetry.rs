@@ -15,6 +15,7 @@ use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, ExecutionStart};
+use crate::table::EventIndex;
 
 /// The spans and metrics of one run, and what checks its journal in tests.
 pub(super) struct Telemetry {
@@ -43,6 +44,7 @@ impl Telemetry {
     }
 
     /// An attempt begins: the first of its execution, or another.
+    #[inline]
     pub(super) fn began(
         &mut self,
         shared: &RunShared,
@@ -108,6 +110,7 @@ impl Telemetry {
     }
 
     /// What an execution committed is in the log.
+    #[inline]
     pub(super) fn succeeded(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
         self.ended(state, execution, Ended::Succeeded);
         shared.tell(|| Observed::ExecutionSucceeded {
@@ -173,8 +176,16 @@ impl Telemetry {
     }
 
     /// An event is in the log, and the store has it. One that is both control and display is shown then (S2).
-    pub(super) fn logged(&self, shared: &RunShared, state: &RunState, seq: Seq) {
+    #[inline]
+    pub(super) fn logged(&self, shared: &RunShared, state: &RunState, seq: Seq, event: EventIndex) {
         self.meter.logged();
+        if !shared.common.observers.is_empty() || state.table().event(event).roles.is_display() {
+            Self::show(shared, state, seq);
+        }
+    }
+
+    #[inline(never)]
+    fn show(shared: &RunShared, state: &RunState, seq: Seq) {
         let Some(record) = state.log.get(seq) else { return };
         let (event, scope, cause) = (&record.event, record.scope, record.cause);
         shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });

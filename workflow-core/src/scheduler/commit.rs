@@ -5,20 +5,60 @@ use smallvec::SmallVec;
 use super::awaited::OpenRequest;
 use super::group::{GroupId, Items, Opening};
 use super::scope::Scope;
-use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry, Verdict};
+use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Scheduler, TimerEntry, Verdict};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, StepIndex};
 
 /// A batch that is in the log.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    /// It is one event, as nearly every batch is. With the execution that follows from it, where that is all that
+    /// follows: no queue has it.
+    One(Entry, Option<ExecutionStart>),
+    /// Any other. Boxed: batches are handed on.
+    Many(Box<Entries>),
+}
+
+/// What a batch consists of.
 #[derive(Debug, Default)]
-pub(crate) struct Entered {
+pub(crate) struct Entries {
     /// Its events, in order.
-    pub(crate) entries: SmallVec<[Entry; 1]>,
+    pub(crate) events: Vec<Entry>,
     /// The timers that it sets, in order.
     pub(crate) timers: Vec<TimerEntry>,
-    /// The execution that follows from it, where that is all that follows: no queue has it.
-    pub(crate) next: Option<ExecutionStart>,
+}
+
+impl Entered {
+    /// Its events, in order.
+    #[inline]
+    pub(crate) fn events(&self) -> &[Entry] {
+        match self {
+            Self::One(entry, _) => std::slice::from_ref(entry),
+            Self::Many(entries) => &entries.events,
+        }
+    }
+
+    /// The timers that it sets, in order.
+    #[inline]
+    pub(crate) fn timers(&self) -> &[TimerEntry] {
+        match self {
+            Self::One(..) => &[],
+            Self::Many(entries) => &entries.timers,
+        }
+    }
+
+    /// The execution that follows from it, where that is all that follows.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<&ExecutionStart> {
+        if let Self::One(_, next) = self { next.as_ref() } else { None }
+    }
+
+    /// The same.
+    #[inline]
+    pub(crate) fn into_next(self) -> Option<ExecutionStart> {
+        if let Self::One(_, next) = self { next } else { None }
+    }
 }
 
 /// What became of an execution's end.
@@ -44,13 +84,11 @@ impl Scheduler {
     /// One event enters the log, from outside, as a reply, by a timer or as a failure. Its scope is held for it.
     fn enter_one(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entered> {
         let entry = self.number(scope, event)?;
-        let mut entered = Entered::default();
-        entered.entries.push(entry);
-        entered.next = self.enter_single(entry);
-        Some(entered)
+        Some(Entered::One(entry, self.enter_single(entry)))
     }
 
     /// An event that is a batch of its own takes effect: the execution that follows, where that is all that follows.
+    #[inline]
     fn enter_single(&mut self, entry: Entry) -> Option<ExecutionStart> {
         if self.table.event(entry.event).roles.is_stop() {
             self.close(End::Completed(entry.seq));
@@ -65,6 +103,7 @@ impl Scheduler {
     }
 
     /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
+    #[inline]
     fn follower(&self, entry: Entry) -> Option<StepIndex> {
         let row = self.table.event(entry.event);
         let step = row.direct.filter(|_| !row.roles.is_request())?;
@@ -78,6 +117,7 @@ impl Scheduler {
     }
 
     /// The event is evaluated. Its hold on the scope is the execution's from here on.
+    #[inline]
     fn follow(&mut self, step: StepIndex, trigger: Entry) -> ExecutionStart {
         let Entry { seq, scope, .. } = trigger;
         self.count(trigger);
@@ -85,9 +125,8 @@ impl Scheduler {
             scope.executed(step, self.table.step(step));
         }
         let evaluated = (step, scope, seq);
-        let start = self.executions.create(evaluated, Inputs::TRIGGER);
+        let start = self.executions.create_running(evaluated);
         self.evaluation.decide(evaluated, Verdict::Executed(start.execution));
-        self.executions.run(&start);
         start
     }
 
@@ -115,6 +154,7 @@ impl Scheduler {
     }
 
     /// None if the run has ended. What follows from the batches before is complete: whoever tells of one sees to it.
+    #[inline]
     fn prepare(&mut self) -> Option<()> {
         debug_assert!(self.end.is_some() || self.evaluation.is_done() && self.scopes.are_settled());
         self.waits = false;
@@ -163,14 +203,14 @@ impl Scheduler {
 
     fn enter_all(&mut self, id: ExecutionId, scope: ScopeId, emissions: &[Emission]) -> Option<Entered> {
         let mut parts: SmallVec<[Part; 1]> = SmallVec::with_capacity(emissions.len());
-        let mut entered = Entered::default();
+        let mut entries = Box::<Entries>::default();
         for emission in emissions {
-            self.number_emission(id, scope, emission, &mut entered, &mut parts)?;
+            self.number_emission(id, scope, emission, &mut entries, &mut parts)?;
         }
-        let stop = entered.entries.iter().find(|entry| self.table.event(entry.event).roles.is_stop());
+        let stop = entries.events.iter().find(|entry| self.table.event(entry.event).roles.is_stop());
         if let Some(stop) = stop {
             self.close(End::Completed(stop.seq));
-            return Some(entered);
+            return Some(Entered::Many(entries));
         }
         let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
         for part in parts {
@@ -184,10 +224,11 @@ impl Scheduler {
             self.gather_if_settled(group);
         }
         self.scopes.release(scope);
-        Some(entered)
+        Some(Entered::Many(entries))
     }
 
     /// Gives an event its position, unless the log is full.
+    #[inline]
     pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
         if self.last_seq >= self.limits.events {
             self.finish(End::LogFull);
@@ -203,32 +244,32 @@ impl Scheduler {
         id: ExecutionId,
         scope: ScopeId,
         emission: &Emission,
-        into: &mut Entered,
+        into: &mut Entries,
         parts: &mut SmallVec<[Part; 1]>,
     ) -> Option<()> {
         let mut timer = None;
         match *emission {
             Emission::Event(event) => {
                 let entry = self.number(scope, event)?;
-                into.entries.push(entry);
+                into.events.push(entry);
                 parts.push(Part::Event(entry));
             }
             Emission::Timer(event) => timer = Some((event, None)),
             Emission::Expiring(event) => {
                 let entry = self.number(scope, event)?;
-                into.entries.push(entry);
+                into.events.push(entry);
                 parts.push(Part::Event(entry));
                 timer = self.table.event(event).expired.map(|expired| (expired, Some(entry.seq)));
             }
             Emission::FanOut { fan_out, items, concurrency, policy } => {
                 let event = self.table.fan_out(fan_out).item;
-                into.entries.reserve_exact(items as usize);
-                let before = into.entries.len();
+                into.events.reserve_exact(items as usize);
+                let before = into.events.len();
                 for _ in 0..items {
                     let branch = self.scopes.reserve();
-                    into.entries.push(self.number(branch, event)?);
+                    into.events.push(self.number(branch, event)?);
                 }
-                let items = Items::new(into.entries.get(before).copied(), items);
+                let items = Items::new(into.events.get(before).copied(), items);
                 let opening = Opening { fan_out, opener: scope, items, concurrency, policy };
                 parts.push(Part::FanOut(Box::new(opening)));
             }
@@ -280,6 +321,7 @@ impl Scheduler {
     }
 
     /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
+    #[inline]
     pub(super) fn start_waiting(&mut self) {
         while self.end.is_none()
             && let Some(start) = self.executions.next_waiting(&self.table)

@@ -53,11 +53,13 @@ impl Evaluation {
     }
 
     /// Whether no event is left to evaluate.
+    #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.cursor.is_none() && self.unevaluated.is_empty()
     }
 
     /// Whether a precondition is being asked.
+    #[inline]
     pub(super) fn is_asking(&self) -> bool {
         !self.candidates.is_empty()
     }
@@ -101,6 +103,7 @@ impl Evaluation {
     }
 
     /// Records an evaluation and returns its place, so that a late answer can complete it.
+    #[inline]
     pub(super) fn decide(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
         self.decisions.push(Decision { trigger, step, scope, verdict });
         self.decisions.len() - 1
@@ -160,6 +163,7 @@ impl Scheduler {
     }
 
     /// Takes the event into account; from here on every step sees it (S12).
+    #[inline]
     pub(super) fn count(&mut self, entry: Entry) {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
         scope.count(&self.table, entry.event, entry.seq);

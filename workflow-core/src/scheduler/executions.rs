@@ -79,9 +79,9 @@ impl Unbegun {
 }
 
 impl Execution {
-    fn new(start: &ExecutionStart) -> Self {
+    fn new(start: &ExecutionStart, place: u32, state: ExecutionState) -> Self {
         let ExecutionStart { step, scope, trigger, ref inputs, .. } = *start;
-        Self { step, scope, trigger, inputs: inputs.clone(), place: 0, state: ExecutionState::Waiting }
+        Self { step, scope, trigger, inputs: inputs.clone(), place, state }
     }
 
     /// In the place of one that the run has not come to yet.
@@ -97,6 +97,7 @@ impl Execution {
     }
 
     /// Whether it was started and has neither ended nor been dropped.
+    #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.state == ExecutionState::Running
     }
@@ -121,10 +122,12 @@ impl Executions {
     }
 
     /// The execution, once the run has come to it.
+    #[inline]
     pub(crate) fn get(&self, id: ExecutionId) -> Option<&Execution> {
         self.entries.get(place_of(id)?).filter(|execution| execution.state != ExecutionState::Unknown)
     }
 
+    #[inline]
     fn get_mut(&mut self, id: ExecutionId) -> Option<&mut Execution> {
         self.entries.get_mut(place_of(id)?)
     }
@@ -145,6 +148,7 @@ impl Executions {
     }
 
     /// How many there were so far.
+    #[inline]
     pub(super) fn count(&self) -> u64 {
         // A journal may have one number twice.
         let untaken = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
@@ -164,11 +168,13 @@ impl Executions {
     }
 
     /// How many wait for the concurrency of their steps.
+    #[inline]
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// Whether none runs or waits for its turn.
+    #[inline]
     pub(super) fn are_idle(&self) -> bool {
         self.running + self.waiting == 0
     }
@@ -185,13 +191,34 @@ impl Executions {
 
     /// Numbers a new execution: as the journal does, if one has it, else with the next number that it does not have. The
     /// execution waits until it [may run](Self::admit).
+    #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
+        self.number(evaluated, inputs, 0, ExecutionState::Waiting)
+    }
+
+    /// The same for one that runs at once, on the event that triggers it alone.
+    #[inline]
+    pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionStart {
+        let place = self.place_in_branches();
+        let start = self.number(evaluated, Inputs::TRIGGER, place, ExecutionState::Running);
+        self.note_running(&start);
+        start
+    }
+
+    #[inline]
+    fn number(
+        &mut self,
+        evaluated: Evaluated,
+        inputs: Inputs,
+        place: u32,
+        state: ExecutionState,
+    ) -> ExecutionStart {
         let (step, scope, trigger) = evaluated;
         self.totals[step.get()].executions += 1;
         let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
         let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
         let start = ExecutionStart { execution, step, scope, trigger, inputs };
-        let created = Execution::new(&start);
+        let created = Execution::new(&start, place, state);
         match recalled.and_then(|id| self.get_mut(id)) {
             Some(place) => *place = created,
             None => self.entries.push(created),
@@ -211,22 +238,36 @@ impl Executions {
     }
 
     /// Whether another execution of the step may run.
+    #[inline]
     pub(super) fn has_room(&self, step: StepIndex, table: &DependencyTable) -> bool {
         self.full(step, table).is_none()
     }
 
+    #[inline]
     fn full(&self, step: StepIndex, table: &DependencyTable) -> Option<u32> {
         let most = table.step(step).policy.concurrency;
         most.filter(|most| self.totals[step.get()].running >= *most)
     }
 
+    #[inline]
     pub(super) fn run(&mut self, start: &ExecutionStart) {
-        let ExecutionStart { execution, step, scope, .. } = *start;
-        let place = u32::try_from(self.running_in_branches.len());
-        if let Some(entry) = self.get_mut(execution) {
-            entry.state = ExecutionState::Running;
-            entry.place = place.expect("fewer executions run than there are numbers for");
+        let place = self.place_in_branches();
+        if let Some(entry) = self.get_mut(start.execution) {
+            (entry.state, entry.place) = (ExecutionState::Running, place);
         }
+        self.note_running(start);
+    }
+
+    /// The place of the next one among the running executions of branches.
+    #[inline]
+    fn place_in_branches(&self) -> u32 {
+        u32::try_from(self.running_in_branches.len())
+            .expect("fewer executions run than there are numbers for")
+    }
+
+    #[inline]
+    fn note_running(&mut self, start: &ExecutionStart) {
+        let ExecutionStart { execution, step, scope, .. } = *start;
         self.totals[step.get()].running += 1;
         self.running += 1;
         if scope != ScopeId::ROOT {
@@ -234,11 +275,13 @@ impl Executions {
         }
     }
 
-    /// The oldest waiting execution whose step has room, which runs from here on. O(steps).
+    /// The oldest waiting execution whose step has room, which runs from here on. O(steps), or O(1) if none waits.
+    #[inline]
     pub(super) fn next_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
-        if self.waiting == 0 {
-            return None;
-        }
+        if self.waiting == 0 { None } else { self.next_of_waiting(table) }
+    }
+
+    fn next_of_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
         let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
             let id = totals.waiting.front()?;
             self.has_room(StepIndex::at(row), table).then_some((*id, row))
@@ -263,6 +306,7 @@ impl Executions {
     }
 
     /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
+    #[inline]
     pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.get_mut(id).filter(|execution| execution.is_running())?;
         execution.state = ExecutionState::Ended;
@@ -344,6 +388,7 @@ impl Executions {
     }
 }
 
+#[inline]
 fn place_of(id: ExecutionId) -> Option<usize> {
     usize::try_from(id.0).ok()?.checked_sub(1)
 }

@@ -87,6 +87,7 @@ impl Scope {
     }
 
     /// Whether no branch below is open.
+    #[inline]
     pub(super) fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
@@ -116,6 +117,7 @@ impl Scope {
     }
 
     /// An execution of the step is created here.
+    #[inline]
     pub(super) fn executed(&mut self, step: StepIndex, row: &StepRow) {
         if row.policy.max_executions.is_some() {
             self.steps.get_mut(step.get()).executions += 1;
@@ -123,6 +125,7 @@ impl Scope {
     }
 
     /// Takes an event of this scope into account.
+    #[inline]
     pub(super) fn count(&mut self, table: &DependencyTable, event: EventIndex, seq: Seq) {
         let row = table.event(event);
         for topic in &row.topics {
@@ -133,6 +136,7 @@ impl Scope {
         }
     }
 
+    #[inline]
     fn count_topic(&mut self, table: &DependencyTable, index: TopicIndex, seq: Seq) {
         let row = table.topic(index);
         let state = self.topics.get_mut(index.get());
@@ -259,10 +263,12 @@ impl Scopes {
         (place != CLOSED).then_some(place as usize)
     }
 
+    #[inline]
     pub(super) fn get(&self, id: ScopeId) -> Option<&Scope> {
         if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(self.place(id)?) }
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
         if id == ScopeId::ROOT { Some(&mut self.root) } else { self.branches.get_mut(self.place(id)?) }
     }
@@ -295,12 +301,14 @@ impl Scopes {
     }
 
     /// Keeps a scope from being settled (S47) until [`release`](Self::release).
+    #[inline]
     pub(super) fn hold(&mut self, scope: ScopeId) {
         if let Some(scope) = self.get_mut(scope) {
             scope.pending += 1;
         }
     }
 
+    #[inline]
     pub(super) fn release(&mut self, id: ScopeId) {
         let Some(scope) = self.get_mut(id) else { return };
         scope.pending -= 1;
@@ -310,6 +318,7 @@ impl Scopes {
     }
 
     /// Whether no branch is to be settled.
+    #[inline]
     pub(super) fn are_settled(&self) -> bool {
         self.settling.is_empty()
     }

@@ -74,6 +74,7 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
     }
 
     /// That of a row which was not seen before begins here. O(rows seen) then, else O(log rows seen).
+    #[inline]
     pub(super) fn get_mut(&mut self, row: usize) -> &mut T {
         let place = self.place(row).unwrap_or_else(|place| {
             self.0.insert(place, T::of(number(row)));
@@ -83,6 +84,7 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
     }
 
     /// Where the row is, or belongs. Where all are there, each is at its own place.
+    #[inline]
     fn place(&self, row: usize) -> Result<usize, usize> {
         match self.0.get(row) {
             Some(state) if state.row() == number(row) => Ok(row),
@@ -93,12 +95,14 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
 
 /// Tables have fewer than 4 billion rows.
 #[expect(clippy::cast_possible_truncation, reason = "it is the index of a row, which is 32 bits wide")]
+#[inline]
 fn number(row: usize) -> u32 {
     row as u32
 }
 
 impl TopicState {
     /// Another event: how many there are with it.
+    #[inline]
     pub(super) fn count(&mut self, seq: Seq) -> u32 {
         self.latest = seq;
         self.count += 1;

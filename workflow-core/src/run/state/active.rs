@@ -14,6 +14,7 @@ pub(crate) struct ActiveTime {
 
 impl ActiveTime {
     /// Something entered the journal at this time.
+    #[inline]
     pub(crate) fn resume(&mut self, at: Duration) {
         self.since.get_or_insert(at);
     }

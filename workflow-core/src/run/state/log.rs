@@ -80,6 +80,7 @@ impl Log {
         Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
+    #[inline]
     pub(super) fn append(
         &mut self,
         table: &DependencyTable,
@@ -90,8 +91,8 @@ impl Log {
     ) {
         debug_assert_eq!(entry.seq.0, self.records.len() as u64 + 1, "positions have no gaps");
         let row = table.event(entry.event);
-        for topic in row.topics.iter().filter(|_| row.listed) {
-            if table.topic(*topic).listed {
+        if row.listed {
+            for topic in row.topics.iter().filter(|topic| table.topic(**topic).listed) {
                 let list = self.list_mut(entry.scope, *topic);
                 list.push(LogEntry { seq: entry.seq, event: event.clone() });
             }
@@ -137,8 +138,15 @@ impl Log {
         self.branched
     }
 
+    #[inline]
     pub(crate) fn get(&self, seq: Seq) -> Option<&LogRecord> {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
+    }
+
+    /// So many events from this position, with their types.
+    pub(crate) fn indexes(&self, from: Seq, count: u64) -> impl Iterator<Item = (Seq, EventIndex)> {
+        let seqs = (from.0..).map(Seq).take(usize::try_from(count).unwrap_or(usize::MAX));
+        seqs.map_while(|seq| Some((seq, self.get(seq)?.index)))
     }
 
     /// Everything behind a position.
@@ -156,18 +164,22 @@ impl Log {
     }
 
     /// What the slots of an execution hold.
+    #[inline]
     pub(crate) fn slots_of(&self, step: &StepRow, start: &ExecutionStart) -> SlotValues {
-        let mut slots = SlotValues::new();
-        for (slot, input) in step.inputs.iter().enumerate() {
-            slots.push(match start.inputs.others() {
-                Some(binding) => self.slot_of(step, binding, slot),
-                None if input.topic.is_some() => self.one(start.trigger),
-                None => SlotValue::Empty,
-            });
+        if let Some(binding) = start.inputs.others() {
+            return (0..step.inputs.len()).map(|slot| self.slot_of(step, binding, slot)).collect();
         }
-        slots
+        let triggered = |topic: Option<TopicIndex>| match topic {
+            Some(_) => self.one(start.trigger),
+            None => SlotValue::Empty,
+        };
+        match &step.inputs[..] {
+            [input] => SlotValues::from_buf_and_len([triggered(input.topic), SlotValue::Empty], 1),
+            inputs => inputs.iter().map(|input| triggered(input.topic)).collect(),
+        }
     }
 
+    #[inline]
     fn one(&self, seq: Seq) -> SlotValue {
         self.get(seq).map_or(SlotValue::Empty, |record| SlotValue::One(seq, record.event.clone()))
     }

@@ -216,8 +216,8 @@ impl Replay {
         if matches!(applied, Applied::Refused) {
             return Err("it would be refused now".into());
         }
-        if let Applied::Entered { entered, .. } = &applied
-            && let Some(start) = &entered.next
+        if let Applied::Entered(entered) = &applied
+            && let Some(start) = entered.next()
         {
             self.state.defer(Begins::Execution(start.clone()));
         }
@@ -278,8 +278,8 @@ impl Replay {
         at: SystemTime,
     ) -> Taken {
         let applied = self.apply_failure(execution, error, not_retried, at)?;
-        if let Applied::Entered { entered, .. } = applied {
-            self.derived.extend(entered.entries.iter().map(|entry| entry.seq));
+        if let Applied::Entered(entered) = applied {
+            self.derived.extend(entered.events().iter().map(|entry| entry.seq));
             self.derived.make_contiguous().sort_unstable();
         }
         Ok(())

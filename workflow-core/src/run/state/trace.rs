@@ -84,7 +84,8 @@ struct Nanos(u64);
 
 impl From<Duration> for Nanos {
     fn from(time: Duration) -> Self {
-        Self(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        let seconds = time.as_secs().saturating_mul(1_000_000_000);
+        Self(seconds.saturating_add(u64::from(time.subsec_nanos())))
     }
 }
 
@@ -134,11 +135,15 @@ impl Trace {
     }
 
     /// An execution is due.
+    #[inline]
     pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) {
         let Some(place) = place_of(execution) else { return };
         self.scheduled = self.scheduled.saturating_add(1);
         let (order, now) = (self.scheduled, Nanos::from(now));
         let entry = TraceEntry { order, started: now, ended: now, ..TraceEntry::unscheduled() };
+        if place == self.entries.len() {
+            return self.entries.push(entry);
+        }
         while self.entries.len() < place {
             self.entries.push(TraceEntry::unscheduled());
         }
@@ -149,6 +154,7 @@ impl Trace {
     }
 
     /// The first attempt begins, after what it waited for: permits, or the store.
+    #[inline]
     pub(crate) fn begin(&mut self, execution: ExecutionId, now: Duration) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.started, entry.ended) = (now.into(), now.into());
@@ -156,10 +162,12 @@ impl Trace {
     }
 
     /// Unless it is not scheduled.
+    #[inline]
     pub(crate) fn entry(&self, execution: ExecutionId) -> Option<&TraceEntry> {
         self.entries.get(place_of(execution)?).filter(|entry| entry.order > 0)
     }
 
+    #[inline]
     fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut TraceEntry> {
         self.entries.get_mut(place_of(execution)?).filter(|entry| entry.order > 0)
     }
@@ -221,6 +229,7 @@ impl Trace {
     }
 
     /// The next attempt begins.
+    #[inline]
     pub(crate) fn attempted_again(&mut self, execution: ExecutionId) {
         if !self.attempts.is_empty()
             && let Some(attempts) = self.attempts.get_mut(&execution)
@@ -230,6 +239,7 @@ impl Trace {
     }
 
     /// What the step returned is in the log.
+    #[inline]
     pub(super) fn committed(&mut self, execution: ExecutionId, now: Duration, entries: &[Entry]) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.ended, entry.state) = (now.into(), TraceState::Succeeded);

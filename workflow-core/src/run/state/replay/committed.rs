@@ -3,12 +3,9 @@
 
 use std::time::SystemTime;
 
-use smallvec::SmallVec;
-
 use super::{Replay, Taken};
-use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::run::state::{Applied, Batch, DueEvent};
+use crate::run::state::{Applied, Batch, DueEvent, Returned};
 use crate::scheduler::{Cause, Emission};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
@@ -64,7 +61,7 @@ impl Replay {
     ) -> Taken<usize> {
         let Committed { events: logged, timers: set } = Committed::of(execution, behind);
         let emissions = self.emissions(fan_outs, &logged, &set)?;
-        let mut events: SmallVec<[AnyEvent; 1]> = SmallVec::with_capacity(logged.len());
+        let mut events = Vec::with_capacity(logged.len());
         for Logged { event, .. } in &logged {
             events.push(self.decoded(event, self.event_named(event.name())?, None)?);
         }
@@ -79,11 +76,12 @@ impl Replay {
             };
             timers.push(DueEvent { due: *due, event: decoded.map_err(unreadable)? });
         }
-        let applied = self.apply(Batch::Succeeded { execution, emissions, events, timers }, at)?;
-        let Applied::Entered { entered, .. } = applied else { return Ok(1) };
-        let mut places = entered.entries.iter().zip(&logged);
+        let returned = Returned::of(emissions, events, timers);
+        let applied = self.apply(Batch::Succeeded { execution, returned }, at)?;
+        let Applied::Entered(entered) = applied else { return Ok(1) };
+        let mut places = entered.events().iter().zip(&logged);
         let agree = places.all(|(entry, logged)| (entry.seq, entry.scope) == (logged.seq, logged.scope));
-        if !agree || entered.entries.len() != logged.len() || entered.timers.len() != set.len() {
+        if !agree || entered.events().len() != logged.len() || entered.timers().len() != set.len() {
             return Err("it would be logged elsewhere now".into());
         }
         Ok(1 + logged.len() + set.len())
@@ -96,8 +94,8 @@ impl Replay {
         fan_outs: &[OpenedFanOut],
         events: &[Logged<'_>],
         timers: &[TimerSet<'_>],
-    ) -> Taken<SmallVec<[Emission; 1]>> {
-        let mut emissions = SmallVec::new();
+    ) -> Taken<Vec<Emission>> {
+        let mut emissions = Vec::new();
         let (mut next, mut fan_outs) = (0, fan_outs.iter());
         for TimerSet { request, event, .. } in timers {
             match request {
@@ -126,7 +124,7 @@ impl Replay {
         &self,
         events: &[Logged<'_>],
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
-        emissions: &mut SmallVec<[Emission; 1]>,
+        emissions: &mut Vec<Emission>,
     ) -> Taken {
         let known = self.state.log.branched();
         let mut rest = events;

@@ -48,8 +48,8 @@ impl Replay {
             }
         };
         let applied = self.apply(batch, at)?;
-        let Applied::Entered { entered, .. } = applied else { return Ok(()) };
-        match entered.entries.first() {
+        let Applied::Entered(entered) = applied else { return Ok(()) };
+        match entered.events().first() {
             Some(entry) if (entry.seq, entry.scope) == place => Ok(()),
             _ => Err("it would be logged elsewhere now".into()),
         }
