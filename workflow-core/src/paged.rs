@@ -1,19 +1,22 @@
 //! A vector that never moves what is in it: it grows by pages, each twice the size of the one before.
 
+use smallvec::SmallVec;
+
 /// How many the first page holds.
 const FIRST: usize = 4;
 
 /// Values by their places, from 0.
 #[derive(Debug)]
 pub(crate) struct Paged<T> {
-    pages: Vec<Vec<T>>,
+    /// Few grow beyond the first.
+    pages: SmallVec<[Vec<T>; 1]>,
     /// How many more fit into the last page.
     room: usize,
 }
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        Self { pages: Vec::new(), room: 0 }
+        Self { pages: SmallVec::new(), room: 0 }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 mod arrivals;
 mod awaited;
 mod bind;
+mod candidates;
 mod commit;
 mod decision;
 mod evaluate;
@@ -34,6 +35,7 @@ pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
 pub use prefixes::Prefixes;
 
+pub(crate) use candidates::Candidate;
 pub(crate) use commit::{Committed, Entered, Entries};
 pub(crate) use executions::{Execution, Executions, Unbegun};
 pub(crate) use start::{ExecutionStart, Inputs, QueuedAction};
@@ -341,12 +343,11 @@ impl Scheduler {
 
     /// A scheduler with an empty log.
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
-        let executions = Executions::new(table.steps.len());
         Self {
             scopes: Scopes::new(&table),
             groups: Groups::default(),
             evaluation: Evaluation::default(),
-            executions,
+            executions: Executions::new(table.steps.len()),
             awaited: Awaited::default(),
             actions: VecDeque::new(),
             last_seq: 0,
@@ -380,7 +381,7 @@ impl Scheduler {
             Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
             Fact::ExecutionSucceeded { execution, emissions } => match self.succeed(execution, &emissions) {
                 Committed::Entered(entered) => self.report(before, Cause::Execution(execution), entered),
-                Committed::Refused => self.queue(Action::RefuseCommit { execution }),
+                Committed::Refused => self.say(Action::RefuseCommit { execution }),
                 Committed::Nothing => {}
             },
             Fact::ExecutionFailed { execution } => {
@@ -397,38 +398,60 @@ impl Scheduler {
     fn answer_arrival(&mut self, before: usize, entered: Option<(Cause, Entered)>) {
         match entered {
             Some((cause, entered)) => self.report(before, cause, entered),
-            None => self.queue(Action::RefuseReceived),
+            None => self.say(Action::RefuseReceived),
         }
     }
 
     /// Says what entered the log, before what follows from it: the actions behind the first so many.
     fn report(&mut self, before: usize, cause: Cause, entered: Entered) {
-        let (entries, timers, next) = match entered {
-            Entered::One(entry, next) => (SmallVec::from_buf([entry]), Vec::new(), next),
+        let next = entered.next();
+        let (entries, timers) = match entered {
+            Entered::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
             Entered::Many(entries) => {
                 let Entries { events, timers } = *entries;
-                (SmallVec::from_vec(events), timers, None)
+                (SmallVec::from_vec(events), timers)
             }
         };
         let following = self.actions.split_off(before.min(self.actions.len()));
-        self.queue(Action::Append { cause, entries, timers });
+        self.say(Action::Append { cause, entries, timers });
         self.actions.extend(following);
         self.actions.extend(next.map(QueuedAction::Start));
         if let Some(end @ End::Completed(_)) = &self.end {
             let end = end.clone();
-            self.queue(Action::Finish { end });
+            self.say(Action::Finish { end });
         }
     }
 
     /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
         let mut work = usize::MAX;
-        Some(match self.next_within(&mut work)? {
-            QueuedAction::Act(action) => action,
+        loop {
+            let queued = self.next_within(&mut work)?;
+            if let Some(action) = self.action(queued) {
+                return Some(action);
+            }
+        }
+    }
+
+    /// The same as it is asked for; `None` if nobody wants it any more.
+    fn action(&self, queued: QueuedAction) -> Option<Action> {
+        Some(match queued {
             QueuedAction::Start(start) => {
                 let row = self.table.step(start.step);
                 start.into_action(row)
             }
+            QueuedAction::Ask(id) => {
+                let Candidate { step, scope, trigger, ref binding, .. } = *self.asked(id)?;
+                Action::AskPrecondition { candidate: id, step, scope, trigger, binding: binding.clone() }
+            }
+            QueuedAction::Gathered(gathered) => {
+                let (entry, group) = *gathered;
+                Action::AppendGathered { entry, group }
+            }
+            QueuedAction::Free(scope) => Action::FreeScope { scope },
+            QueuedAction::Drop(execution) => Action::DropExecution { execution },
+            QueuedAction::Wait => Action::Wait,
+            QueuedAction::Said(action) => *action,
         })
     }
 
@@ -476,7 +499,7 @@ impl Scheduler {
         }
         if self.awaited.timers().len() > 0 || self.can_go_on() {
             self.waits = true;
-            self.queue(Action::Wait);
+            self.actions.push_back(QueuedAction::Wait);
         } else {
             self.finish(End::Stalled);
         }
@@ -486,7 +509,7 @@ impl Scheduler {
     fn finish(&mut self, end: End) {
         if self.end.is_none() {
             self.close(end.clone());
-            self.queue(Action::Finish { end });
+            self.say(Action::Finish { end });
         }
     }
 
@@ -494,17 +517,7 @@ impl Scheduler {
     fn close(&mut self, end: End) {
         self.end = Some(end);
         self.evaluation.close();
-        self.actions.retain(|queued| {
-            matches!(
-                queued,
-                QueuedAction::Act(
-                    Action::RefuseCommit { .. }
-                        | Action::RefuseReceived
-                        | Action::Append { .. }
-                        | Action::AppendGathered { .. }
-                )
-            )
-        });
+        self.actions.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
     }
 
     /// How the run ended, if it did.
@@ -605,9 +618,9 @@ impl Scheduler {
         self.executions.get(execution).is_some_and(Execution::is_running)
     }
 
-    /// The scope and the trigger of a candidate whose precondition's answer is still wanted.
-    pub(crate) fn origin_of(&self, candidate: CandidateId) -> Option<(ScopeId, Seq)> {
-        self.evaluation.origin_of(candidate)
+    /// The candidate, as long as its precondition's answer is wanted.
+    pub(crate) fn asked(&self, candidate: CandidateId) -> Option<&Candidate> {
+        self.evaluation.candidates.get(candidate)
     }
 
     /// Whether steps can still be evaluated in the scope.

@@ -204,6 +204,8 @@ pub(crate) struct TopicRow {
     pub(crate) conditions: Vec<Condition>,
     /// The steps that take exactly so many of it.
     pub(crate) fixed: Vec<(StepIndex, u32)>,
+    /// From how many on another one changes no condition, and fills no fixed list.
+    pub(crate) most: u32,
 }
 
 /// A place where branches open.
@@ -220,21 +222,6 @@ pub(crate) struct FanOutRow {
 }
 
 impl DependencyTable {
-    /// One without events and steps.
-    pub(crate) fn empty() -> Self {
-        Self {
-            name: "".into(),
-            description: "".into(),
-            events: Vec::new(),
-            steps: Vec::new(),
-            topics: Vec::new(),
-            fan_outs: Vec::new(),
-            conditions: 0,
-            by_type: HashMap::new(),
-            recorded: OnceLock::new(),
-        }
-    }
-
     /// Begins a table at run time.
     pub fn builder(name: impl Into<Arc<str>>) -> TableBuilder {
         TableBuilder::new(name.into())

@@ -21,7 +21,8 @@ use crate::store::Position;
 /// Where the runs of an engine are.
 #[derive(Default)]
 pub(super) struct Known {
-    runs: DashMap<RunId, Place>,
+    /// Hashed with a key of this process, as ids may be those of strangers.
+    runs: DashMap<RunId, Place, foldhash::quality::RandomState>,
     /// How many there are, for which the map would look everywhere.
     count: AtomicUsize,
     holds: Arc<Holds>,

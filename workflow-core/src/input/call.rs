@@ -1,7 +1,7 @@
 //! What one call of a step or precondition is given: a value per parameter slot, and who is calling.
 
 use std::any::Any;
-use std::iter::Enumerate;
+use std::iter::{Chain, Enumerate, Take};
 use std::slice;
 use std::sync::{Arc, OnceLock};
 
@@ -51,7 +51,7 @@ pub(crate) struct CallContext {
 #[derive(Debug)]
 pub struct StepCall {
     /// Dropped first: what its dropping shows or emits counts as done by the step.
-    kept: SmallVec<[Kept; 2]>,
+    kept: KeptValues,
     frame: Frame,
     batch: Emitted,
 }
@@ -77,7 +77,31 @@ struct Taken {
 #[derive(Debug, Default)]
 struct Kept(Option<Box<dyn Any + Send>>);
 
+/// Those of all slots. Most steps have two parameters at most.
+#[derive(Debug, Default)]
+struct KeptValues {
+    first: [Kept; 2],
+    more: Vec<Kept>,
+}
+
+impl KeptValues {
+    /// Of so many slots.
+    #[inline]
+    fn of(slots: usize) -> Self {
+        let more = slots.saturating_sub(2);
+        let more = if more == 0 { Vec::new() } else { (0..more).map(|_| Kept::default()).collect() };
+        Self { first: [Kept(None), Kept(None)], more }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.first = [Kept(None), Kept(None)];
+        self.more.iter_mut().for_each(|kept| *kept = Kept(None));
+    }
+}
+
 impl Drop for Kept {
+    #[inline]
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
             discard(value);
@@ -118,10 +142,7 @@ impl Drop for Frame {
 impl StepCall {
     #[inline]
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
-        let kept = match slots.len() {
-            few @ 0..=2 => SmallVec::from_buf_and_len([Kept(None), Kept(None)], few),
-            many => std::iter::repeat_with(Kept::default).take(many).collect(),
-        };
+        let kept = KeptValues::of(slots.len());
         let frame = Frame::new(slots, context);
         Self { frame, kept, batch: Emitted::default() }
     }
@@ -176,12 +197,14 @@ impl StepCall {
     /// The slots of its parameters, and where what it returns is put.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
-        (Slots { frame: &self.frame, kept: self.kept.iter_mut().enumerate() }, &mut self.batch)
+        let KeptValues { first, more } = &mut self.kept;
+        let kept = first.iter_mut().chain(more).take(self.frame.slots.len());
+        (Slots { frame: &self.frame, kept: kept.enumerate() }, &mut self.batch)
     }
 
     /// Gives up what parameters borrowed that were filled before, so that they can be filled again.
     pub(crate) fn clear_kept(&mut self) {
-        self.kept.iter_mut().for_each(|kept| *kept = Kept(None));
+        self.kept.clear();
     }
 
     /// The call itself, for a precondition that outlives the question.
@@ -212,7 +235,7 @@ impl StepCall {
 #[derive(Debug)]
 pub struct Slots<'a> {
     frame: &'a Frame,
-    kept: Enumerate<slice::IterMut<'a, Kept>>,
+    kept: Enumerate<Take<Chain<slice::IterMut<'a, Kept>, slice::IterMut<'a, Kept>>>>,
 }
 
 impl<'a> Slots<'a> {

@@ -55,7 +55,8 @@ impl Alarms {
 impl Run {
     /// Fires the timer that is due, if one is; else sees to it that the run is woken for the next one.
     pub(super) fn take_timer(&mut self) -> bool {
-        let Some((due, timer)) = self.state.timers.next(&self.state.scheduler) else { return false };
+        let state = &mut *self.state;
+        let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
         if due > self.clock.wall() && Some(due) > self.alarms.rang {
             self.set_alarm(due);
             return false;

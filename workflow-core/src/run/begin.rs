@@ -10,13 +10,13 @@ use rustc_hash::FxHashSet;
 
 use super::drive::Run;
 use super::in_flight::{Begun, StepResult, panicked};
-use super::state::{Batch, Begins, Question};
+use super::state::{Batch, Begins};
 use super::telemetry::Telemetry;
 use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, ScopeId};
 use crate::input::{CallContext, SlotValue, SlotValues, StepCall};
 use crate::retry::NotRetried;
-use crate::scheduler::{CandidateId, ExecutionStart};
+use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
@@ -127,8 +127,9 @@ impl Run {
     }
 
     /// A precondition gets the step's slots in the order of its own parameters (S18).
-    pub(super) fn ask(&mut self, question: &Question) {
-        let Question { candidate, step, scope, ref binding, .. } = *question;
+    pub(super) fn ask(&mut self, candidate: CandidateId) {
+        let Some(asked) = self.state.scheduler.asked(candidate) else { return };
+        let Candidate { step, scope, ref binding, .. } = *asked;
         let row = self.host.table.step(step);
         let wanted = row.precondition.iter().flat_map(|precondition| &precondition.slots);
         let mut slots = SlotValues::new();
@@ -151,7 +152,7 @@ impl Run {
         step: StepIndex,
         answer: Result<bool, StepError>,
     ) {
-        let Some((_, trigger)) = self.state.scheduler.origin_of(candidate) else { return };
+        let Some(trigger) = self.state.scheduler.asked(candidate).map(|asked| asked.trigger) else { return };
         Telemetry::answered(&self.shared, &self.state, (step, trigger), answer.as_ref().ok().copied());
         let _ = self.commit(Batch::Answered { candidate, step, answer }, None);
     }

@@ -99,12 +99,12 @@ impl Run {
             if let Some(done) = done {
                 let _ = done.send(Ok(()));
             }
-            return entered.into_next();
+            return entered.next();
         }
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
         let what = PendingWhat::Logged { by, first, count: entered.events().len() as u64, done };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
-        self.follow(entered.into_next());
+        self.follow(entered.next());
         None
     }
 
@@ -153,7 +153,7 @@ impl Run {
                 self.drop_execution(execution, &unbegun);
             }
             let scheduler = &self.state.scheduler;
-            self.executor.drop_questions(|candidate| scheduler.origin_of(candidate).is_some());
+            self.executor.drop_questions(|candidate| scheduler.asked(candidate).is_some());
         }
         is_complete
     }

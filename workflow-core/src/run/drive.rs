@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ const LONG_POLL: Duration = Duration::from_micros(100);
 pub(crate) struct Run {
     pub(super) shared: Arc<RunShared>,
     pub(super) host: Arc<Host>,
-    pub(super) state: RunState,
+    pub(super) state: HeldState,
     pub(super) executor: Executor,
     pub(super) admission: Admission,
     /// None without a store.
@@ -72,6 +73,34 @@ pub(crate) struct Run {
     /// None as long as nobody has given one.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
+
+/// The state of a run, which is kept when the run has finished: what is kept of it has the same memory.
+pub(super) struct HeldState(Option<Box<RunState>>);
+
+impl HeldState {
+    /// Takes the state out of a run that has finished: nothing asks the run for it from there on.
+    pub(super) fn take(&mut self) -> Option<Box<RunState>> {
+        self.0.take()
+    }
+}
+
+impl Deref for HeldState {
+    type Target = RunState;
+
+    #[inline]
+    fn deref(&self) -> &RunState {
+        self.0.as_ref().expect(UNTIL_FINISHED)
+    }
+}
+
+impl DerefMut for HeldState {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut RunState {
+        self.0.as_mut().expect(UNTIL_FINISHED)
+    }
+}
+
+const UNTIL_FINISHED: &str = "a run has its state until it has finished";
 
 /// Who has the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +169,7 @@ impl Run {
         Box::new(Self {
             shared,
             host,
-            state,
+            state: HeldState(Some(Box::new(state))),
             executor: Executor::default(),
             admission,
             journal: None,
@@ -306,9 +335,9 @@ impl Run {
                     self.run_on(start, false, left, cx);
                 }
             }
-            Begins::Question(question) => {
+            Begins::Question(candidate) => {
                 let before = self.state.effects().len();
-                self.ask(&question);
+                self.ask(candidate);
                 // What an answer that is there at once leads to begins where the question stood.
                 if self.journal.is_none() && self.advance(&mut WORK.clone()) {
                     self.state.prefer_effects_behind(before);

@@ -74,13 +74,20 @@ impl Run {
         // Sealed before executions are dropped: what they showed stands (S28).
         self.shared.shown.seal();
         self.shared.cancellations.close();
-        let unbegun = self.unbegun();
-        for execution in self.state.trace.running() {
-            self.state.trace.dropped(execution, self.clock.now);
-            self.drop_execution(execution, &unbegun);
+        if !self.state.scheduler.executions().are_idle() {
+            self.drop_running();
         }
         self.executor.clear();
         self.shared.contexts.close();
+    }
+
+    fn drop_running(&mut self) {
+        let unbegun = self.unbegun();
+        for execution in self.state.trace.running() {
+            let now = self.clock.now;
+            self.state.trace.dropped(execution, now);
+            self.drop_execution(execution, &unbegun);
+        }
     }
 
     /// Keeps what people may ask for.
@@ -95,7 +102,7 @@ impl Run {
         self.shared.shown.close(status);
         let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.
-        let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
+        let finished = Finished { status, outcome, kept: self.keep(status) };
         let _ = self.shared.finished.set(Box::new(finished));
     }
 
@@ -108,7 +115,7 @@ impl Run {
             Some(end) => self.outcome(&end),
             None => Err(self.past(status, error.unwrap_or_default(), asked)),
         };
-        let kept = Some(self.keep(status));
+        let kept = self.keep(status);
         let _ = self.shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
 
@@ -199,8 +206,9 @@ impl Run {
     }
 
     /// What reports and explanations are made of, if anybody asks.
-    fn keep(&mut self, status: RunStatus) -> Kept {
-        Kept::new(Past { status, state: self.state.take(), began_at: self.clock.began_at })
+    fn keep(&mut self, status: RunStatus) -> Option<Kept> {
+        let (state, began_at) = (self.state.take()?, self.clock.began_at);
+        Some(Kept::new(Past { status, state, began_at }))
     }
 }
 

@@ -89,7 +89,7 @@ use crate::table::DependencyTable;
 /// # }
 /// ```
 pub struct RecordedRun {
-    state: RunState,
+    state: Box<RunState>,
     report: RunReport,
 }
 
@@ -107,7 +107,8 @@ impl RecordedRun {
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        Ok(Self { state: replayed.state.take(), report })
+        let state = replayed.state.take().expect("a run that was read has its state");
+        Ok(Self { state, report })
     }
 
     /// Where the run stands when its records end.

@@ -12,7 +12,7 @@ use super::state::{Applied, Batch, DueEvent, RunState};
 use crate::id::{ScopeId, Seq};
 use crate::input::Gathered;
 use crate::retry::FailedAttempt;
-use crate::scheduler::{Emission, End};
+use crate::scheduler::{Candidate, Emission, End};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 use crate::table::StepIndex;
 
@@ -76,7 +76,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     match batch {
         Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
         Batch::Answered { candidate, step, answer } => {
-            let (scope, trigger) = state.scheduler.origin_of(*candidate)?;
+            let Candidate { scope, trigger, .. } = *state.scheduler.asked(*candidate)?;
             let answer = *answer.as_ref().ok()?;
             Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
         }

@@ -81,7 +81,7 @@ impl Run {
             .take(records)
             .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
         let Replayed { state, retries, derived } = replay.finish();
-        self.state = state;
+        *self.state = state;
         self.state.limit(limits);
         self.check_replay(unlimited(&self.host.table, records));
         if let Some(check) = &mut self.telemetry.check {

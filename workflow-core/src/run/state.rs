@@ -24,18 +24,18 @@ use crate::children::ChildRun;
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::failure::StepFailed;
-use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
+use crate::id::{ExecutionId, Seq, TimerId};
 use crate::input::{BranchFailure, Gathered, GatheredBranch};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{
-    Action, Answer, Binding, BranchSummary, CandidateId, Cause, Committed, Emission, End, Entered, Entry,
-    ExecutionStart, Fact, GroupSummary, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
-    TimerEntry,
+    Answer, BranchSummary, CandidateId, Cause, Committed, Emission, End, Entered, Entry, ExecutionStart,
+    Fact, GroupSummary, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler, TimerEntry,
 };
 use crate::store::Position;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 mod active;
+mod effects;
 mod log;
 mod replay;
 mod snapshot;
@@ -43,6 +43,7 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
+pub(super) use effects::Effects;
 pub(super) use log::{BranchRecord, Log, bound_input};
 pub(super) use replay::{Contradiction, Replay, Replayed};
 pub(super) use timers::{DueEvent, TimerQueue};
@@ -62,7 +63,7 @@ pub(crate) struct RunState {
     /// The children that executions started, in order.
     pub(super) children: Vec<(ChildRun, SystemTime)>,
     pub(super) active: ActiveTime,
-    effects: VecDeque<Effect>,
+    effects: Effects,
     dropped: Dropped,
     /// Entries that followed from a batch by themselves and that nobody has journaled, oldest first.
     derived: VecDeque<Seq>,
@@ -191,7 +192,8 @@ pub(super) enum Begins {
     Execution(ExecutionStart),
     /// Another attempt of an execution, or the one that an earlier process was at.
     Attempt(ExecutionId),
-    Question(Question),
+    /// A precondition.
+    Question(CandidateId),
     /// The run waits: nothing can happen before something arrives.
     Wait,
 }
@@ -201,16 +203,6 @@ impl Begins {
     fn again(self) -> Self {
         if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
     }
-}
-
-/// A precondition to be asked.
-#[derive(Debug)]
-pub(super) struct Question {
-    pub(super) candidate: CandidateId,
-    pub(super) step: StepIndex,
-    pub(super) scope: ScopeId,
-    pub(super) trigger: Seq,
-    pub(super) binding: Binding,
 }
 
 /// What is not wanted any more, to be taken notice of at once.
@@ -251,18 +243,12 @@ impl RunState {
             failures: Failures::default(),
             children: Vec::new(),
             active: ActiveTime::default(),
-            effects: VecDeque::new(),
+            effects: Effects::default(),
             dropped: Dropped::default(),
             derived: VecDeque::new(),
             position: Position(0),
             now: Duration::ZERO,
         }
-    }
-
-    /// What it has come to; one of a run without steps and events is left in its place.
-    pub(super) fn take(&mut self) -> Self {
-        let nothing = Self::of(Scheduler::with_limits(no_table(), self.scheduler.limits()));
-        std::mem::replace(self, nothing)
     }
 
     #[inline]
@@ -348,8 +334,8 @@ impl RunState {
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
-        if let Some(start) = entered.next() {
-            self.trace.schedule(start.execution, self.now);
+        if let Entered::One(_, Some(next)) = &entered {
+            self.trace.schedule(next.execution, self.now);
         }
         Applied::Entered(entered)
     }
@@ -451,7 +437,7 @@ impl RunState {
         step: StepIndex,
         answer: Result<bool, StepError>,
     ) -> Applied {
-        if self.scheduler.origin_of(candidate).is_none() || self.end().is_some() {
+        if self.scheduler.asked(candidate).is_none() || self.end().is_some() {
             return Applied::Refused;
         }
         let (answer, records) = match answer {
@@ -494,31 +480,25 @@ impl RunState {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {
                 QueuedAction::Start(start) => self.schedule(start),
-                QueuedAction::Act(action) => self.perform(action),
+                QueuedAction::Ask(candidate) => self.defer(Begins::Question(candidate)),
+                QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
+                QueuedAction::Free(scope) => self.log.free(scope),
+                QueuedAction::Drop(execution) => self.drop_execution(execution),
+                QueuedAction::Wait => {
+                    self.active.rest(self.now);
+                    self.defer(Begins::Wait);
+                }
+                // The end is seen by itself, and a batch is entered by whoever applies it.
+                QueuedAction::Said(_) => {}
             }
         }
         *work > 0
     }
 
-    fn perform(&mut self, action: Action) {
-        match action {
-            Action::AppendGathered { entry, group } => self.gather(entry, &group),
-            Action::FreeScope { scope } => self.log.free(scope),
-            Action::DropExecution { execution } => {
-                self.trace.dropped(execution, self.now);
-                self.dropped.executions.push(execution);
-                self.dropped.candidates = true;
-            }
-            Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
-                self.defer(Begins::Question(Question { candidate, step, scope, trigger, binding }));
-            }
-            Action::Wait => {
-                self.active.rest(self.now);
-                self.defer(Begins::Wait);
-            }
-            // The end is seen by itself, and a batch is entered by whoever applies it.
-            _ => {}
-        }
+    fn drop_execution(&mut self, execution: ExecutionId) {
+        self.trace.dropped(execution, self.now);
+        self.dropped.executions.push(execution);
+        self.dropped.candidates = true;
     }
 
     /// An execution is due.
@@ -537,15 +517,15 @@ impl RunState {
         if self.end().is_some() {
             return None;
         }
-        while let Some(effect) = self.effects.front() {
-            let is_wanted = self.is_wanted(&effect.begins);
-            if is_wanted && written.is_some_and(|written| written < effect.after) {
-                return None;
+        while let Some(effect) = self.effects.pop_front() {
+            if !self.is_wanted(&effect.begins) {
+                continue;
             }
-            let effect = self.effects.pop_front()?;
-            if is_wanted {
+            if written.is_none_or(|written| effect.after <= written) {
                 return Some(effect.begins);
             }
+            self.effects.push_front(effect);
+            return None;
         }
         None
     }
@@ -557,12 +537,10 @@ impl RunState {
 
     /// Lets what came behind the first so many effects begin before them.
     pub(super) fn prefer_effects_behind(&mut self, first: usize) {
-        if first > 0 && first < self.effects.len() {
-            self.effects.rotate_left(first);
-        }
+        self.effects.rotate(first);
     }
 
-    pub(super) fn effects(&self) -> &VecDeque<Effect> {
+    pub(super) fn effects(&self) -> &Effects {
         &self.effects
     }
 
@@ -576,7 +554,7 @@ impl RunState {
         match begins {
             Begins::Execution(start) => self.scheduler.is_running(start.execution),
             Begins::Attempt(execution) => self.scheduler.is_running(*execution),
-            Begins::Question(question) => self.scheduler.origin_of(question.candidate).is_some(),
+            Begins::Question(candidate) => self.scheduler.asked(*candidate).is_some(),
             Begins::Wait => self.scheduler.waits(),
         }
     }
@@ -647,7 +625,7 @@ impl RunState {
         self.position = end;
         self.active.restart(self.now, now);
         self.now = self.now.max(now);
-        for effect in &mut self.effects {
+        for effect in self.effects.iter_mut() {
             effect.after = end;
         }
     }
@@ -713,17 +691,8 @@ impl RunState {
     /// Gives back the memory that it needs only while there is something to do.
     pub(super) fn shrink(&mut self) {
         self.scheduler.shrink();
-        if self.effects.is_empty() {
-            self.effects = VecDeque::new();
-        }
+        self.effects.shrink();
     }
-}
-
-/// A table without steps and events.
-fn no_table() -> Arc<DependencyTable> {
-    static NONE: std::sync::LazyLock<Arc<DependencyTable>> =
-        std::sync::LazyLock::new(|| Arc::new(DependencyTable::empty()));
-    Arc::clone(&NONE)
 }
 
 impl SuspendedState {

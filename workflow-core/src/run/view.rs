@@ -29,7 +29,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(super) struct Past {
     pub(super) status: RunStatus,
-    pub(super) state: RunState,
+    pub(super) state: Box<RunState>,
     pub(super) began_at: SystemTime,
 }
 

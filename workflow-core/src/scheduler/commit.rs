@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::awaited::OpenRequest;
 use super::group::{GroupId, Items, Opening};
 use super::scope::Scope;
-use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Scheduler, TimerEntry, Verdict};
+use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry, Verdict};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, StepIndex};
@@ -15,9 +15,16 @@ use crate::table::{EventIndex, StepIndex};
 pub(crate) enum Entered {
     /// It is one event, as nearly every batch is. With the execution that follows from it, where that is all that
     /// follows: no queue has it.
-    One(Entry, Option<ExecutionStart>),
+    One(Entry, Option<Follower>),
     /// Any other. Boxed: batches are handed on.
     Many(Box<Entries>),
+}
+
+/// An execution that follows from one event: it is of the event's scope, and bound to it alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Follower {
+    pub(crate) execution: ExecutionId,
+    step: StepIndex,
 }
 
 /// What a batch consists of.
@@ -50,14 +57,10 @@ impl Entered {
 
     /// The execution that follows from it, where that is all that follows.
     #[inline]
-    pub(crate) fn next(&self) -> Option<&ExecutionStart> {
-        if let Self::One(_, next) = self { next.as_ref() } else { None }
-    }
-
-    /// The same.
-    #[inline]
-    pub(crate) fn into_next(self) -> Option<ExecutionStart> {
-        if let Self::One(_, next) = self { next } else { None }
+    pub(crate) fn next(&self) -> Option<ExecutionStart> {
+        let Self::One(Entry { seq, scope, .. }, Some(next)) = *self else { return None };
+        let Follower { execution, step } = next;
+        Some(ExecutionStart { execution, step, scope, trigger: seq, inputs: Inputs::TRIGGER })
     }
 }
 
@@ -89,7 +92,7 @@ impl Scheduler {
 
     /// An event that is a batch of its own takes effect: the execution that follows, where that is all that follows.
     #[inline]
-    fn enter_single(&mut self, entry: Entry) -> Option<ExecutionStart> {
+    fn enter_single(&mut self, entry: Entry) -> Option<Follower> {
         if self.table.event(entry.event).roles.is_stop() {
             self.close(End::Completed(entry.seq));
             return None;
@@ -118,16 +121,16 @@ impl Scheduler {
 
     /// The event is evaluated. Its hold on the scope is the execution's from here on.
     #[inline]
-    fn follow(&mut self, step: StepIndex, trigger: Entry) -> ExecutionStart {
+    fn follow(&mut self, step: StepIndex, trigger: Entry) -> Follower {
         let Entry { seq, scope, .. } = trigger;
         self.count(trigger);
         if let Some(scope) = self.scopes.get_mut(scope) {
             scope.executed(step, self.table.step(step));
         }
         let evaluated = (step, scope, seq);
-        let start = self.executions.create_running(evaluated);
-        self.evaluation.decide(evaluated, Verdict::Executed(start.execution));
-        start
+        let execution = self.executions.create_running(evaluated);
+        self.evaluation.decide(evaluated, Verdict::Executed(execution));
+        Follower { execution, step }
     }
 
     /// An event from outside; none if the run has ended, or has no room for it.
@@ -330,7 +333,8 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn queue(&mut self, action: Action) {
-        self.actions.push_back(super::QueuedAction::Act(action));
+    /// Says what became of what was applied.
+    pub(super) fn say(&mut self, action: Action) {
+        self.actions.push_back(super::QueuedAction::Said(Box::new(action)));
     }
 }

@@ -3,14 +3,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use rustc_hash::FxHashMap;
-
 use super::bind::{Binder, key_of};
+use super::candidates::{Candidate, Candidates};
 use super::{
-    Action, Answer, Binding, CandidateId, Decision, End, Entry, Evaluated, Inputs, QueuedAction, Scheduler,
-    Verdict,
+    Answer, Binding, CandidateId, Decision, End, Entry, Evaluated, Inputs, QueuedAction, Scheduler, Verdict,
 };
-use crate::id::{ScopeId, Seq};
+use crate::id::ScopeId;
 use crate::table::StepIndex;
 
 /// What is left to evaluate, what is being asked, and what came of every evaluation.
@@ -20,8 +18,7 @@ pub(super) struct Evaluation {
     unevaluated: VecDeque<Entry>,
     /// The event being evaluated, and where.
     cursor: Option<Cursor>,
-    candidates: FxHashMap<CandidateId, Candidate>,
-    next_candidate: u64,
+    pub(super) candidates: Candidates,
     pub(super) decisions: Vec<Decision>,
 }
 
@@ -36,20 +33,10 @@ struct Cursor {
     taker: usize,
 }
 
-/// A step that is ready and whose precondition is being asked.
-#[derive(Debug)]
-struct Candidate {
-    step: StepIndex,
-    scope: ScopeId,
-    trigger: Seq,
-    binding: Binding,
-    decision: usize,
-}
-
 impl Evaluation {
     /// Of a run that waits: nothing is left to evaluate, and nothing is asked.
     pub(super) fn of(decisions: Vec<Decision>, next_candidate: u64) -> Self {
-        Self { next_candidate, decisions, ..Self::default() }
+        Self { candidates: Candidates::from(next_candidate), decisions, ..Self::default() }
     }
 
     /// Whether no event is left to evaluate.
@@ -65,19 +52,12 @@ impl Evaluation {
     }
 
     pub(super) fn next_candidate(&self) -> u64 {
-        self.next_candidate
-    }
-
-    /// The scope and the trigger of a candidate whose precondition's answer is still wanted.
-    pub(super) fn origin_of(&self, candidate: CandidateId) -> Option<(ScopeId, Seq)> {
-        self.candidates.get(&candidate).map(|candidate| (candidate.scope, candidate.trigger))
+        self.candidates.next()
     }
 
     /// What is being asked, in words and in order.
     pub(super) fn questions(&self) -> Vec<String> {
-        let mut questions: Vec<(&CandidateId, &Candidate)> = self.candidates.iter().collect();
-        questions.sort_unstable_by_key(|(id, _)| **id);
-        questions.into_iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
+        self.candidates.iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
     }
 
     pub(super) fn push(&mut self, entry: Entry) {
@@ -92,7 +72,7 @@ impl Evaluation {
 
     /// Drops what is left to do in these scopes.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
-        self.candidates.retain(|_, candidate| !scopes.contains(&candidate.scope));
+        self.candidates.drop_in(scopes);
         self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
     }
 
@@ -107,13 +87,6 @@ impl Evaluation {
     pub(super) fn decide(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
         self.decisions.push(Decision { trigger, step, scope, verdict });
         self.decisions.len() - 1
-    }
-
-    fn add_candidate(&mut self, candidate: Candidate) -> CandidateId {
-        let id = CandidateId(self.next_candidate);
-        self.next_candidate += 1;
-        self.candidates.insert(id, candidate);
-        id
     }
 }
 
@@ -217,11 +190,9 @@ impl Scheduler {
     }
 
     fn ask(&mut self, candidate: Candidate) {
-        let Candidate { step, scope, trigger, .. } = candidate;
-        let binding = candidate.binding.clone();
-        self.scopes.hold(scope);
-        let candidate = self.evaluation.add_candidate(candidate);
-        self.queue(Action::AskPrecondition { candidate, step, scope, trigger, binding });
+        self.scopes.hold(candidate.scope);
+        let candidate = self.evaluation.candidates.add(candidate);
+        self.actions.push_back(QueuedAction::Ask(candidate));
     }
 
     /// S18. An error ends the run; the other steps of the trigger are evaluated by now.
@@ -229,7 +200,7 @@ impl Scheduler {
         if self.end.is_some() {
             return;
         }
-        let Some(candidate) = self.evaluation.candidates.remove(&id) else { return };
+        let Some(candidate) = self.evaluation.candidates.remove(id) else { return };
         let scope = candidate.scope;
         match answer {
             Answer::Yes => self.create_if_still_due(candidate),

@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::recalled::Recalled;
-use super::{Action, Evaluated, ExecutionStart, Inputs, QueuedAction};
+use super::{Evaluated, ExecutionStart, Inputs, QueuedAction};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, StepIndex};
@@ -79,11 +79,6 @@ impl Unbegun {
 }
 
 impl Execution {
-    fn new(start: &ExecutionStart, place: u32, state: ExecutionState) -> Self {
-        let ExecutionStart { step, scope, trigger, ref inputs, .. } = *start;
-        Self { step, scope, trigger, inputs: inputs.clone(), place, state }
-    }
-
     /// In the place of one that the run has not come to yet.
     fn unknown() -> Self {
         Self {
@@ -117,7 +112,8 @@ impl Execution {
 
 impl Executions {
     pub(super) fn new(steps: usize) -> Self {
-        let totals = (0..steps).map(|_| StepTotals::default()).collect();
+        let mut totals = Vec::with_capacity(steps);
+        totals.resize_with(steps, StepTotals::default);
         Self { totals, ..Self::default() }
     }
 
@@ -175,7 +171,7 @@ impl Executions {
 
     /// Whether none runs or waits for its turn.
     #[inline]
-    pub(super) fn are_idle(&self) -> bool {
+    pub(crate) fn are_idle(&self) -> bool {
         self.running + self.waiting == 0
     }
 
@@ -193,37 +189,36 @@ impl Executions {
     /// execution waits until it [may run](Self::admit).
     #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
-        self.number(evaluated, inputs, 0, ExecutionState::Waiting)
+        let (step, scope, trigger) = evaluated;
+        let state = ExecutionState::Waiting;
+        let created = Execution { step, scope, trigger, inputs: inputs.clone(), place: 0, state };
+        let execution = self.number(created);
+        ExecutionStart { execution, step, scope, trigger, inputs }
     }
 
     /// The same for one that runs at once, on the event that triggers it alone.
     #[inline]
-    pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionStart {
-        let place = self.place_in_branches();
-        let start = self.number(evaluated, Inputs::TRIGGER, place, ExecutionState::Running);
-        self.note_running(&start);
-        start
+    pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionId {
+        let (step, scope, trigger) = evaluated;
+        let (place, state) = (self.place_in_branches(), ExecutionState::Running);
+        let created = Execution { step, scope, trigger, inputs: Inputs::TRIGGER, place, state };
+        let execution = self.number(created);
+        self.note_running(execution, step, scope);
+        execution
     }
 
     #[inline]
-    fn number(
-        &mut self,
-        evaluated: Evaluated,
-        inputs: Inputs,
-        place: u32,
-        state: ExecutionState,
-    ) -> ExecutionStart {
-        let (step, scope, trigger) = evaluated;
+    fn number(&mut self, created: Execution) -> ExecutionId {
+        let Execution { step, scope, trigger, .. } = created;
+        let evaluated = (step, scope, trigger);
         self.totals[step.get()].executions += 1;
         let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
         let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
-        let start = ExecutionStart { execution, step, scope, trigger, inputs };
-        let created = Execution::new(&start, place, state);
         match recalled.and_then(|id| self.get_mut(id)) {
             Some(place) => *place = created,
             None => self.entries.push(created),
         }
-        start
+        execution
     }
 
     /// Lets a new execution run, or wait behind others of its step: it is handed back if it runs.
@@ -255,7 +250,7 @@ impl Executions {
         if let Some(entry) = self.get_mut(start.execution) {
             (entry.state, entry.place) = (ExecutionState::Running, place);
         }
-        self.note_running(start);
+        self.note_running(start.execution, start.step, start.scope);
     }
 
     /// The place of the next one among the running executions of branches.
@@ -266,8 +261,7 @@ impl Executions {
     }
 
     #[inline]
-    fn note_running(&mut self, start: &ExecutionStart) {
-        let ExecutionStart { execution, step, scope, .. } = *start;
+    fn note_running(&mut self, execution: ExecutionId, step: StepIndex, scope: ScopeId) {
         self.totals[step.get()].running += 1;
         self.running += 1;
         if scope != ScopeId::ROOT {
@@ -341,7 +335,6 @@ impl Executions {
                 unstarted.insert(start.execution);
                 false
             }
-            QueuedAction::Act(Action::AskPrecondition { scope, .. }) => !scopes.contains(scope),
             _ => true,
         });
         self.drop_waiting(scopes);

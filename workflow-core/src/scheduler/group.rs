@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::scope::Scopes;
-use super::{Action, Entry, Scheduler};
+use super::{Entry, QueuedAction, Scheduler};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
@@ -171,7 +171,7 @@ impl Scheduler {
 
     fn settle(&mut self, id: ScopeId) {
         let Some(mut scope) = self.scopes.close(id) else { return };
-        self.queue(Action::FreeScope { scope: id });
+        self.actions.push_back(QueuedAction::Free(id));
         let Some((group_id, place)) = scope.branch else { return };
         let Some(group) = self.groups.get_mut(group_id) else { return };
         let carried = &self.table.fan_out(group.fan_out).carried;
@@ -200,7 +200,7 @@ impl Scheduler {
         let event = self.table.fan_out(fan_out).gathered;
         if let Some(entry) = self.number(opener, event) {
             let group = GroupSummary { fan_out, branches };
-            self.queue(Action::AppendGathered { entry, group });
+            self.actions.push_back(QueuedAction::Gathered(Box::new((entry, group))));
             self.logged(entry);
             self.scopes.release(opener);
         }
@@ -211,13 +211,17 @@ impl Scheduler {
         let dropped = self.groups.take_dropped(id, &self.scopes);
         for scope in &dropped {
             self.scopes.close(*scope);
-            self.queue(Action::FreeScope { scope: *scope });
+            self.actions.push_back(QueuedAction::Free(*scope));
         }
         let scopes: HashSet<ScopeId> = dropped.into_iter().collect();
         self.evaluation.drop_in(&scopes);
+        let candidates = &self.evaluation.candidates;
+        self.actions.retain(
+            |queued| !matches!(queued, QueuedAction::Ask(candidate) if candidates.get(*candidate).is_none()),
+        );
         self.awaited.drop_in(&scopes);
         for execution in self.executions.drop_in(&scopes, &mut self.actions) {
-            self.queue(Action::DropExecution { execution });
+            self.actions.push_back(QueuedAction::Drop(execution));
         }
     }
 }

@@ -141,6 +141,9 @@ impl Scope {
         let row = table.topic(index);
         let state = self.topics.get_mut(index.get());
         let count = state.count(seq);
+        if count > row.most {
+            return;
+        }
         if row.fixed.iter().any(|(_, wanted)| count <= *wanted) {
             state.keep(seq);
         }

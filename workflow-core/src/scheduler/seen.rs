@@ -52,7 +52,7 @@ impl<T, const FEW: usize> Default for Seen<T, FEW> {
 impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
     /// Of each row one.
     pub(super) fn all(rows: usize) -> Self {
-        Self((0..).map(T::of).take(rows).collect())
+        Self((0..number(rows)).map(T::of).collect())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {

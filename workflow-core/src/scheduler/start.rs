@@ -3,15 +3,22 @@
 
 use std::sync::Arc;
 
-use super::{Action, Binding, Bound};
+use super::{Action, Binding, Bound, CandidateId, Entry, GroupSummary};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{InputRow, StepIndex, StepRow};
 
-/// An action, or an execution to be started, which is all that most runs do.
+/// An [`Action`] as it is queued: what most runs do takes little room.
 #[derive(Debug)]
 pub(crate) enum QueuedAction {
     Start(ExecutionStart),
-    Act(Action),
+    /// Ask the precondition of the candidate, unless that is gone.
+    Ask(CandidateId),
+    Gathered(Box<(Entry, GroupSummary)>),
+    Free(ScopeId),
+    Drop(ExecutionId),
+    Wait,
+    /// Said of what was applied, to nobody who drives a run.
+    Said(Box<Action>),
 }
 
 /// What [`Action::StartExecution`] says.

@@ -175,6 +175,11 @@ impl Compiler {
     /// Notes of each event which step it makes run by itself, and in which lists it is.
     fn note_uses(&mut self) {
         let Self { table, .. } = self;
+        for topic in &mut table.topics {
+            let conditions = topic.conditions.iter().map(|condition| condition.least);
+            let fixed = topic.fixed.iter().map(|(_, count)| *count);
+            topic.most = conditions.chain(fixed).max().unwrap_or(0);
+        }
         for event in &mut table.events {
             event.direct = match event.takers[..] {
                 [step] if takes_one_event(&table.steps[step.get()]) => Some(step),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::{Applied, Batch, Begins, Effect, Question, RunState, Stop};
+use super::{Applied, Batch, Begins, Effect, RunState, Stop};
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
@@ -194,9 +194,10 @@ impl Replay {
                 continue;
             }
             // What was asked is found by what it is about.
-            if let Begins::Question(question) = &effect.begins {
-                let Question { candidate, step, scope, trigger, .. } = *question;
-                self.questions.insert((step, scope, trigger), candidate);
+            if let Begins::Question(id) = effect.begins
+                && let Some(candidate) = self.state.scheduler.asked(id)
+            {
+                self.questions.insert((candidate.step, candidate.scope, candidate.trigger), id);
             }
             self.effects.push_back(effect);
         }
@@ -219,7 +220,7 @@ impl Replay {
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
         {
-            self.state.defer(Begins::Execution(start.clone()));
+            self.state.defer(Begins::Execution(start));
         }
         self.complete();
         Ok(applied)
@@ -299,7 +300,7 @@ impl Replay {
     fn asked_in_vain(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
-        let Some(candidate) = asked.filter(|id| self.state.scheduler.origin_of(*id).is_some()).min() else {
+        let Some(candidate) = asked.filter(|id| self.state.scheduler.asked(*id).is_some()).min() else {
             return Ok(());
         };
         let answer = Err(StepError::permanent(error.to_owned()));

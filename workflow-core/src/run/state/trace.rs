@@ -186,9 +186,10 @@ impl Trace {
 
     /// The executions that still run, in order.
     pub(crate) fn running(&self) -> Vec<ExecutionId> {
-        let ordered = self.ordered().into_iter();
-        let running = ordered.filter(|(_, entry)| entry.state == TraceState::Running);
-        running.map(|(execution, _)| execution).collect()
+        let running = self.numbered().filter(|(_, entry)| entry.state == TraceState::Running);
+        let mut running: Vec<_> = running.map(|(execution, entry)| (entry.order, execution)).collect();
+        running.sort_unstable();
+        running.into_iter().map(|(_, execution)| execution).collect()
     }
 
     /// How long the execution took; nothing while it runs.

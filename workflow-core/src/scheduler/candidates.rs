@@ -1,0 +1,129 @@
+//! The steps that are ready and whose preconditions are being asked. They are numbered in order and mostly answered in
+//! order, so that they are a queue with gaps.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::{Binding, CandidateId};
+use crate::id::{ScopeId, Seq};
+use crate::table::StepIndex;
+
+/// A step that is ready and whose precondition is being asked.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) step: StepIndex,
+    pub(crate) scope: ScopeId,
+    pub(crate) trigger: Seq,
+    /// What each parameter of the step is bound to.
+    pub(crate) binding: Binding,
+    /// The place of the decision that the answer completes.
+    pub(super) decision: usize,
+}
+
+/// Those of one run.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Candidate n is at n - `first`; none once it has its answer or is dropped. The oldest one is there.
+    open: VecDeque<Option<Candidate>>,
+    first: u64,
+    asked: usize,
+}
+
+impl Candidates {
+    /// None, and this number is the next.
+    pub(super) fn from(next: u64) -> Self {
+        Self { first: next, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked == 0
+    }
+
+    /// The number of the next one.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.open.len() as u64
+    }
+
+    pub(super) fn add(&mut self, candidate: Candidate) -> CandidateId {
+        let id = CandidateId(self.next());
+        self.open.push_back(Some(candidate));
+        self.asked += 1;
+        id
+    }
+
+    pub(super) fn get(&self, id: CandidateId) -> Option<&Candidate> {
+        self.open.get(self.place(id)?)?.as_ref()
+    }
+
+    /// Amortised O(1).
+    pub(super) fn remove(&mut self, id: CandidateId) -> Option<Candidate> {
+        let place = self.place(id)?;
+        let candidate = self.open.get_mut(place)?.take()?;
+        self.asked -= 1;
+        self.forget_answered();
+        Some(candidate)
+    }
+
+    /// Drops those of these scopes.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
+        for place in &mut self.open {
+            if place.take_if(|candidate| scopes.contains(&candidate.scope)).is_some() {
+                self.asked -= 1;
+            }
+        }
+        self.forget_answered();
+    }
+
+    /// By their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (CandidateId, &Candidate)> {
+        let numbered = (self.first..).map(CandidateId).zip(&self.open);
+        numbered.filter_map(|(id, candidate)| Some((id, candidate.as_ref()?)))
+    }
+
+    fn forget_answered(&mut self) {
+        while self.open.front().is_some_and(Option::is_none) {
+            self.open.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn place(&self, id: CandidateId) -> Option<usize> {
+        usize::try_from(id.0.checked_sub(self.first)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(scope: u32) -> Candidate {
+        let (step, trigger) = (StepIndex::at(0), Seq(1));
+        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), decision: 0 }
+    }
+
+    #[test]
+    fn each_is_found_by_its_number_until_it_is_answered_in_whichever_order() {
+        let mut candidates = Candidates::from(7);
+        let ids: Vec<_> = (0..4).map(|scope| candidates.add(candidate(scope))).collect();
+        assert_eq!(ids, [7, 8, 9, 10].map(CandidateId));
+        for id in [ids[1], ids[0], ids[3]] {
+            assert!(candidates.remove(id).is_some());
+            assert!(candidates.remove(id).is_none() && candidates.get(id).is_none());
+        }
+        assert_eq!(candidates.iter().map(|(id, _)| id).collect::<Vec<_>>(), [ids[2]]);
+        assert!(candidates.remove(ids[2]).is_some());
+        assert!(candidates.is_empty());
+        assert_eq!(candidates.add(candidate(0)), CandidateId(11));
+        assert!(candidates.get(CandidateId(3)).is_none());
+    }
+
+    #[test]
+    fn those_of_dropped_scopes_are_not_asked_any_more() {
+        let mut candidates = Candidates::default();
+        let ids: Vec<_> = (0..3).map(|scope| candidates.add(candidate(scope))).collect();
+        candidates.drop_in(&HashSet::from([ScopeId(0), ScopeId(2)]));
+        assert_eq!(candidates.iter().map(|(id, _)| id).collect::<Vec<_>>(), [ids[1]]);
+        assert_eq!(candidates.next(), 3);
+        assert!(candidates.remove(ids[0]).is_none());
+        assert!(!candidates.is_empty());
+    }
+}
