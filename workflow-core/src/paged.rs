@@ -1,86 +1,77 @@
 //! A vector that never moves what is in it: it grows by pages, each twice the size of the one before.
 
-use smallvec::SmallVec;
-
 /// How many the first page holds.
 const FIRST: usize = 4;
 
 /// Values by their places, from 0.
 #[derive(Debug)]
 pub(crate) struct Paged<T> {
-    /// Few grow beyond the first.
-    pages: SmallVec<[Vec<T>; 1]>,
-    /// How many more fit into the last page.
-    room: usize,
+    /// The pages that are full.
+    full: Vec<Vec<T>>,
+    /// The page behind them. Few have another.
+    last: Vec<T>,
 }
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        Self { pages: SmallVec::new(), room: 0 }
+        Self { full: Vec::new(), last: Vec::new() }
     }
 }
 
 impl<T> Paged<T> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        before(self.pages.len()) - self.room
+        before(self.full.len()) + self.last.len()
     }
 
     /// Amortised O(1).
     #[inline]
     pub(crate) fn push(&mut self, value: T) {
-        match self.pages.last_mut() {
-            Some(page) if self.room > 0 => {
-                self.room -= 1;
-                page.push(value);
-            }
-            _ => self.push_page(value),
+        // Whatever room the allocator has given it: places are reckoned by this.
+        if self.last.len() == FIRST << self.full.len() {
+            self.turn_page();
         }
+        self.last.push(value);
     }
 
     #[cold]
-    fn push_page(&mut self, value: T) {
-        // Whatever room the allocator gives it: places are reckoned by this.
-        let full = FIRST << self.pages.len();
-        let mut page = Vec::new();
-        page.reserve_exact(full);
-        page.push(value);
-        self.pages.push(page);
-        self.room = full - 1;
+    fn turn_page(&mut self) {
+        let full = std::mem::take(&mut self.last);
+        self.full.push(full);
+        self.last.reserve_exact(FIRST << self.full.len());
     }
 
     /// O(1).
     #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
         let (page, offset) = at(place);
-        self.pages.get(page)?.get(offset)
+        if page == self.full.len() { self.last.get(offset) } else { self.full.get(page)?.get(offset) }
     }
 
     /// O(1).
     #[inline]
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         let (page, offset) = at(place);
-        self.pages.get_mut(page)?.get_mut(offset)
+        if page == self.full.len() {
+            self.last.get_mut(offset)
+        } else {
+            self.full.get_mut(page)?.get_mut(offset)
+        }
     }
 
     /// Keeps the first so many.
     pub(crate) fn truncate(&mut self, len: usize) {
-        while self.len() > len {
-            let more = self.len() - len;
-            let Some(page) = self.pages.last_mut() else { return };
-            if page.len() <= more {
-                self.pages.pop();
-                self.room = 0;
-            } else {
-                page.truncate(page.len() - more);
-                self.room += more;
-            }
+        while before(self.full.len()) > len
+            && let Some(page) = self.full.pop()
+        {
+            self.last = page;
         }
+        self.last.truncate(len - before(self.full.len()));
     }
 
     /// All of them, without room for more.
     pub(crate) fn into_boxed(self) -> Box<[T]> {
-        self.pages.into_iter().flatten().collect()
+        self.full.into_iter().flatten().chain(self.last).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
@@ -90,8 +81,11 @@ impl<T> Paged<T> {
     /// Those at this place and behind it.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = &T> {
         let (page, offset) = at(place);
-        let first = self.pages.get(page).and_then(|page| page.get(offset..)).unwrap_or_default();
-        first.iter().chain(self.pages.iter().skip(page + 1).flatten())
+        let behind = |page: usize| self.full.get(page..).unwrap_or_default().iter().flatten();
+        let first = self.full.get(page).and_then(|page| page.get(offset..)).unwrap_or_default();
+        let last = if page < self.full.len() { 0 } else { place.saturating_sub(before(self.full.len())) };
+        let last = self.last.get(last..).unwrap_or_default();
+        first.iter().chain(behind(page.saturating_add(1))).chain(last)
     }
 }
 

@@ -33,6 +33,11 @@ impl EventCheck {
     /// made of it.
     #[inline]
     pub(crate) fn check(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
+        if self.serialises || self.most_bytes.is_some() { self.check_json(event, records) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn check_json(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
         if !self.serialises {
             return event.check_size(self.most_bytes).map_err(Inadmissible::TooLarge);
         }

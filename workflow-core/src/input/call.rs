@@ -95,17 +95,18 @@ impl KeptValues {
 
     #[inline]
     fn clear(&mut self) {
-        self.first = [Kept(None), Kept(None)];
-        self.more.iter_mut().for_each(|kept| *kept = Kept(None));
+        for kept in self.first.iter_mut().chain(&mut self.more) {
+            if let Some(value) = kept.0.take() {
+                discard(value);
+            }
+        }
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptValues {
     #[inline]
     fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
-            discard(value);
-        }
+        self.clear();
     }
 }
 

@@ -23,11 +23,22 @@ use crate::workflow::Check;
 /// What an execution that follows another handles: what that returned, its batch, and the start.
 const HOP: usize = 3;
 
+/// Which attempt begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The first one.
+    First,
+    /// The first one of an execution that became due at this very time.
+    Next,
+    /// A later one, or the one that an earlier process was at.
+    Again,
+}
+
 impl Run {
     /// Begins an execution that follows directly, unless others come first or it may not begin now.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
         if self.follows_directly() {
-            self.run_on(start, true, left, cx);
+            self.run_on(start, Which::Next, left, cx);
         } else {
             self.state.defer(Begins::Execution(start));
         }
@@ -46,19 +57,19 @@ impl Run {
     pub(super) fn run_on(
         &mut self,
         start: ExecutionStart,
-        mut is_first: bool,
+        mut which: Which,
         left: &mut usize,
         cx: &mut Context<'_>,
     ) {
         let mut next = Some(start);
         while let Some(start) = next.take() {
             let execution = start.execution;
-            let Some(result) = self.start(&start, is_first, cx) else { return };
+            let Some(result) = self.start(&start, which, cx) else { return };
             if *left < HOP || !self.is_undisturbed() {
                 return self.executor.returned(execution, result);
             }
             *left -= HOP;
-            is_first = true;
+            which = Which::Next;
             next = self.executed(execution, result);
             if let Some(start) = next.take_if(|_| !self.follows_directly()) {
                 self.state.defer(Begins::Execution(start));
@@ -77,14 +88,16 @@ impl Run {
     }
 
     /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
-    fn start(&mut self, start: &ExecutionStart, is_first: bool, cx: &mut Context<'_>) -> Option<StepResult> {
+    fn start(&mut self, start: &ExecutionStart, which: Which, cx: &mut Context<'_>) -> Option<StepResult> {
         let ExecutionStart { execution, step, .. } = *start;
-        let mut begun = if is_first {
-            let span = self.telemetry.began(&self.shared, &self.state, start, None);
-            self.state.trace.begin(execution, self.clock.now);
-            Begun::first(&self.host, &self.shared, self.step_call(start, 1), span)
-        } else {
+        let mut begun = if which == Which::Again {
             self.attempt_again(start)
+        } else {
+            let span = self.telemetry.began(&self.shared, &self.state, start, None);
+            if which == Which::First {
+                self.state.trace.begin(execution, self.clock.now);
+            }
+            Begun::first(&self.host, &self.shared, self.step_call(start, 1), span)
         };
         let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {

@@ -19,6 +19,7 @@ use tokio::task::coop;
 
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
+use super::begin::Which;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::commit::PendingBatch;
@@ -329,10 +330,10 @@ impl Run {
             return false;
         }
         match begins {
-            Begins::Execution(start) => self.run_on(start, true, left, cx),
+            Begins::Execution(start) => self.run_on(start, Which::First, left, cx),
             Begins::Attempt(execution) => {
                 if let Some(start) = self.state.start_of(execution) {
-                    self.run_on(start, false, left, cx);
+                    self.run_on(start, Which::Again, left, cx);
                 }
             }
             Begins::Question(candidate) => {
