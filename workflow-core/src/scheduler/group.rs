@@ -6,8 +6,9 @@ use std::num::NonZeroU32;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::scope::Scopes;
-use super::{Action, Entry, Scheduler};
+use super::scope::{Scope, Scopes};
+use super::sweep::Closed;
+use super::{Action, Entry, Scheduler, Verdict};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
@@ -170,7 +171,7 @@ impl Scheduler {
     }
 
     fn settle(&mut self, id: ScopeId) {
-        let Some(mut scope) = self.scopes.close(id) else { return };
+        let Some(mut scope) = self.close_branch(id) else { return };
         self.queue(Action::FreeScope { scope: id });
         let Some((group_id, place)) = scope.branch else { return };
         let Some(group) = self.groups.get_mut(group_id) else { return };
@@ -179,6 +180,14 @@ impl Scheduler {
         group.settle(place, scope.carried, scope.failures);
         self.open_branches(group_id);
         self.gather_if_settled(group_id);
+    }
+
+    fn close_branch(&mut self, id: ScopeId) -> Option<Scope> {
+        let during = self.scopes.swept(id);
+        let scope = self.scopes.close(id)?;
+        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
+        self.sweeps.close(id, swept);
+        Some(scope)
     }
 
     pub(super) fn gather_if_settled(&mut self, id: GroupId) {
@@ -209,12 +218,17 @@ impl Scheduler {
     /// Drops a fan-out with everything in and below its branches (S49).
     pub(super) fn drop_group(&mut self, id: GroupId) {
         let dropped = self.groups.take_dropped(id, &self.scopes);
-        for scope in &dropped {
-            self.scopes.close(*scope);
-            self.queue(Action::FreeScope { scope: *scope });
+        let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
+        for (sweep, at) in self.evaluation.drop_in(&scopes) {
+            self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
-        let scopes: HashSet<ScopeId> = dropped.into_iter().collect();
-        self.evaluation.drop_in(&scopes);
+        // Each before the one it is below.
+        for scope in dropped.iter().rev() {
+            self.close_branch(*scope);
+        }
+        for scope in dropped {
+            self.queue(Action::FreeScope { scope });
+        }
         self.awaited.drop_in(&scopes);
         for execution in self.executions.drop_in(&scopes, &mut self.actions) {
             self.queue(Action::DropExecution { execution });

@@ -9,6 +9,7 @@ use super::executions::{Executions, SuspendedExecutions};
 use super::group::Groups;
 use super::scope::Scopes;
 use super::seen::{StepState, TopicState};
+use super::sweep::Sweeps;
 use super::{Decision, Scheduler, SchedulerLimits};
 use crate::table::{DependencyTable, Mask};
 
@@ -20,6 +21,7 @@ pub(crate) struct SuspendedScheduler {
     executions: SuspendedExecutions,
     requests: SuspendedRequests,
     decisions: Box<[Decision]>,
+    sweeps: Sweeps,
     next_candidate: u64,
     last_seq: u64,
     groups: u32,
@@ -61,6 +63,7 @@ impl Scheduler {
             executions: self.executions.suspend(),
             requests: self.awaited.suspend(),
             decisions: std::mem::take(&mut self.evaluation.decisions).into(),
+            sweeps: std::mem::take(&mut self.sweeps),
             next_candidate,
             last_seq: self.last_seq,
             groups: self.groups.count(),
@@ -72,6 +75,7 @@ impl Scheduler {
     pub(crate) fn shrink(&mut self) {
         self.actions.shrink_to_fit();
         self.evaluation.shrink();
+        self.sweeps.shrink();
     }
 }
 
@@ -81,7 +85,8 @@ impl SuspendedScheduler {
         Scheduler {
             table,
             limits: self.limits,
-            scopes: Scopes::restore(self.root),
+            scopes: Scopes::restore(self.root, self.sweeps.count()),
+            sweeps: self.sweeps,
             groups: Groups::counted(self.groups),
             evaluation: Evaluation::of(self.decisions.into(), self.next_candidate),
             executions: Executions::restore(self.executions),
