@@ -17,11 +17,14 @@ mod arrivals;
 mod awaited;
 mod bind;
 mod commit;
+mod counts;
 mod decision;
 mod decisions;
 mod evaluate;
 mod executions;
 mod group;
+#[cfg(test)]
+mod growth;
 mod joins;
 mod prefixes;
 mod recalled;

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::counts::Counts;
 use super::scope::{Scope, Scopes};
 use super::sweep::Closed;
 use super::{Action, Entry, Scheduler, Verdict};
@@ -21,6 +22,8 @@ pub(super) struct GroupId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: FxHashMap<GroupId, Group>,
+    /// By the scope that opened them.
+    openers: Counts<(ScopeId, FanOutIndex)>,
     next: u32,
 }
 
@@ -90,7 +93,7 @@ impl Groups {
 
     /// None is open, and so many were.
     pub(super) fn counted(count: u32) -> Self {
-        Self { open: FxHashMap::default(), next: count }
+        Self { next: count, ..Self::default() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
@@ -110,8 +113,15 @@ impl Groups {
             open: 0,
             branches: Vec::with_capacity(items.left as usize),
         };
+        self.openers.add((opener, fan_out));
         self.open.insert(id, group);
         id
+    }
+
+    /// Whether such a fan-out of this scope is open.
+    pub(super) fn are_open(&self, opener: ScopeId, fan_out: FanOutIndex) -> bool {
+        let all = self.open.values().map(|group| (group.opener, group.fan_out));
+        self.openers.has((opener, fan_out), all)
     }
 
     fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
@@ -125,12 +135,16 @@ impl Groups {
 
     /// Takes one out whose branches are all settled.
     fn take_settled(&mut self, id: GroupId) -> Option<Group> {
-        if self.open.get(&id).is_some_and(Group::is_settled) { self.open.remove(&id) } else { None }
+        self.open.get(&id).filter(|group| group.is_settled())?;
+        let group = self.open.remove(&id)?;
+        self.openers.remove((group.opener, group.fan_out));
+        Some(group)
     }
 
     /// Takes one out with those below its open branches; returns these branches and those below them, in order.
     fn take_dropped(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
         let Some(group) = self.open.remove(&id) else { return Vec::new() };
+        self.openers.forget();
         let mut dropped = Vec::new();
         for branch in group.branches.iter().map(|branch| branch.scope) {
             if scopes.get(branch).is_some() {
