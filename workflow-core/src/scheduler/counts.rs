@@ -1,4 +1,4 @@
-//! How many there are of each kind, for a question that few runs have: counted once it is asked, and kept from there on.
+//! Counts by key that few runs need: made at the first question, and kept up to date from then on.
 
 use std::fmt;
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-/// Counts by key, once somebody asks for one.
+/// Counts by key, made at the first question.
 pub(super) struct Counts<K>(OnceLock<Box<FxHashMap<K, u32>>>);
 
 impl<K> Default for Counts<K> {
@@ -42,14 +42,14 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         }
     }
 
-    /// Many are gone at once: the next question counts anew.
+    /// Many items are gone at once: the next question counts anew.
     pub(super) fn forget(&mut self) {
         self.0.take();
     }
 }
 
 impl<K> fmt::Debug for Counts<K> {
-    /// What it counts is shown by whoever has that.
+    /// The owner shows the counted items themselves.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counts")
     }

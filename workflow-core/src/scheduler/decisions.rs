@@ -14,7 +14,7 @@ pub(super) struct Decisions<'a> {
     scheduler: &'a Scheduler,
     recorded: usize,
     below: Option<Below<'a>>,
-    /// What the last sweep came to.
+    /// The decisions of the latest sweep.
     swept: std::vec::IntoIter<Decision>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Below<'a> {
         }
     }
 
-    /// What the next sweep came to, from what the event came to in its own scope.
+    /// The decisions of the next sweep, from those in the event's own scope.
     fn read(&mut self, sweep: &Sweep, takers: &[StepIndex], own: &[Decision]) -> Vec<Decision> {
         let number = self.sweep;
         self.sweep += 1;
@@ -191,7 +191,7 @@ impl<'a> Below<'a> {
         if let Some(verdict) = self.latest.get(&(reading.sweep.event, step, scope)) {
             return *verdict;
         }
-        // A step that was ready would have been evaluated; without an event of its own, a branch sees what is above.
+        // Where the step was ready, it was evaluated. A branch without an event of its own sees what its parent sees.
         let has_own = self.own.get(&(step, scope)).is_some_and(|since| *since <= sweep);
         if has_own || is_unready_above { Verdict::NotReady } else { Verdict::Covered }
     }

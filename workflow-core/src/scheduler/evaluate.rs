@@ -164,7 +164,8 @@ impl Scheduler {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else if sweep.is_none() && !self.scopes.get(scope).is_none_or(Scope::is_leaf) {
             let (sweep, scopes) = self.sweep(entry);
-            self.evaluation.cursor = Some(Cursor { entry, sweep: Some(sweep), scopes, scope, taker: usize::MAX });
+            self.evaluation.cursor =
+                Some(Cursor { entry, sweep: Some(sweep), scopes, scope, taker: usize::MAX });
         } else {
             self.evaluation.cursor = None;
             self.scopes.release(entry.scope);
@@ -181,18 +182,15 @@ impl Scheduler {
             return true;
         }
         let is_leaf = self.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
-        match row.direct.filter(|_| is_leaf) {
+        if let Some(step) = row.direct.filter(|_| is_leaf) {
             // With it the step is ready, and it was not executed with it before.
-            Some(step) => {
-                let evaluated = (step, entry.scope, entry.seq);
-                let verdict = self.create(evaluated, Inputs::TRIGGER);
-                self.evaluation.decide(evaluated, verdict);
-                self.scopes.release(entry.scope);
-            }
-            None => {
-                let (sweep, scopes, scope) = (None, Vec::new(), entry.scope);
-                self.evaluation.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
-            }
+            let evaluated = (step, entry.scope, entry.seq);
+            let verdict = self.create(evaluated, Inputs::TRIGGER);
+            self.evaluation.decide(evaluated, verdict);
+            self.scopes.release(entry.scope);
+        } else {
+            let (sweep, scopes, scope) = (None, Vec::new(), entry.scope);
+            self.evaluation.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
         }
         true
     }

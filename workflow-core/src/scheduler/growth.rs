@@ -8,7 +8,9 @@ use smallvec::smallvec;
 use super::sweep::{Change, Sweep};
 use super::{Action, Decision, Emission, Fact, QueuedAction, Scheduler, SchedulerLimits};
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::table::{DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef, StepPolicy};
+use crate::table::{
+    DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef, StepPolicy,
+};
 use crate::{Roles, TableBuilder};
 
 /// Branches that each ask and wait for the reply.
@@ -63,7 +65,11 @@ impl Waiting {
 
     /// An event from outside, for which the branches open that `open` returns.
     fn open(&mut self, name: &str, items: u32) {
-        self.scheduler.apply(Fact::EventReceived { event: self.event(name) });
+        self.tell(Fact::EventReceived { event: self.event(name) }, items);
+    }
+
+    fn tell(&mut self, fact: Fact, items: u32) {
+        self.scheduler.apply(fact);
         loop {
             let mut left = usize::MAX;
             let queued = self.scheduler.next_within(&mut left);
@@ -139,16 +145,56 @@ fn an_event_that_makes_no_step_run_below_stores_next_to_nothing_there() {
     let stored = waiting.stored() - before;
     assert!(stored < BRANCHES as usize * EVENTS, "{stored} bytes");
 
-    // What is not stored is said when it is asked for.
+    // The scheduler derives the verdicts that it does not store.
     let last = waiting.scheduler.last_seq();
-    let decisions = waiting.scheduler.decisions().filter(|it| it.trigger == last && it.scope != ScopeId::ROOT);
+    let decisions =
+        waiting.scheduler.decisions().filter(|it| it.trigger == last && it.scope != ScopeId::ROOT);
     let mut counts = BTreeMap::new();
     for decision in decisions {
         let step = waiting.table.step(decision.step).name();
         *counts.entry((step, format!("{:?}", decision.verdict))).or_insert(0) += 1;
     }
     let counts: Vec<_> = counts.into_iter().collect();
-    let expected = [(("limited", "LimitReached".to_owned()), BRANCHES), (("pack", "NotReady".to_owned()), BRANCHES)];
+    let expected =
+        [(("limited", "LimitReached".to_owned()), BRANCHES), (("pack", "NotReady".to_owned()), BRANCHES)];
     assert_eq!(counts, expected);
     assert_eq!(last, Seq(2 + 2 * u64::from(BRANCHES) + 1 + EVENTS as u64));
+}
+
+/// Two branches that were swept, one of which has its reply, and all decisions.
+fn swept() -> (Waiting, Vec<Decision>) {
+    let mut waiting = waiting(&[InputDef::one("Note")]);
+    waiting.open("Open", 2);
+    waiting.send("Note");
+    waiting.tell(Fact::ReplyReceived { request: Seq(5) }, 0);
+    waiting.send("Note");
+    let decisions: Vec<Decision> = waiting.scheduler.decisions().collect();
+    let recorded = waiting.scheduler.evaluation.decisions.len();
+    assert!(decisions.len() > recorded, "some are derived");
+    (waiting, decisions)
+}
+
+// S33
+#[test]
+fn a_retracted_event_takes_its_evaluations_below_with_it() {
+    let (all, decisions) = swept();
+    for from in (1..=all.scheduler.last_seq().0).map(Seq) {
+        let (mut waiting, _) = swept();
+        waiting.scheduler.retract(from);
+        let left = decisions.iter().filter(|it| it.trigger < from).copied();
+        assert!(waiting.scheduler.decisions().eq(left), "from {from}");
+    }
+}
+
+// S46
+#[test]
+fn evaluations_in_closed_branches_are_derived_as_before_also_once_the_run_was_suspended() {
+    let (mut waiting, before) = swept();
+    waiting.tell(Fact::ReplyReceived { request: Seq(6) }, 0);
+    assert_eq!(waiting.scheduler.open_requests().len(), 0);
+    let all: Vec<Decision> = waiting.scheduler.decisions().collect();
+    assert_eq!(all[..before.len()], before);
+    assert!(waiting.scheduler.can_suspend());
+    let restored = waiting.scheduler.suspend().restore(Arc::clone(&waiting.table));
+    assert!(restored.decisions().eq(all));
 }

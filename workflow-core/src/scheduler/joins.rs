@@ -1,5 +1,5 @@
 //! In which open branches an event of an outer scope can make a step run (S46): where an event of the branch itself is
-//! among what the step takes. Steps that take one event alone are not listed: an outer event is all they would be bound to.
+//! among what the step takes. Steps that take a single event are not listed: they would be bound to the outer event alone.
 
 use std::collections::BTreeMap;
 

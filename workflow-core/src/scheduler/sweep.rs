@@ -1,24 +1,25 @@
-//! Events of an outer scope in the open branches below it (S46). They are evaluated only where they can make a step run,
-//! and recorded only where the verdict is not the one before: what the others come to follows from the tree of scopes,
-//! and [`Decisions`](super::decisions::Decisions) says it when it is asked for.
+//! Sweeps: the evaluation of an event in the open branches below its scope (S46). The scheduler evaluates it only where it
+//! can make a step run, and records a verdict only where it differs from the one before. All others follow from the tree
+//! of scopes: [`Decisions`](super::decisions::Decisions) derives them on demand.
 
 use super::joins::{self, Joins, Latest};
 use super::{Binder, Decision, Entry, Evaluated, Scheduler, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
-/// What evaluations below outer scopes leave behind; nothing in a run whose branches see no outer event.
+/// The record of all sweeps; nothing in a run whose branches see no outer event.
 #[derive(Debug, Default)]
 pub(super) struct Sweeps(Option<Box<History>>);
 
-/// In order, what is needed to say what each evaluation in each branch came to.
+/// All that the verdict of each evaluation in each branch follows from.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) joins: Joins,
     pub(super) sweeps: Vec<Sweep>,
     pub(super) changes: Vec<Change>,
-    /// The branches that were swept and are closed, and since when they had events of their own.
+    /// The branches that were swept and are closed.
     pub(super) closed: Vec<Closed>,
+    /// Since how many sweeps such a branch had an event of its own that the step takes.
     pub(super) joined: Vec<(StepIndex, ScopeId, u32)>,
     /// Where the run ended in the midst of the last sweep.
     pub(super) stopped: Option<Until>,
@@ -36,13 +37,13 @@ pub(super) struct Sweep {
     pub(super) position: usize,
 }
 
-/// What an evaluation in a branch came to, where it is not what the one before came to.
+/// The verdict of an evaluation in a branch, where it differs from the one before.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) sweep: u32,
     pub(super) step: StepIndex,
     pub(super) scope: ScopeId,
-    /// Whether later evaluations come to the same unless another change says otherwise.
+    /// Whether later evaluations have the same verdict, up to the next change.
     pub(super) stays: bool,
     pub(super) verdict: Verdict,
 }
@@ -100,8 +101,8 @@ impl Sweeps {
         }
     }
 
-    /// What an evaluation in a branch came to. One that is known only later, since a precondition was asked, may come
-    /// after those of later sweeps.
+    /// Records the verdict of an evaluation in a branch. The answer of a precondition may come after the verdicts of later
+    /// sweeps.
     pub(super) fn conclude(&mut self, sweep: u32, (step, scope): (StepIndex, ScopeId), verdict: Verdict) {
         let Some(history) = &mut self.0 else { return };
         let stays = history.is_new(sweep, (step, scope), verdict);
@@ -110,7 +111,7 @@ impl Sweeps {
         }
     }
 
-    /// Nothing from this position on is in the log; these are the decisions before they are dropped too.
+    /// Nothing from this position on is in the log. `decisions` are all that are recorded, before theirs are dropped.
     pub(super) fn retract(&mut self, from: Seq, decisions: &[Decision]) {
         let Some(history) = &mut self.0 else { return };
         let (mut read, mut kept) = (0, 0);
@@ -176,8 +177,8 @@ impl Scheduler {
         }
     }
 
-    /// The event is to be evaluated in the open branches below its scope: the number of the sweep, and the branches
-    /// where it can make a step run, the first one last.
+    /// Begins to evaluate an event in the open branches below its scope: the number of the sweep, and the branches where
+    /// the event can make a step run, the first one last.
     pub(super) fn sweep(&mut self, entry: Entry) -> (u32, Vec<ScopeId>) {
         let Entry { seq: trigger, scope, event } = entry;
         let sweep = self.sweeps.count();
@@ -189,7 +190,7 @@ impl Scheduler {
         if steps.is_empty() {
             return (sweep, Vec::new());
         }
-        // Of the root, all branches are below, and most of them may have nothing to do with the event.
+        // All branches are below the root, and most of them may have nothing to do with the event.
         let mut below = Vec::new();
         if scope != ScopeId::ROOT {
             self.scopes.below(scope, &mut below);
@@ -236,7 +237,7 @@ impl Scheduler {
         }
     }
 
-    /// Records what an evaluation came to; in a branch below the event's scope, with the sweep.
+    /// Records the verdict of an evaluation; with the sweep, if it is in a branch below the event's scope.
     pub(super) fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
         match sweep {
             None => drop(self.evaluation.decide(evaluated, verdict)),

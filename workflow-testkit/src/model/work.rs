@@ -93,7 +93,8 @@ impl Model {
     fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
         let place = (call.step, call.scope, call.trigger);
         let mut evaluations = self.evaluations.iter_mut();
-        let of_call = |evaluation: &&mut Evaluation| (evaluation.step, evaluation.scope, evaluation.trigger) == place;
+        let of_call =
+            |evaluation: &&mut Evaluation| (evaluation.step, evaluation.scope, evaluation.trigger) == place;
         if let Some(evaluation) = evaluations.find(of_call) {
             evaluation.verdict = verdict;
         }

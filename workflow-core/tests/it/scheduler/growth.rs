@@ -27,7 +27,11 @@ fn stage() -> Stage {
 /// An event for which a fan-out opens so many branches, each of which asks.
 fn open(stage: &mut Stage, items: u32) {
     stage.send_quietly("Open", |stage, step| {
-        if step == stage.step("open") { vec![stage.fan_out("open", items)] } else { vec![stage.emission("Ask")] }
+        if step == stage.step("open") {
+            vec![stage.fan_out("open", items)]
+        } else {
+            vec![stage.emission("Ask")]
+        }
     });
 }
 
