@@ -18,10 +18,15 @@ mod awaited;
 mod bind;
 mod candidates;
 mod commit;
+mod counts;
 mod decision;
+mod decisions;
 mod evaluate;
 mod executions;
 mod group;
+#[cfg(test)]
+mod growth;
+mod joins;
 mod prefixes;
 mod recalled;
 mod scope;
@@ -29,6 +34,7 @@ mod seen;
 mod snapshot;
 mod start;
 mod suspended;
+mod sweep;
 
 pub use awaited::TimerEntry;
 pub use decision::{Decision, Verdict};
@@ -42,9 +48,12 @@ pub(crate) use start::{ExecutionStart, Inputs, QueuedAction};
 pub(crate) use suspended::SuspendedScheduler;
 
 use awaited::Awaited;
+use bind::Binder;
+use decisions::Decisions;
 use evaluate::Evaluation;
 use group::{GroupId, Groups};
 use scope::Scopes;
+use sweep::Sweeps;
 
 /// Something that happened, told to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -325,6 +334,7 @@ pub struct Scheduler {
     scopes: Scopes,
     groups: Groups,
     evaluation: Evaluation,
+    sweeps: Sweeps,
     executions: Executions,
     awaited: Awaited,
     actions: VecDeque<QueuedAction>,
@@ -348,6 +358,7 @@ impl Scheduler {
             groups: Groups::default(),
             evaluation: Evaluation::default(),
             executions: Executions::new(table.steps.len()),
+            sweeps: Sweeps::default(),
             awaited: Awaited::default(),
             actions: VecDeque::new(),
             last_seq: 0,
@@ -516,6 +527,7 @@ impl Scheduler {
     /// From here on nothing is left to do but to refuse.
     fn close(&mut self, end: End) {
         self.end = Some(end);
+        self.sweeps.stop(self.evaluation.swept_until());
         self.evaluation.close();
         self.actions.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
     }
@@ -535,9 +547,12 @@ impl Scheduler {
         Seq(self.last_seq)
     }
 
-    /// Every evaluation of a step so far, in order, with what came of it.
-    pub fn decisions(&self) -> &[Decision] {
-        &self.evaluation.decisions
+    /// Every evaluation of a step so far, in order, with its verdict.
+    ///
+    /// Evaluations that follow from others are not stored: those of an outer event in open branches where it makes
+    /// no step run. The iterator derives them, in O(1) to O(log branches) each.
+    pub fn decisions(&self) -> impl Iterator<Item = Decision> {
+        Decisions::of(self)
     }
 
     /// How many executions of the step were created, in all scopes.
@@ -609,6 +624,7 @@ impl Scheduler {
 
     /// What is in the log from this position on is in no log after all: nothing came of it.
     pub(crate) fn retract(&mut self, from: Seq) {
+        self.sweeps.retract(from, &self.evaluation.decisions);
         self.evaluation.decisions.retain(|decision| decision.trigger < from);
     }
 

@@ -79,7 +79,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use workflow_core::scheduler::{End, Fact};
+use workflow_core::scheduler::{End, Fact, Verdict};
 
 mod arrivals;
 mod branches;
@@ -97,7 +97,7 @@ mod text;
 mod timers;
 mod work;
 
-pub use line::{BranchLine, Call, Line, Placed, TimerLine};
+pub use line::{BranchLine, Call, Evaluation, Line, Placed, TimerLine};
 pub use plan::{FanOutPlace, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 pub use reader::Reader;
 
@@ -132,6 +132,8 @@ pub struct Model {
     trigger: Option<u64>,
     /// In which scopes which steps are still to be evaluated at the trigger.
     todo: VecDeque<(u32, usize)>,
+    /// Every evaluation so far.
+    evaluations: Vec<Evaluation>,
     scopes: Vec<Scope>,
     groups: Vec<Group>,
     questions: Vec<Question>,
@@ -187,6 +189,7 @@ impl Model {
             read: Vec::new(),
             trigger: None,
             todo: VecDeque::new(),
+            evaluations: Vec::new(),
             scopes: vec![Scope::root()],
             groups: Vec::new(),
             questions: Vec::new(),
@@ -264,6 +267,16 @@ impl Model {
     /// Every execution that was created, in order: the first is `x1`.
     pub fn executed(&self) -> impl Iterator<Item = &Call> {
         self.executions.iter().map(|execution| &execution.call)
+    }
+
+    /// Every evaluation of a step in a scope, in order.
+    pub fn evaluations(&self) -> &[Evaluation] {
+        &self.evaluations
+    }
+
+    fn evaluated(&mut self, call: (usize, u32, u64), verdict: Verdict) {
+        let (step, scope, trigger) = call;
+        self.evaluations.push(Evaluation { step, scope, trigger, verdict });
     }
 
     /// How deep the tree of scopes is; a run without branches has a depth of 1.

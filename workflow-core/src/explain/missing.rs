@@ -40,7 +40,7 @@ impl Source<'_> {
     /// time: what came after the branch had ended was never looked at there.
     fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Place> {
         let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();
-        let decisions = self.scheduler.decisions().iter().enumerate();
+        let decisions = self.scheduler.decisions().enumerate();
         for (moment, decision) in decisions.filter(|(_, decision)| idle(decision.step)) {
             last.insert((decision.step, decision.scope), moment);
         }

@@ -14,8 +14,8 @@ impl Explanation {
     pub(crate) fn of(scheduler: &Scheduler, report: &RunReport) -> Self {
         let source = Source::of(scheduler, report);
         let mut steps: Vec<StepExplanation> = source.table().steps.iter().map(no_reasons).collect();
-        for (moment, decision) in scheduler.decisions().iter().enumerate() {
-            source.explain(moment, decision, &mut steps[decision.step.get()]);
+        for (moment, decision) in scheduler.decisions().enumerate() {
+            source.explain(moment, &decision, &mut steps[decision.step.get()]);
         }
         let unmet = source.unmet(|step| steps[step.get()].ran.is_empty());
         for (step, unmet) in steps.iter_mut().zip(unmet) {

@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
     }
 
     fn read_decisions(&mut self) {
-        for (moment, decision) in self.scheduler.decisions().iter().enumerate() {
+        for (moment, decision) in self.scheduler.decisions().enumerate() {
             let first = usize::try_from(decision.trigger.0).ok().and_then(|at| self.evaluated.get_mut(at));
             if let Some(first) = first {
                 *first = (*first).min(moment);

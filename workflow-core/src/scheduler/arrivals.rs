@@ -4,15 +4,12 @@
 //! Whoever sends from outside may send anything that it can, as often as it wants, and preconditions may say
 //! yes. So what is answered here is never no for a run that could go on.
 
-use std::cell::OnceCell;
-use std::collections::HashMap;
-
 use super::bind::{Binder, key_of};
 use super::group::Group;
 use super::{Entry, Scheduler};
 use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
-use crate::table::{EventIndex, InputRow, Mask, StepIndex};
+use crate::table::{EventIndex, InputRow, StepIndex};
 
 /// An event that can come, and the scope that it would be of.
 #[derive(Debug, Clone, Copy)]
@@ -24,15 +21,13 @@ struct Arrival {
 /// What can come to a run in which nothing is left to do.
 struct Arrivals<'a> {
     scheduler: &'a Scheduler,
-    /// The events by the scope that they would be of, once somebody asks.
-    by_scope: OnceCell<HashMap<ScopeId, Mask>>,
 }
 
 impl Scheduler {
     /// Whether something can come that makes a step run, or ends the run. Mostly the first thing that can come
     /// does; if none does, each is looked at once for each step that takes it, in each open branch that sees it.
     pub(super) fn can_go_on(&self) -> bool {
-        let arrivals = Arrivals { scheduler: self, by_scope: OnceCell::new() };
+        let arrivals = Arrivals { scheduler: self };
         arrivals.end_the_run()
             || arrivals.all().any(|arrival| arrivals.trigger(arrival, arrival.scope))
             || arrivals.all().any(|arrival| arrivals.trigger_below(arrival))
@@ -44,7 +39,7 @@ impl Scheduler {
     /// The external events that would make a step run or end the run; with open branches, those that any step takes.
     /// O(external events) for the steps that take them.
     pub(crate) fn awaited_events(&self) -> Vec<EventIndex> {
-        let arrivals = Arrivals { scheduler: self, by_scope: OnceCell::new() };
+        let arrivals = Arrivals { scheduler: self };
         let is_awaited = |event: &EventIndex| {
             let (row, arrival) = (self.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
             row.roles.is_stop()
@@ -78,15 +73,16 @@ impl<'a> Arrivals<'a> {
 
     /// Whether one of these events can come to where the scope sees it.
     fn come(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
-        let by_scope = self.by_scope.get_or_init(|| {
-            let mut by_scope: HashMap<ScopeId, Mask> = HashMap::new();
-            for Arrival { scope, event } in self.all() {
-                by_scope.entry(scope).or_default().set(event.get());
-            }
-            by_scope
-        });
-        let mut seen = self.scheduler.scopes.chain(scope).filter_map(|(id, _)| by_scope.get(&id));
-        seen.any(|coming| events.iter().any(|event| coming.has(event.get())))
+        let Scheduler { table, awaited, groups, scopes, .. } = self.scheduler;
+        let mut seen = scopes.chain(scope).map(|(id, _)| id);
+        seen.any(|scope| {
+            events.iter().any(|event| {
+                let row = table.event(*event);
+                scope == ScopeId::ROOT && row.roles.is_external()
+                    || row.gathers.is_some_and(|fan_out| groups.are_open(scope, fan_out))
+                    || row.roles.is_reply() && awaited.awaits(scope, *event)
+            })
+        })
     }
 
     /// Whether it would make a step run in the scope.

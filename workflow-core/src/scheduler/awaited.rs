@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::counts::Counts;
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::EventIndex;
 
@@ -12,6 +13,8 @@ pub(super) struct Awaited {
     requests: BTreeMap<Seq, Box<OpenRequest>>,
     timers: BTreeMap<TimerId, TimerEntry>,
     last_timer: u64,
+    /// The open requests by scope and reply.
+    replies: Counts<(ScopeId, EventIndex)>,
 }
 
 /// A timer of a batch, with its place in the run.
@@ -59,16 +62,28 @@ impl Awaited {
     }
 
     pub(super) fn open(&mut self, seq: Seq, request: OpenRequest) {
+        self.replies.add((request.scope, request.reply));
         self.requests.insert(seq, Box::new(request));
     }
 
     /// Closes a request with its timer, if it is open.
     pub(super) fn close(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
-        let open = self.requests.remove(&request)?;
+        let open = self.take(request)?;
         if let Some(timer) = open.timer {
             self.timers.remove(&timer);
         }
         Some(open)
+    }
+
+    fn take(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
+        let open = self.requests.remove(&request)?;
+        self.replies.remove((open.scope, open.reply));
+        Some(open)
+    }
+
+    /// Whether a request of this scope is open to which this is the reply.
+    pub(super) fn awaits(&self, scope: ScopeId, reply: EventIndex) -> bool {
+        self.replies.has((scope, reply), self.requests.values().map(|open| (open.scope, open.reply)))
     }
 
     /// The pending timers, in the order in which they were set.
@@ -100,13 +115,14 @@ impl Awaited {
     pub(super) fn fire(&mut self, timer: TimerId) -> Option<TimerEntry> {
         let entry = self.timers.remove(&timer)?;
         if let Some(request) = entry.request {
-            self.requests.remove(&request);
+            self.take(request);
         }
         Some(entry)
     }
 
     /// Drops the requests and timers of these scopes.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
+        self.replies.forget();
         self.requests.retain(|_, request| !scopes.contains(&request.scope));
         self.timers.retain(|_, timer| !scopes.contains(&timer.scope));
     }
@@ -120,7 +136,7 @@ impl Awaited {
     pub(super) fn restore(suspended: SuspendedRequests) -> Self {
         let SuspendedRequests { requests, last_timer } = suspended;
         let requests = requests.into_iter().map(|(seq, open)| (seq, Box::new(open))).collect();
-        Self { requests, timers: BTreeMap::new(), last_timer }
+        Self { requests, last_timer, ..Self::default() }
     }
 }
 

@@ -15,8 +15,24 @@ pub(crate) struct Candidate {
     pub(crate) trigger: Seq,
     /// What each parameter of the step is bound to.
     pub(crate) binding: Binding,
-    /// The place of the decision that the answer completes.
-    pub(super) decision: usize,
+    pub(super) place: Place,
+}
+
+/// Where the verdict belongs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// Among the recorded decisions.
+    At(usize),
+    /// In a branch below the scope of the trigger.
+    Below { sweep: u32 },
+}
+
+impl Candidate {
+    /// What is asked in a branch below the scope of the trigger: in which sweep, and where.
+    pub(super) fn asked_below(&self) -> Option<(u32, (StepIndex, ScopeId))> {
+        let Place::Below { sweep } = self.place else { return None };
+        Some((sweep, (self.step, self.scope)))
+    }
 }
 
 /// Those of one run.
@@ -63,14 +79,13 @@ impl Candidates {
         Some(candidate)
     }
 
-    /// Drops those of these scopes.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
-        for place in &mut self.open {
-            if place.take_if(|candidate| scopes.contains(&candidate.scope)).is_some() {
-                self.asked -= 1;
-            }
-        }
+    /// Takes those of these scopes out.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<Candidate> {
+        let lies_there = |candidate: &mut Candidate| scopes.contains(&candidate.scope);
+        let dropped: Vec<_> = self.open.iter_mut().filter_map(|place| place.take_if(lies_there)).collect();
+        self.asked -= dropped.len();
         self.forget_answered();
+        dropped
     }
 
     /// By their numbers.
@@ -97,7 +112,7 @@ mod tests {
 
     fn candidate(scope: u32) -> Candidate {
         let (step, trigger) = (StepIndex::at(0), Seq(1));
-        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), decision: 0 }
+        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), place: Place::At(0) }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Evaluation: once per control event, in order of position, for the steps that take its type, in
-//! declaration order (S11), there and in each open branch below (S46).
+//! declaration order (S11), there and in each open branch below where it can make one run (S46).
 
 use std::collections::{HashSet, VecDeque};
 
 use super::bind::{Binder, key_of};
-use super::candidates::{Candidate, Candidates};
+use super::candidates::{Candidate, Candidates, Place};
+use super::scope::Scope;
+use super::sweep::Until;
 use super::{
     Answer, Binding, CandidateId, Decision, End, Entry, Evaluated, Inputs, QueuedAction, Scheduler, Verdict,
 };
@@ -26,7 +28,9 @@ pub(super) struct Evaluation {
 #[derive(Debug)]
 struct Cursor {
     entry: Entry,
-    /// The scopes still to be evaluated in, the next one last.
+    /// Which sweep it is, once it is evaluated below its own scope.
+    sweep: Option<u32>,
+    /// The branches still to be evaluated in, the next one last.
     scopes: Vec<ScopeId>,
     scope: ScopeId,
     /// How many of the steps that take the event were evaluated in `scope`.
@@ -70,10 +74,23 @@ impl Evaluation {
         self.unevaluated.clear();
     }
 
-    /// Drops what is left to do in these scopes.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
-        self.candidates.drop_in(scopes);
+    /// Drops what is left to do in these scopes: what was asked below the scopes of its triggers, and in which sweep.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<(u32, (StepIndex, ScopeId))> {
         self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
+        let dropped = self.candidates.drop_in(scopes);
+        dropped.iter().filter_map(Candidate::asked_below).collect()
+    }
+
+    /// Every sweep, step and branch whose precondition is being asked.
+    pub(super) fn asked_below(&self) -> impl Iterator<Item = (u32, StepIndex, ScopeId)> {
+        let asked = self.candidates.iter().filter_map(|(_, candidate)| candidate.asked_below());
+        asked.map(|(sweep, (step, scope))| (sweep, step, scope))
+    }
+
+    /// How far the evaluation below the scope of an event is, if it is not over.
+    pub(super) fn swept_until(&self) -> Option<Until> {
+        let cursor = self.cursor.as_ref().filter(|cursor| cursor.sweep.is_some())?;
+        Some((cursor.scope, cursor.taker))
     }
 
     /// Gives back the memory that it needs only while there is something to do.
@@ -95,16 +112,23 @@ impl Scheduler {
     pub(super) fn evaluate_next(&mut self) -> bool {
         let Some(cursor) = &mut self.evaluation.cursor else { return self.begin_next() };
         let takers = &self.table.event(cursor.entry.event).takers;
-        if let Some(step) = takers.get(cursor.taker).copied() {
+        let (entry, scope, sweep) = (cursor.entry, cursor.scope, cursor.sweep);
+        while let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
-            let (entry, scope) = (cursor.entry, cursor.scope);
-            self.evaluate(step, entry, scope);
-        } else if let Some(scope) = cursor.scopes.pop() {
+            if sweep.is_none() || self.sweeps.is_ready(step, scope) {
+                self.evaluate(step, entry, scope, sweep);
+                return true;
+            }
+        }
+        if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
+        } else if sweep.is_none() && !self.scopes.get(scope).is_none_or(Scope::is_leaf) {
+            let (sweep, scopes) = self.sweep(entry);
+            self.evaluation.cursor =
+                Some(Cursor { entry, sweep: Some(sweep), scopes, scope, taker: usize::MAX });
         } else {
-            let scope = cursor.entry.scope;
             self.evaluation.cursor = None;
-            self.scopes.release(scope);
+            self.scopes.release(entry.scope);
         }
         true
     }
@@ -117,20 +141,16 @@ impl Scheduler {
             self.scopes.release(entry.scope);
             return true;
         }
-        let (mut scopes, direct) = (Vec::new(), row.direct);
-        self.scopes.below(entry.scope, &mut scopes);
-        scopes.reverse();
-        match direct.filter(|_| scopes.is_empty()) {
+        let is_leaf = self.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
+        if let Some(step) = row.direct.filter(|_| is_leaf) {
             // With it the step is ready, and it was not executed with it before.
-            Some(step) => {
-                let evaluated = (step, entry.scope, entry.seq);
-                let verdict = self.create(evaluated, Inputs::TRIGGER);
-                self.evaluation.decide(evaluated, verdict);
-                self.scopes.release(entry.scope);
-            }
-            None => {
-                self.evaluation.cursor = Some(Cursor { entry, scopes, scope: entry.scope, taker: 0 });
-            }
+            let evaluated = (step, entry.scope, entry.seq);
+            let verdict = self.create(evaluated, Inputs::TRIGGER);
+            self.evaluation.decide(evaluated, verdict);
+            self.scopes.release(entry.scope);
+        } else {
+            let (sweep, scopes, scope) = (None, Vec::new(), entry.scope);
+            self.evaluation.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
         }
         true
     }
@@ -140,6 +160,9 @@ impl Scheduler {
     pub(super) fn count(&mut self, entry: Entry) {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
         scope.count(&self.table, entry.event, entry.seq);
+        if entry.scope != ScopeId::ROOT {
+            self.join(entry);
+        }
         if !self.table.event(entry.event).fills {
             return;
         }
@@ -153,24 +176,27 @@ impl Scheduler {
         }
     }
 
-    fn evaluate(&mut self, step: StepIndex, trigger: Entry, scope: ScopeId) {
+    fn evaluate(&mut self, step: StepIndex, trigger: Entry, scope: ScopeId, sweep: Option<u32>) {
         let evaluated = (step, scope, trigger.seq);
         let binder = Binder { table: &self.table, scopes: &self.scopes, trigger, scope };
         if !binder.is_ready(step) {
-            self.evaluation.decide(evaluated, Verdict::NotReady);
+            self.decide(evaluated, sweep, Verdict::NotReady);
             return;
         }
         let binding = binder.bind(step);
         if !binder.binds_own(step, &binding) {
-            self.evaluation.decide(evaluated, Verdict::Covered);
+            self.decide(evaluated, sweep, Verdict::Covered);
             return;
         }
         if let Some(verdict) = self.obstacle(step, scope, &binding) {
-            self.evaluation.decide(evaluated, verdict);
+            self.decide(evaluated, sweep, verdict);
             return;
         }
-        let decision = self.evaluation.decide(evaluated, Verdict::Asking);
-        let candidate = Candidate { step, scope, trigger: trigger.seq, binding, decision };
+        let place = match sweep {
+            None => Place::At(self.evaluation.decide(evaluated, Verdict::Asking)),
+            Some(sweep) => Place::Below { sweep },
+        };
+        let candidate = Candidate { step, scope, trigger: trigger.seq, binding, place };
         if self.table.step(step).precondition.is_some() {
             self.ask(candidate);
         } else {
@@ -201,12 +227,12 @@ impl Scheduler {
             return;
         }
         let Some(candidate) = self.evaluation.candidates.remove(id) else { return };
-        let scope = candidate.scope;
+        let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
         match answer {
             Answer::Yes => self.create_if_still_due(candidate),
-            Answer::No => self.evaluation.decisions[candidate.decision].verdict = Verdict::Refused,
+            Answer::No => self.conclude(candidate.place, at, Verdict::Refused),
             Answer::Failed => {
-                self.evaluation.decisions[candidate.decision].verdict = Verdict::PreconditionFailed;
+                self.conclude(candidate.place, at, Verdict::PreconditionFailed);
                 self.finish(End::PreconditionFailed(id));
             }
         }
@@ -216,14 +242,21 @@ impl Scheduler {
     /// Between the question and the answer another trigger may have used the combination up.
     fn create_if_still_due(&mut self, candidate: Candidate) {
         match self.obstacle(candidate.step, candidate.scope, &candidate.binding) {
-            Some(verdict) => self.evaluation.decisions[candidate.decision].verdict = verdict,
+            Some(verdict) => self.conclude(candidate.place, (candidate.step, candidate.scope), verdict),
             None => self.create_of(candidate),
+        }
+    }
+
+    fn conclude(&mut self, place: Place, at: (StepIndex, ScopeId), verdict: Verdict) {
+        match place {
+            Place::At(at) => self.evaluation.decisions[at].verdict = verdict,
+            Place::Below { sweep } => self.sweeps.conclude(sweep, at, verdict),
         }
     }
 
     /// The combination is executed.
     fn create_of(&mut self, candidate: Candidate) {
-        let Candidate { step, scope, trigger, binding, decision } = candidate;
+        let Candidate { step, scope, trigger, binding, place } = candidate;
         let row = self.table.step(step);
         if row.may_repeat
             && let Some(state) = self.scopes.step_mut(scope, step)
@@ -231,7 +264,8 @@ impl Scheduler {
             state.saw(key_of(&binding));
         }
         let inputs = Inputs::of(binding, row, trigger);
-        self.evaluation.decisions[decision].verdict = self.create((step, scope, trigger), inputs);
+        let verdict = self.create((step, scope, trigger), inputs);
+        self.conclude(place, (step, scope), verdict);
     }
 
     /// Creates an execution, unless the run has had as many as it may.

@@ -6,8 +6,10 @@ use std::num::NonZeroU32;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::scope::Scopes;
-use super::{Entry, QueuedAction, Scheduler};
+use super::counts::Counts;
+use super::scope::{Scope, Scopes};
+use super::sweep::Closed;
+use super::{Entry, QueuedAction, Scheduler, Verdict};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
@@ -20,6 +22,8 @@ pub(super) struct GroupId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: FxHashMap<GroupId, Group>,
+    /// By the scope that opened them.
+    openers: Counts<(ScopeId, FanOutIndex)>,
     next: u32,
 }
 
@@ -89,7 +93,7 @@ impl Groups {
 
     /// None is open, and so many were.
     pub(super) fn counted(count: u32) -> Self {
-        Self { open: FxHashMap::default(), next: count }
+        Self { next: count, ..Self::default() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
@@ -109,8 +113,15 @@ impl Groups {
             open: 0,
             branches: Vec::with_capacity(items.left as usize),
         };
+        self.openers.add((opener, fan_out));
         self.open.insert(id, group);
         id
+    }
+
+    /// Whether such a fan-out of this scope is open.
+    pub(super) fn are_open(&self, opener: ScopeId, fan_out: FanOutIndex) -> bool {
+        let all = self.open.values().map(|group| (group.opener, group.fan_out));
+        self.openers.has((opener, fan_out), all)
     }
 
     fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
@@ -124,12 +135,16 @@ impl Groups {
 
     /// Takes one out whose branches are all settled.
     fn take_settled(&mut self, id: GroupId) -> Option<Group> {
-        if self.open.get(&id).is_some_and(Group::is_settled) { self.open.remove(&id) } else { None }
+        self.open.get(&id).filter(|group| group.is_settled())?;
+        let group = self.open.remove(&id)?;
+        self.openers.remove((group.opener, group.fan_out));
+        Some(group)
     }
 
     /// Takes one out with those below its open branches; returns these branches and those below them, in order.
     fn take_dropped(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
         let Some(group) = self.open.remove(&id) else { return Vec::new() };
+        self.openers.forget();
         let mut dropped = Vec::new();
         for branch in group.branches.iter().map(|branch| branch.scope) {
             if scopes.get(branch).is_some() {
@@ -170,7 +185,7 @@ impl Scheduler {
     }
 
     fn settle(&mut self, id: ScopeId) {
-        let Some(mut scope) = self.scopes.close(id) else { return };
+        let Some(mut scope) = self.close_branch(id) else { return };
         self.actions.push_back(QueuedAction::Free(id));
         let Some((group_id, place)) = scope.branch else { return };
         let Some(group) = self.groups.get_mut(group_id) else { return };
@@ -179,6 +194,14 @@ impl Scheduler {
         group.settle(place, scope.carried, scope.failures);
         self.open_branches(group_id);
         self.gather_if_settled(group_id);
+    }
+
+    fn close_branch(&mut self, id: ScopeId) -> Option<Scope> {
+        let during = self.scopes.swept(id);
+        let scope = self.scopes.close(id)?;
+        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
+        self.sweeps.close(id, swept);
+        Some(scope)
     }
 
     pub(super) fn gather_if_settled(&mut self, id: GroupId) {
@@ -209,16 +232,21 @@ impl Scheduler {
     /// Drops a fan-out with everything in and below its branches (S49).
     pub(super) fn drop_group(&mut self, id: GroupId) {
         let dropped = self.groups.take_dropped(id, &self.scopes);
-        for scope in &dropped {
-            self.scopes.close(*scope);
-            self.actions.push_back(QueuedAction::Free(*scope));
+        let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
+        for (sweep, at) in self.evaluation.drop_in(&scopes) {
+            self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
-        let scopes: HashSet<ScopeId> = dropped.into_iter().collect();
-        self.evaluation.drop_in(&scopes);
         let candidates = &self.evaluation.candidates;
         self.actions.retain(
             |queued| !matches!(queued, QueuedAction::Ask(candidate) if candidates.get(*candidate).is_none()),
         );
+        // Each before the one it is below.
+        for scope in dropped.iter().rev() {
+            self.close_branch(*scope);
+        }
+        for scope in dropped {
+            self.actions.push_back(QueuedAction::Free(scope));
+        }
         self.awaited.drop_in(&scopes);
         for execution in self.executions.drop_in(&scopes, &mut self.actions) {
             self.actions.push_back(QueuedAction::Drop(execution));

@@ -23,6 +23,8 @@ pub(super) struct Scopes {
     /// without gaps.
     places: Vec<u32>,
     next: u32,
+    /// How many events were evaluated in the branches below their scopes.
+    sweeps: u32,
     /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47). One may be
     /// there twice.
     settling: BinaryHeap<Reverse<ScopeId>>,
@@ -56,6 +58,9 @@ pub(super) struct Scope {
     pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
     /// The executions of this branch that failed.
     pub(super) failures: Vec<ExecutionId>,
+    /// How many sweeps there were when it opened, and with the last one of an event of its own.
+    opened: u32,
+    swept: u32,
 }
 
 /// The open branches of one fan-out: the first and the last one.
@@ -84,6 +89,11 @@ impl Scope {
             "parent {parent:?} branch {branch:?} satisfied {satisfied:?} topics {topics:?} steps {steps:?} pending \
              {pending} carried {carried:?} failures {failures:?}"
         )
+    }
+
+    /// How many sweeps there were when it opened.
+    pub(super) fn opened(&self) -> u32 {
+        self.opened
     }
 
     /// Whether no branch below is open.
@@ -162,7 +172,7 @@ impl Scopes {
 
     /// Whether there is no scope but the root, and nothing in that which only branches have.
     pub(super) fn can_suspend(&self) -> bool {
-        let Self { root, branches, free: _, places, next: _, settling } = self;
+        let Self { root, branches, free: _, places, next: _, sweeps: _, settling } = self;
         let Scope {
             parent,
             branch,
@@ -174,6 +184,8 @@ impl Scopes {
             pending: _,
             carried,
             failures,
+            opened: _,
+            swept: _,
         } = root;
         let has_none = branches.len() == 0 && places.is_empty() && children.is_empty() && settling.is_empty();
         has_none && parent.is_none() && branch.is_none() && carried.is_empty() && failures.is_empty()
@@ -185,12 +197,13 @@ impl Scopes {
         SuspendedRoot { satisfied, topics, steps, pending, next: self.next }
     }
 
-    pub(super) fn restore(root: SuspendedRoot) -> Self {
+    pub(super) fn restore(root: SuspendedRoot, sweeps: u32) -> Self {
         let SuspendedRoot { satisfied, topics, steps, pending, next } = root;
         let (topics, steps) = (Seen::of(topics), Seen::of(steps));
         Self {
             root: Scope { satisfied, topics, steps, pending, ..Scope::default() },
             next,
+            sweeps,
             ..Self::default()
         }
     }
@@ -209,7 +222,8 @@ impl Scopes {
             before.beside.after = Some(id);
         }
         let beside = Beside { before, after: None };
-        let scope = Scope { parent: Some(parent), branch: Some(branch), beside, ..Scope::default() };
+        let opened = self.sweeps;
+        let scope = Scope { parent: Some(parent), branch: Some(branch), beside, opened, ..Scope::default() };
         let place = self.put(scope);
         let at = index_of(id);
         if self.places.len() <= at {
@@ -296,6 +310,36 @@ impl Scopes {
                 next = self.get(child).and_then(|scope| scope.beside.after);
             }
         }
+    }
+
+    /// Brings branches in the order in which they are evaluated, each once.
+    pub(super) fn sort(&self, branches: &mut Vec<ScopeId>) {
+        branches.sort_unstable();
+        branches.dedup();
+        let is_nested = |id: &ScopeId| self.get(*id).is_some_and(|scope| scope.parent != Some(ScopeId::ROOT));
+        if branches.iter().any(is_nested) {
+            branches.sort_by_cached_key(|id| {
+                let mut path: SmallVec<[ScopeId; 4]> = self.chain(*id).map(|(id, _)| id).collect();
+                path.reverse();
+                path
+            });
+        }
+    }
+
+    /// An event of the scope is evaluated in all branches below.
+    pub(super) fn sweep(&mut self, id: ScopeId) {
+        self.sweeps += 1;
+        let sweeps = self.sweeps;
+        if let Some(scope) = self.get_mut(id) {
+            scope.swept = sweeps;
+        }
+    }
+
+    /// Since its opening, how many sweeps there were before and are now, if the branch was in one of them.
+    pub(super) fn swept(&self, id: ScopeId) -> Option<[u32; 2]> {
+        let opened = self.get(id)?.opened;
+        let is_swept = opened < self.sweeps && self.chain(id).skip(1).any(|(_, scope)| scope.swept > opened);
+        is_swept.then_some([opened, self.sweeps])
     }
 
     /// How many events of a topic a scope sees.

@@ -9,6 +9,7 @@ use super::executions::{Executions, SuspendedExecutions};
 use super::group::Groups;
 use super::scope::Scopes;
 use super::seen::{StepState, TopicState};
+use super::sweep::Sweeps;
 use super::{Decision, Scheduler, SchedulerLimits};
 use crate::table::{DependencyTable, Mask};
 
@@ -19,11 +20,35 @@ pub(crate) struct SuspendedScheduler {
     root: SuspendedRoot,
     executions: SuspendedExecutions,
     requests: SuspendedRequests,
-    decisions: Box<[Decision]>,
+    evaluations: Evaluations,
     next_candidate: u64,
     last_seq: u64,
     groups: u32,
     degraded: bool,
+}
+
+/// What is stored of its evaluations. Few runs have sweeps, and the others have no room for them.
+#[derive(Debug)]
+enum Evaluations {
+    Unswept(Box<[Decision]>),
+    Swept(Box<(Vec<Decision>, Sweeps)>),
+}
+
+impl Evaluations {
+    fn of(decisions: Vec<Decision>, sweeps: Sweeps) -> Self {
+        if sweeps.history().is_none() {
+            Self::Unswept(decisions.into())
+        } else {
+            Self::Swept(Box::new((decisions, sweeps)))
+        }
+    }
+
+    fn restore(self) -> (Vec<Decision>, Sweeps) {
+        match self {
+            Self::Unswept(decisions) => (decisions.into(), Sweeps::default()),
+            Self::Swept(all) => *all,
+        }
+    }
 }
 
 /// The only scope of a run.
@@ -60,7 +85,10 @@ impl Scheduler {
             root: self.scopes.suspend(),
             executions: self.executions.suspend(),
             requests: self.awaited.suspend(),
-            decisions: std::mem::take(&mut self.evaluation.decisions).into(),
+            evaluations: Evaluations::of(
+                std::mem::take(&mut self.evaluation.decisions),
+                std::mem::take(&mut self.sweeps),
+            ),
             next_candidate,
             last_seq: self.last_seq,
             groups: self.groups.count(),
@@ -72,18 +100,21 @@ impl Scheduler {
     pub(crate) fn shrink(&mut self) {
         self.actions.shrink_to_fit();
         self.evaluation.shrink();
+        self.sweeps.shrink();
     }
 }
 
 impl SuspendedScheduler {
     /// The scheduler as it was.
     pub(crate) fn restore(self, table: Arc<DependencyTable>) -> Scheduler {
+        let (decisions, sweeps) = self.evaluations.restore();
         Scheduler {
             table,
             limits: self.limits,
-            scopes: Scopes::restore(self.root),
+            scopes: Scopes::restore(self.root, sweeps.count()),
+            sweeps,
             groups: Groups::counted(self.groups),
-            evaluation: Evaluation::of(self.decisions.into(), self.next_candidate),
+            evaluation: Evaluation::of(decisions, self.next_candidate),
             executions: Executions::restore(self.executions),
             awaited: Awaited::restore(self.requests),
             actions: VecDeque::new(),

@@ -4,6 +4,7 @@
 mod branches;
 mod ends;
 mod fan_outs;
+mod growth;
 mod limits;
 mod preconditions;
 mod readiness;

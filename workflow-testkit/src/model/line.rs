@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use workflow_core::DependencyTable;
-use workflow_core::scheduler::{Cause, End};
+use workflow_core::scheduler::{Cause, End, Verdict};
 
 /// One thing that is to be done: what an [`Action`](workflow_core::scheduler::Action) says, in plain numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,19 @@ pub struct Call {
     pub trigger: u64,
     /// Per parameter the positions of the events it is bound to.
     pub binding: Vec<Vec<u64>>,
+}
+
+/// One evaluation of one step in one scope (S11, S46).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evaluation {
+    /// The step.
+    pub step: usize,
+    /// The scope it was evaluated in.
+    pub scope: u32,
+    /// The event that triggered it.
+    pub trigger: u64,
+    /// Whether it led to an execution, or why not.
+    pub verdict: Verdict,
 }
 
 /// An event with its place in the log.

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use workflow_core::scheduler::Verdict;
+
 use super::events::Events;
 use super::line::Call;
 use super::{Model, Take};
@@ -51,11 +53,18 @@ impl Model {
 
     fn evaluate(&mut self, scope: u32, step: usize) {
         let Some(trigger) = self.trigger.filter(|_| self.is_open(scope)) else { return };
-        let Some(binding) = self.binding(step, scope, trigger) else { return };
+        let place = (step, scope, trigger);
+        let Some(binding) = self.binding(step, scope, trigger) else {
+            return self.evaluated(place, Verdict::NotReady);
+        };
         let call = Call { step, scope, trigger, binding };
-        if !self.has_own_event(&call) || self.is_used_up(&call) {
-            return;
+        if !self.has_own_event(&call) {
+            return self.evaluated(place, Verdict::Covered);
         }
+        if let Some(verdict) = self.used_up(&call) {
+            return self.evaluated(place, verdict);
+        }
+        self.evaluated(place, Verdict::Asking);
         if self.plan.steps[step].has_precondition {
             self.ask(call);
         } else {

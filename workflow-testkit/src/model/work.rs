@@ -2,10 +2,10 @@
 //! failure mean (S28, S29).
 
 use workflow_core::ExecutionId;
-use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End};
+use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Verdict};
 
 use super::Model;
-use super::line::{Call, Line};
+use super::line::{Call, Evaluation, Line};
 
 /// A precondition that was asked.
 #[derive(Debug)]
@@ -31,13 +31,15 @@ pub(super) enum WorkState {
 impl Model {
     /// Whether the combination was executed (S20), or the step had its share (S19). Both count per scope
     /// (S46).
-    pub(super) fn is_used_up(&self, call: &Call) -> bool {
+    pub(super) fn used_up(&self, call: &Call) -> Option<Verdict> {
         let earlier = self.executions.iter().map(|execution| &execution.call);
         let earlier: Vec<&Call> =
             earlier.filter(|other| other.step == call.step && other.scope == call.scope).collect();
         let is_duplicate = earlier.iter().any(|other| other.binding == call.binding);
         let most = self.plan.steps[call.step].max_executions;
-        is_duplicate || most.is_some_and(|most| earlier.len() >= most as usize)
+        let is_at_limit = most.is_some_and(|most| earlier.len() >= most as usize);
+        let verdict = if is_duplicate { Verdict::Duplicate } else { Verdict::LimitReached };
+        (is_duplicate || is_at_limit).then_some(verdict)
     }
 
     pub(super) fn ask(&mut self, call: Call) {
@@ -62,20 +64,40 @@ impl Model {
         let Some(call) = self.take_question(question) else { return };
         match answer {
             // Between the question and its answer another trigger may have used the combination up.
-            Answer::Yes if !self.is_used_up(&call) => self.execute(call),
-            Answer::Yes | Answer::No => {}
-            Answer::Failed => self.finish(End::PreconditionFailed(CandidateId(question))),
+            Answer::Yes => match self.used_up(&call) {
+                Some(verdict) => self.settle_evaluation(&call, verdict),
+                None => self.execute(call),
+            },
+            Answer::No => self.settle_evaluation(&call, Verdict::Refused),
+            Answer::Failed => {
+                self.settle_evaluation(&call, Verdict::PreconditionFailed);
+                self.finish(End::PreconditionFailed(CandidateId(question)));
+            }
         }
     }
 
     /// Beyond the run's most executions it ends instead.
     pub(super) fn execute(&mut self, call: Call) {
         if self.executions.len() >= self.plan.executions {
+            self.settle_evaluation(&call, Verdict::RunLimitReached);
             self.finish(End::TooManyExecutions);
             return;
         }
+        let execution = ExecutionId(self.executions.len() as u64 + 1);
+        self.settle_evaluation(&call, Verdict::Executed(execution));
         self.executions.push(Execution { call, state: WorkState::Waiting });
         self.start_waiting();
+    }
+
+    /// What the evaluation came to that led to the call.
+    fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
+        let place = (call.step, call.scope, call.trigger);
+        let mut evaluations = self.evaluations.iter_mut();
+        let of_call =
+            |evaluation: &&mut Evaluation| (evaluation.step, evaluation.scope, evaluation.trigger) == place;
+        if let Some(evaluation) = evaluations.find(of_call) {
+            evaluation.verdict = verdict;
+        }
     }
 
     /// S21: whatever waits starts in order, as far as its step has room.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use workflow_core::scheduler::Verdict;
-use workflow_testkit::model::Line;
+use workflow_core::scheduler::{Decision, Verdict};
+use workflow_testkit::model::{Evaluation, Line};
 
 use super::play::{Moment, Play};
 
@@ -38,14 +38,29 @@ impl Play<'_> {
             calls().collect(),
         );
         if said == expected {
-            return Ok(());
+            return self.compare_evaluations();
         }
         Err(format!("{}\nscheduler: {said:?}\nmodel:     {expected:?}", self.story()))
     }
 
+    /// Every evaluation, in order: also those in open branches that the scheduler derives when it is asked for them.
+    pub(super) fn compare_evaluations(&self) -> Result<(), String> {
+        let derived = self.scheduler.decisions().map(|decision| {
+            let Decision { step, scope, trigger, verdict } = decision;
+            Evaluation { step: step.get(), scope: scope.0, trigger: trigger.0, verdict }
+        });
+        let (derived, expected) = (derived.collect::<Vec<_>>(), self.model.evaluations());
+        if derived == expected {
+            return Ok(());
+        }
+        let same = derived.iter().zip(expected).take_while(|(one, other)| one == other).count();
+        let next = (derived.get(same), expected.get(same));
+        Err(format!("{}\nevaluation {same}, of the scheduler and of the model: {next:?}", self.story()))
+    }
+
     /// Step, scope and trigger of every execution, as the record of evaluations has them.
     fn executed(&self) -> Vec<(u64, usize, u32, u64)> {
-        let decisions = self.scheduler.decisions().iter();
+        let decisions = self.scheduler.decisions();
         let executed = decisions.filter_map(|decision| match decision.verdict {
             Verdict::Executed(id) => Some((id.0, decision.step.get(), decision.scope.0, decision.trigger.0)),
             _ => None,

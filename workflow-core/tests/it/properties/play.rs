@@ -126,6 +126,7 @@ impl Play<'_> {
             }
             let Some(line) = said else {
                 self.history.push(Moment::Quiet);
+                self.compare_evaluations()?;
                 break;
             };
             self.history.push(Moment::Said(line.clone()));

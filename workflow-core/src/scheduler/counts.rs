@@ -1,0 +1,56 @@
+//! Counts by key that few runs need: made at the first question, and kept up to date from then on.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+/// Counts by key, made at the first question.
+pub(super) struct Counts<K>(OnceLock<Box<FxHashMap<K, u32>>>);
+
+impl<K> Default for Counts<K> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<K: Eq + Hash + Copy> Counts<K> {
+    /// Whether there is one of this key. O(all) for the first question, then O(1).
+    pub(super) fn has(&self, key: K, all: impl Iterator<Item = K>) -> bool {
+        let counts = self.0.get_or_init(|| {
+            let mut counts = FxHashMap::default();
+            all.for_each(|key| *counts.entry(key).or_default() += 1);
+            Box::new(counts)
+        });
+        counts.contains_key(&key)
+    }
+
+    pub(super) fn add(&mut self, key: K) {
+        if let Some(counts) = self.0.get_mut() {
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: K) {
+        let Some(counts) = self.0.get_mut() else { return };
+        if let Some(count) = counts.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&key);
+            }
+        }
+    }
+
+    /// Many items are gone at once: the next question counts anew.
+    pub(super) fn forget(&mut self) {
+        self.0.take();
+    }
+}
+
+impl<K> fmt::Debug for Counts<K> {
+    /// The owner shows the counted items themselves.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Counts")
+    }
+}

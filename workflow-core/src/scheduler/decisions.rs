@@ -1,0 +1,203 @@
+//! Every evaluation of a run, in order: those that were recorded, and those in open branches that follow from them.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sweep::{Change, History, Sweep, Until};
+use super::{Decision, Scheduler, Verdict};
+use crate::id::ScopeId;
+use crate::table::{EventIndex, StepIndex};
+
+/// The decisions of a scheduler, in order.
+pub(super) struct Decisions<'a> {
+    scheduler: &'a Scheduler,
+    recorded: usize,
+    below: Option<Below<'a>>,
+    /// The decisions of the latest sweep.
+    swept: std::vec::IntoIter<Decision>,
+}
+
+/// The branches at the time of one sweep after the other.
+struct Below<'a> {
+    history: &'a History,
+    /// How many sweeps were read.
+    sweep: u32,
+    /// Those that open and close, by the sweep before which they do, the last one first: parent and branch.
+    opening: Vec<(u32, ScopeId, ScopeId)>,
+    closing: Vec<(u32, ScopeId, ScopeId)>,
+    /// The open ones, by parent.
+    open: BTreeSet<(ScopeId, ScopeId)>,
+    /// Since which sweep a branch has events of its own that the step takes.
+    own: FxHashMap<(StepIndex, ScopeId), u32>,
+    /// By sweep, the last one first.
+    changes: Vec<&'a Change>,
+    latest: FxHashMap<(EventIndex, StepIndex, ScopeId), Verdict>,
+    /// What is being asked.
+    asking: FxHashSet<(u32, StepIndex, ScopeId)>,
+    /// How far the last sweep is, if it is not over.
+    until: Option<Until>,
+}
+
+/// One sweep that is being read.
+struct Reading<'a> {
+    sweep: &'a Sweep,
+    takers: &'a [StepIndex],
+    /// Verdicts of this sweep alone.
+    once: FxHashMap<(StepIndex, ScopeId), Verdict>,
+    until: Option<Until>,
+    decisions: Vec<Decision>,
+}
+
+impl<'a> Decisions<'a> {
+    /// O(branches that were swept) if there are any.
+    pub(super) fn of(scheduler: &'a Scheduler) -> Self {
+        let history = scheduler.sweeps.history().filter(|history| !history.sweeps.is_empty());
+        let below = history.map(|history| Below::of(scheduler, history));
+        Self { scheduler, recorded: 0, below, swept: Vec::new().into_iter() }
+    }
+
+    /// The next sweep, if it comes before the next recorded decision.
+    fn sweep(&mut self) -> Option<Vec<Decision>> {
+        let below = self.below.as_mut()?;
+        let sweep = below.history.sweeps.get(below.sweep as usize)?;
+        if sweep.position > self.recorded {
+            return None;
+        }
+        let takers = &self.scheduler.table.event(sweep.event).takers;
+        let is_retracted = below.history.retracted.is_some_and(|from| sweep.trigger >= from);
+        // Those in the scope of the event itself come right before.
+        let own = if is_retracted { 0 } else { takers.len() };
+        let recorded = &self.scheduler.evaluation.decisions[..self.recorded];
+        let swept = below.read(sweep, takers, &recorded[recorded.len() - own..]);
+        Some(if is_retracted { Vec::new() } else { swept })
+    }
+}
+
+impl Iterator for Decisions<'_> {
+    type Item = Decision;
+
+    fn next(&mut self) -> Option<Decision> {
+        loop {
+            if let Some(decision) = self.swept.next() {
+                return Some(decision);
+            }
+            let Some(swept) = self.sweep() else { break };
+            self.swept = swept.into_iter();
+        }
+        let decision = self.scheduler.evaluation.decisions.get(self.recorded)?;
+        self.recorded += 1;
+        Some(*decision)
+    }
+}
+
+impl<'a> Below<'a> {
+    fn of(scheduler: &'a Scheduler, history: &'a History) -> Self {
+        let mut open = Vec::new();
+        scheduler.scopes.below(ScopeId::ROOT, &mut open);
+        let opened = open.into_iter().filter_map(|id| {
+            let scope = scheduler.scopes.get(id)?;
+            Some((scope.opened(), scope.parent?, id))
+        });
+        let closed = history.closed.iter();
+        let opening = opened.chain(closed.clone().map(|it| (it.during[0], it.parent, it.scope)));
+        let joined = history.joins.iter().chain(history.joined.iter().copied());
+        let asking = scheduler.evaluation.asked_below();
+        Self {
+            history,
+            sweep: 0,
+            opening: last_first(opening.collect()),
+            closing: last_first(closed.map(|it| (it.during[1], it.parent, it.scope)).collect()),
+            open: BTreeSet::new(),
+            own: joined.map(|(step, scope, since)| ((step, scope), since)).collect(),
+            changes: {
+                let mut changes: Vec<&Change> = history.changes.iter().rev().collect();
+                changes.sort_by_key(|change| std::cmp::Reverse(change.sweep));
+                changes
+            },
+            latest: FxHashMap::default(),
+            asking: asking.collect(),
+            until: scheduler.evaluation.swept_until().or(history.stopped),
+        }
+    }
+
+    /// The decisions of the next sweep, from those in the event's own scope.
+    fn read(&mut self, sweep: &Sweep, takers: &[StepIndex], own: &[Decision]) -> Vec<Decision> {
+        let number = self.sweep;
+        self.sweep += 1;
+        while let Some((_, parent, scope)) = self.opening.pop_if(|(at, ..)| *at <= number) {
+            self.open.insert((parent, scope));
+        }
+        while let Some((_, parent, scope)) = self.closing.pop_if(|(at, ..)| *at <= number) {
+            self.open.remove(&(parent, scope));
+        }
+        let mut once = FxHashMap::default();
+        while let Some(change) = self.changes.pop_if(|change| change.sweep == number) {
+            let Change { step, scope, stays, verdict, .. } = *change;
+            if stays {
+                self.latest.insert((sweep.event, step, scope), verdict);
+            } else {
+                once.insert((step, scope), verdict);
+            }
+        }
+        let is_last = self.sweep as usize == self.history.sweeps.len();
+        let until = self.until.filter(|_| is_last);
+        let mut reading = Reading { sweep, takers, once, until, decisions: Vec::new() };
+        let unready: Vec<bool> = own.iter().map(|decision| decision.verdict == Verdict::NotReady).collect();
+        self.walk(sweep.scope, &unready, &mut reading);
+        reading.decisions
+    }
+
+    /// Goes through the branches below one scope, where the steps are known to be ready or not; `false` where the sweep
+    /// is no further.
+    fn walk(&self, parent: ScopeId, unready: &[bool], reading: &mut Reading<'_>) -> bool {
+        if reading.until.is_some_and(|(scope, _)| scope == parent) && parent == reading.sweep.scope {
+            return false;
+        }
+        for (_, scope) in self.open.range((parent, ScopeId(0))..=(parent, ScopeId(u32::MAX))) {
+            let stops = reading.until.filter(|(last, _)| last == scope);
+            let count = stops.map_or(usize::MAX, |(_, count)| count);
+            let verdicts = reading.takers.iter().zip(unready.iter().copied().chain(std::iter::repeat(false)));
+            let verdicts: Vec<Decision> = verdicts
+                .take(count)
+                .map(|(step, is_unready)| {
+                    let verdict = self.verdict(*step, *scope, is_unready, reading);
+                    Decision { trigger: reading.sweep.trigger, step: *step, scope: *scope, verdict }
+                })
+                .collect();
+            let unready: Vec<bool> = verdicts.iter().map(|it| it.verdict == Verdict::NotReady).collect();
+            reading.decisions.extend(verdicts);
+            if stops.is_some() || !self.walk(*scope, &unready, reading) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn verdict(
+        &self,
+        step: StepIndex,
+        scope: ScopeId,
+        is_unready_above: bool,
+        reading: &Reading<'_>,
+    ) -> Verdict {
+        if let Some(verdict) = reading.once.get(&(step, scope)) {
+            return *verdict;
+        }
+        let sweep = self.sweep - 1;
+        if self.asking.contains(&(sweep, step, scope)) {
+            return Verdict::Asking;
+        }
+        if let Some(verdict) = self.latest.get(&(reading.sweep.event, step, scope)) {
+            return *verdict;
+        }
+        // Where the step was ready, it was evaluated. A branch without an event of its own sees what its parent sees.
+        let has_own = self.own.get(&(step, scope)).is_some_and(|since| *since <= sweep);
+        if has_own || is_unready_above { Verdict::NotReady } else { Verdict::Covered }
+    }
+}
+
+fn last_first(mut branches: Vec<(u32, ScopeId, ScopeId)>) -> Vec<(u32, ScopeId, ScopeId)> {
+    branches.sort_unstable_by(|one, other| other.cmp(one));
+    branches
+}

@@ -1,0 +1,119 @@
+//! In which open branches an event of an outer scope can make a step run (S46): where an event of the branch itself is
+//! among what the step takes. Steps that take a single event are not listed: they would be bound to the outer event alone.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::Verdict;
+use crate::id::ScopeId;
+use crate::input::InputKind;
+use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
+
+/// Per step the open branches with events of their own that the step takes.
+#[derive(Debug, Default)]
+pub(super) struct Joins(BTreeMap<StepIndex, Branches>);
+
+/// By whether the step has all it requires there. Once it has, it has for good.
+#[derive(Debug, Default)]
+struct Branches {
+    ready: BTreeMap<ScopeId, Join>,
+    /// Since how many sweeps the branch has an event of its own.
+    unready: BTreeMap<ScopeId, u32>,
+}
+
+/// A step that is ready in a branch.
+#[derive(Debug)]
+pub(super) struct Join {
+    /// Since how many sweeps the branch has an event of its own.
+    since: u32,
+    /// The latest verdict that stays until another one is recorded, by the type of the trigger.
+    pub(super) latest: SmallVec<[Latest; 1]>,
+}
+
+/// A verdict, and the latest sweep that came to it.
+#[derive(Debug)]
+pub(super) struct Latest {
+    pub(super) event: EventIndex,
+    pub(super) sweep: u32,
+    pub(super) verdict: Verdict,
+}
+
+/// Whether an event of an outer scope can make the step run in a branch: beside that event, it can bind one of the
+/// branch.
+pub(super) fn can_join(row: &StepRow) -> bool {
+    let mut inputs = row.inputs.iter().filter(|input| input.topic.is_some());
+    let is_list = |kind| matches!(kind, InputKind::List | InputKind::Fixed(_));
+    inputs.next().is_some_and(|first| is_list(first.kind) || inputs.next().is_some())
+}
+
+/// The steps that take the event and [can join](can_join).
+pub(super) fn joining(table: &DependencyTable, event: EventIndex) -> impl Iterator<Item = StepIndex> {
+    table.event(event).takers.iter().copied().filter(|step| can_join(table.step(*step)))
+}
+
+impl Joins {
+    /// The branch has an event of its own that the step takes.
+    pub(super) fn add(&mut self, step: StepIndex, scope: ScopeId, is_ready: bool, sweeps: u32) {
+        let Branches { ready, unready } = self.0.entry(step).or_default();
+        if ready.contains_key(&scope) {
+            return;
+        }
+        if is_ready {
+            let since = unready.remove(&scope).unwrap_or(sweeps);
+            ready.insert(scope, Join { since, latest: SmallVec::new() });
+        } else {
+            unready.entry(scope).or_insert(sweeps);
+        }
+    }
+
+    /// The step has all it requires in the branch.
+    pub(super) fn set_ready(&mut self, step: StepIndex, scope: ScopeId) {
+        let Some(Branches { ready, unready }) = self.0.get_mut(&step) else { return };
+        if let Some(since) = unready.remove(&scope) {
+            ready.insert(scope, Join { since, latest: SmallVec::new() });
+        }
+    }
+
+    pub(super) fn is_ready(&self, step: StepIndex, scope: ScopeId) -> bool {
+        self.0.get(&step).is_some_and(|branches| branches.ready.contains_key(&scope))
+    }
+
+    pub(super) fn is_unready(&self, step: StepIndex, scope: ScopeId) -> bool {
+        self.0.get(&step).is_some_and(|branches| branches.unready.contains_key(&scope))
+    }
+
+    /// The branches in which the step is ready.
+    pub(super) fn ready(&self, step: StepIndex) -> impl Iterator<Item = ScopeId> {
+        self.0.get(&step).into_iter().flat_map(|branches| branches.ready.keys().copied())
+    }
+
+    /// The branches in which something is missing that the step requires.
+    pub(super) fn unready(&self, step: StepIndex) -> impl Iterator<Item = ScopeId> {
+        self.0.get(&step).into_iter().flat_map(|branches| branches.unready.keys().copied())
+    }
+
+    pub(super) fn join_mut(&mut self, step: StepIndex, scope: ScopeId) -> Option<&mut Join> {
+        self.0.get_mut(&step)?.ready.get_mut(&scope)
+    }
+
+    /// The branch is closed: the steps that were listed with it, and since how many sweeps. O(steps that join).
+    pub(super) fn remove(&mut self, scope: ScopeId) -> impl Iterator<Item = (StepIndex, u32)> {
+        self.0.iter_mut().filter_map(move |(step, branches)| {
+            let since = match branches.unready.remove(&scope) {
+                Some(since) => since,
+                None => branches.ready.remove(&scope)?.since,
+            };
+            Some((*step, since))
+        })
+    }
+
+    /// Every step and branch, and since how many sweeps.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (StepIndex, ScopeId, u32)> {
+        self.0.iter().flat_map(|(step, Branches { ready, unready })| {
+            let ready = ready.iter().map(|(scope, join)| (scope, join.since));
+            let all = ready.chain(unready.iter().map(|(scope, since)| (scope, *since)));
+            all.map(|(scope, since)| (*step, *scope, since))
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Sweeps: the evaluation of an event in the open branches below its scope (S46). The scheduler evaluates it only where it
+//! can make a step run, and records a verdict only where it differs from the one before. All others follow from the tree
+//! of scopes: [`Decisions`](super::decisions::Decisions) derives them on demand.
+
+use super::joins::{self, Joins, Latest};
+use super::{Binder, Decision, Entry, Evaluated, Scheduler, Verdict};
+use crate::id::{ScopeId, Seq};
+use crate::table::{EventIndex, StepIndex};
+
+/// The record of all sweeps; nothing in a run whose branches see no outer event.
+#[derive(Debug, Default)]
+pub(super) struct Sweeps(Option<Box<History>>);
+
+/// All that the verdict of each evaluation in each branch follows from.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    pub(super) joins: Joins,
+    pub(super) sweeps: Vec<Sweep>,
+    pub(super) changes: Vec<Change>,
+    /// The branches that were swept and are closed.
+    pub(super) closed: Vec<Closed>,
+    /// Since how many sweeps such a branch had an event of its own that the step takes.
+    pub(super) joined: Vec<(StepIndex, ScopeId, u32)>,
+    /// Where the run ended in the midst of the last sweep.
+    pub(super) stopped: Option<Until>,
+    /// From this position on, nothing is in the log after all.
+    pub(super) retracted: Option<Seq>,
+}
+
+/// One event that was evaluated in all branches below its scope.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    pub(super) trigger: Seq,
+    pub(super) scope: ScopeId,
+    pub(super) event: EventIndex,
+    /// How many decisions were recorded before, those in the event's own scope included.
+    pub(super) position: usize,
+}
+
+/// The verdict of an evaluation in a branch, where it differs from the one before.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) sweep: u32,
+    pub(super) step: StepIndex,
+    pub(super) scope: ScopeId,
+    /// Whether later evaluations have the same verdict, up to the next change.
+    pub(super) stays: bool,
+    pub(super) verdict: Verdict,
+}
+
+/// A branch that was open during some sweeps.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub(super) scope: ScopeId,
+    pub(super) parent: ScopeId,
+    /// How many sweeps there were when it opened, and when it closed.
+    pub(super) during: [u32; 2],
+}
+
+/// How far a sweep is: the branch, and how many of the steps that take the event were evaluated there.
+pub(super) type Until = (ScopeId, usize);
+
+impl Sweeps {
+    pub(super) fn history(&self) -> Option<&History> {
+        self.0.as_deref()
+    }
+
+    fn history_mut(&mut self) -> &mut History {
+        self.0.get_or_insert_default()
+    }
+
+    /// How many sweeps there were.
+    pub(super) fn count(&self) -> u32 {
+        self.history().map_or(0, History::count)
+    }
+
+    /// Whether an event of the branch itself is among what the step takes, and it has all it requires there.
+    pub(super) fn is_ready(&self, step: StepIndex, scope: ScopeId) -> bool {
+        self.history().is_some_and(|history| history.joins.is_ready(step, scope))
+    }
+
+    /// The run ended in the midst of the last sweep.
+    pub(super) fn stop(&mut self, until: Option<Until>) {
+        if let Some((history, until)) = self.0.as_mut().zip(until) {
+            history.stopped = Some(until);
+        }
+    }
+
+    /// A branch is closed, which may have been swept.
+    pub(super) fn close(&mut self, scope: ScopeId, swept: Option<Closed>) {
+        let Some(history) = &mut self.0 else { return };
+        let History { joins, joined, closed, .. } = &mut **history;
+        let removed = joins.remove(scope);
+        if let Some(swept) = swept {
+            let until = swept.during[1];
+            let seen = removed.filter(|(_, since)| *since < until);
+            joined.extend(seen.map(|(step, since)| (step, scope, since)));
+            closed.push(swept);
+        } else {
+            removed.for_each(drop);
+        }
+    }
+
+    /// Records the verdict of an evaluation in a branch. The answer of a precondition may come after the verdicts of later
+    /// sweeps.
+    pub(super) fn conclude(&mut self, sweep: u32, (step, scope): (StepIndex, ScopeId), verdict: Verdict) {
+        let Some(history) = &mut self.0 else { return };
+        let stays = history.is_new(sweep, (step, scope), verdict);
+        if let Some(stays) = stays {
+            history.changes.push(Change { sweep, step, scope, stays, verdict });
+        }
+    }
+
+    /// Nothing from this position on is in the log. `decisions` are all that are recorded, before theirs are dropped.
+    pub(super) fn retract(&mut self, from: Seq, decisions: &[Decision]) {
+        let Some(history) = &mut self.0 else { return };
+        let (mut read, mut kept) = (0, 0);
+        for sweep in &mut history.sweeps {
+            let between = &decisions[read..sweep.position];
+            kept += between.iter().filter(|decision| decision.trigger < from).count();
+            (read, sweep.position) = (sweep.position, kept);
+        }
+        history.retracted = Some(history.retracted.map_or(from, |before| before.min(from)));
+    }
+
+    pub(super) fn shrink(&mut self) {
+        if let Some(history) = &mut self.0 {
+            history.sweeps.shrink_to_fit();
+            history.changes.shrink_to_fit();
+            history.closed.shrink_to_fit();
+            history.joined.shrink_to_fit();
+        }
+    }
+}
+
+impl History {
+    fn count(&self) -> u32 {
+        u32::try_from(self.sweeps.len()).expect("a run has fewer than 4 billion events from outside")
+    }
+
+    /// Whether the verdict has to be recorded, and then whether it stays.
+    fn is_new(&mut self, sweep: u32, at: (StepIndex, ScopeId), verdict: Verdict) -> Option<bool> {
+        let stays = match verdict {
+            Verdict::NotReady
+            | Verdict::Covered
+            | Verdict::Duplicate
+            | Verdict::LimitReached
+            | Verdict::Refused => true,
+            Verdict::Executed(_)
+            | Verdict::RunLimitReached
+            | Verdict::Asking
+            | Verdict::PreconditionFailed => false,
+        };
+        let event = self.sweeps.get(sweep as usize)?.event;
+        let Some(join) = self.joins.join_mut(at.0, at.1).filter(|_| stays) else { return Some(false) };
+        match join.latest.iter_mut().find(|latest| latest.event == event) {
+            Some(latest) if latest.sweep > sweep => return Some(false),
+            Some(latest) if latest.verdict == verdict => {
+                latest.sweep = sweep;
+                return None;
+            }
+            Some(latest) => (latest.sweep, latest.verdict) = (sweep, verdict),
+            None => join.latest.push(Latest { event, sweep, verdict }),
+        }
+        Some(true)
+    }
+}
+
+impl Scheduler {
+    /// An event of a branch is counted: from here on outer events can make the steps that take it run there.
+    pub(super) fn join(&mut self, own: Entry) {
+        let Self { table, scopes, sweeps, .. } = self;
+        for step in joins::joining(table, own.event) {
+            let binder = Binder { table, scopes, trigger: own, scope: own.scope };
+            let (is_ready, count) = (binder.is_ready(step), sweeps.count());
+            sweeps.history_mut().joins.add(step, own.scope, is_ready, count);
+        }
+    }
+
+    /// Begins to evaluate an event in the open branches below its scope: the number of the sweep, and the branches where
+    /// the event can make a step run, the first one last.
+    pub(super) fn sweep(&mut self, entry: Entry) -> (u32, Vec<ScopeId>) {
+        let Entry { seq: trigger, scope, event } = entry;
+        let sweep = self.sweeps.count();
+        self.scopes.sweep(scope);
+        let position = self.evaluation.decisions.len();
+        let history = self.sweeps.history_mut();
+        history.sweeps.push(Sweep { trigger, scope, event, position });
+        let steps: Vec<StepIndex> = joins::joining(&self.table, event).collect();
+        if steps.is_empty() {
+            return (sweep, Vec::new());
+        }
+        // All branches are below the root, and most of them may have nothing to do with the event.
+        let mut below = Vec::new();
+        if scope != ScopeId::ROOT {
+            self.scopes.below(scope, &mut below);
+        }
+        if self.may_complete(entry) {
+            self.rouse(entry, &steps, &below);
+        }
+        let joins = &self.sweeps.history_mut().joins;
+        if scope == ScopeId::ROOT {
+            below.extend(steps.iter().flat_map(|step| joins.ready(*step)));
+            self.scopes.sort(&mut below);
+        } else {
+            below.retain(|branch| steps.iter().any(|step| joins.is_ready(*step, *branch)));
+        }
+        below.reverse();
+        (sweep, below)
+    }
+
+    /// Whether the event may be the one that made a step ready below, or the last of so many.
+    fn may_complete(&self, Entry { scope, event, .. }: Entry) -> bool {
+        let Some(scope) = self.scopes.get(scope) else { return false };
+        self.table.event(event).topics.iter().any(|topic| {
+            let (count, row) = (scope.count_of(*topic), self.table.topic(*topic));
+            row.conditions.iter().any(|condition| count <= condition.least)
+        })
+    }
+
+    /// Notes where the steps are ready from here on; below the root, or else in one of these branches.
+    fn rouse(&mut self, trigger: Entry, steps: &[StepIndex], below: &[ScopeId]) {
+        let Self { table, scopes, sweeps, .. } = self;
+        let joins = &mut sweeps.history_mut().joins;
+        for step in steps {
+            let is_ready =
+                |branch: &ScopeId| Binder { table, scopes, trigger, scope: *branch }.is_ready(*step);
+            let ready: Vec<ScopeId> = if trigger.scope == ScopeId::ROOT {
+                joins.unready(*step).filter(is_ready).collect()
+            } else {
+                let unready = below.iter().copied().filter(|branch| joins.is_unready(*step, *branch));
+                unready.filter(is_ready).collect()
+            };
+            for branch in ready {
+                joins.set_ready(*step, branch);
+            }
+        }
+    }
+
+    /// Records the verdict of an evaluation; with the sweep, if it is in a branch below the event's scope.
+    pub(super) fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
+        match sweep {
+            None => drop(self.evaluation.decide(evaluated, verdict)),
+            Some(sweep) => self.sweeps.conclude(sweep, (evaluated.0, evaluated.1), verdict),
+        }
+    }
+}
