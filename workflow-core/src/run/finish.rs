@@ -74,16 +74,17 @@ impl Run {
         // Sealed before executions are dropped: what they showed stands (S28).
         self.shared.shown.seal();
         self.shared.cancellations.close();
-        if !self.state.scheduler.executions().are_idle() {
-            self.drop_running();
+        let running = self.state.trace.running();
+        if !running.is_empty() {
+            self.drop_running(running);
         }
         self.executor.clear();
         self.shared.contexts.close();
     }
 
-    fn drop_running(&mut self) {
+    fn drop_running(&mut self, running: Vec<ExecutionId>) {
         let unbegun = self.unbegun();
-        for execution in self.state.trace.running() {
+        for execution in running {
             let now = self.clock.now;
             self.state.trace.dropped(execution, now);
             self.drop_execution(execution, &unbegun);

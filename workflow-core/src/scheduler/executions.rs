@@ -171,7 +171,7 @@ impl Executions {
 
     /// Whether none runs or waits for its turn.
     #[inline]
-    pub(crate) fn are_idle(&self) -> bool {
+    pub(super) fn are_idle(&self) -> bool {
         self.running + self.waiting == 0
     }
 
