@@ -225,9 +225,9 @@ impl Emitted {
         self.shown = Shown(display.map(Box::new));
     }
 
-    /// The batch is to be committed: what was shown stays, whatever becomes of it.
-    pub(crate) fn stand(&mut self) {
-        self.shown.0 = None;
+    /// The batch is to be committed: what was shown stays, unless whoever gets the display takes it back.
+    pub(crate) fn stand(&mut self) -> Option<Box<Display>> {
+        self.shown.0.take()
     }
 
     /// Adds another batch behind it.

@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 use super::RunStatus;
 use super::drive::Run;
 use super::in_flight::StepResult;
-use super::journal::Journal;
-use super::records::{Noted, logged};
+use super::journal::{Answer, Journal};
+use super::pending::{Logged, PendingBatch, PendingWhat};
+use super::records::{Noted, Records, logged};
 use super::state::{Applied, Batch, Begins, DueEvent, Stop};
 use crate::error::{Internal, RunError, SendError, StepError};
 use crate::event::AnyEvent;
@@ -26,21 +27,6 @@ use smallvec::SmallVec;
 /// Whoever wants to know that something was taken in.
 pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 
-/// A batch that is in the state and that the store does not have.
-pub(super) struct PendingBatch {
-    /// Where the journal ends with it.
-    end: Position,
-    what: PendingWhat,
-}
-
-/// What happens once the store has a batch.
-enum PendingWhat {
-    /// So many events from this position are in the log, by this cause.
-    Logged { cause: Cause, first: Seq, count: u64, done: Option<Done> },
-    /// Somebody asked for what the batch is part of.
-    Asked(Box<dyn FnOnce() + Send>),
-}
-
 impl Run {
     /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
     /// the store has it, and hears how the run ended if it is refused.
@@ -49,47 +35,59 @@ impl Run {
         self.telemetry.compare(&self.state);
         let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
         let noted = is_noted.then(|| Noted::of(&batch, &self.state, &self.clock));
+        let again = self.journal.is_some().then(|| batch.clone());
         if !matches!(batch, Batch::Stopped(_)) {
             self.wake();
         }
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
-            self.journal(&noted.records(&applied, &self.state));
+            self.journal(noted.records(&applied, &self.state));
         }
         match applied {
-            Applied::Entered { cause, entered } => self.entered(cause, entered, done),
+            Applied::Entered { cause, entered } => self.entered(cause, entered, again, done),
+            Applied::Noted => {
+                self.note_pending(again);
+                None
+            }
             // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
-            Applied::Noted | Applied::Refused => None,
+            Applied::Refused => None,
         }
     }
 
     /// The records of a batch enter the journal.
     #[inline(never)]
-    fn journal(&mut self, records: &[Record]) {
+    fn journal(&mut self, records: Records) {
         if let Some(check) = &mut self.telemetry.check {
-            check.take(records);
+            check.take(&records);
         }
         if let Some(journal) = &mut self.journal {
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
-                journal.queue_end(records.iter().cloned(), RunStatus::Completed);
+                journal.queue_end(records, RunStatus::Completed);
             } else if !records.is_empty() {
-                journal.queue(records.iter().cloned());
+                journal.queue(records);
             }
         }
     }
 
     /// A batch is in the state.
-    fn entered(&mut self, cause: Cause, entered: Entered, done: Option<Done>) -> Option<ExecutionStart> {
+    fn entered(
+        &mut self,
+        cause: Cause,
+        entered: Entered,
+        again: Option<Batch>,
+        done: Option<Done>,
+    ) -> Option<ExecutionStart> {
         let Entered { entries, next, .. } = entered;
-        if self.journal.is_none() {
+        let Some(batch) = again else {
             self.announce(cause, entries.iter().map(|entry| entry.seq));
             if let Some(done) = done {
                 let _ = done.send(Ok(()));
             }
             return next;
-        }
+        };
         let first = entries.first().map_or(Seq(0), |entry| entry.seq);
-        let what = PendingWhat::Logged { cause, first, count: entries.len() as u64, done };
+        let logged = Some(Logged { cause, first, count: entries.len() as u64 });
+        let what = PendingWhat::Entered { batch, logged, done, shown: None };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
         self.follow(next);
         None
@@ -110,15 +108,6 @@ impl Run {
         for seq in events {
             self.telemetry.logged(&self.shared, &self.state, seq);
         }
-    }
-
-    /// Answers a question about the state once the store has all of it.
-    pub(super) fn answer_when_written(&mut self, answer: impl FnOnce() + Send + 'static) {
-        if self.journal.as_deref().is_none_or(Journal::is_written) {
-            return answer();
-        }
-        let what = PendingWhat::Asked(Box::new(answer));
-        self.pending.push_back(PendingBatch { end: self.state.position(), what });
     }
 
     /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
@@ -153,7 +142,7 @@ impl Run {
             return self.announce(Cause::Outside, std::iter::once(seq));
         };
         journal.queue(logged(seq, &self.state, at));
-        let what = PendingWhat::Logged { cause, first: seq, count: 1, done: None };
+        let what = PendingWhat::Derived(Logged { cause, first: seq, count: 1 });
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
@@ -167,8 +156,12 @@ impl Run {
         let checked = result.and_then(|mut emitted| Ok((self.checked(step, &mut emitted)?, emitted)));
         match checked {
             Ok((emissions, mut emitted)) => {
-                emitted.stand();
-                self.commit_emitted(execution, emissions, emitted)
+                let shown = emitted.stand();
+                let next = self.commit_emitted(execution, emissions, emitted);
+                if let Some(shown) = shown {
+                    self.note_shown(execution, shown);
+                }
+                next
             }
             Err(error) => {
                 let error = self.host.rules().classified(error);
@@ -294,11 +287,12 @@ impl Run {
     /// Takes in what the store has answered.
     pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(journal) = &mut self.journal else { return false };
-        let Poll::Ready(Some(is_written)) = journal.poll_written(cx) else { return false };
-        if is_written {
-            self.persisted();
-        } else {
-            self.unkept();
+        let Poll::Ready(Some(answer)) = journal.poll_written(cx) else { return false };
+        match answer {
+            Answer::Written => self.persisted(),
+            Answer::Repeats => {}
+            Answer::Refused { records, why } => self.refused(records, why),
+            Answer::Failed => self.unkept(),
         }
         true
     }
@@ -313,14 +307,23 @@ impl Run {
         }
         while self.pending.front().is_some_and(|batch| batch.end <= written) {
             let Some(PendingBatch { what, .. }) = self.pending.pop_front() else { return };
-            match what {
-                PendingWhat::Asked(answer) => answer(),
-                PendingWhat::Logged { cause, first, count, done } => {
-                    self.announce(cause, (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq));
-                    if let Some(done) = done {
-                        let _ = done.send(Ok(()));
-                    }
+            let done = match what {
+                PendingWhat::Asked(asked) => {
+                    asked.answer();
+                    continue;
                 }
+                PendingWhat::Entered { logged: None, .. } => continue,
+                PendingWhat::Entered { logged: Some(logged), done, .. } => {
+                    self.announce(logged.cause, logged.seqs());
+                    done
+                }
+                PendingWhat::Derived(logged) => {
+                    self.announce(logged.cause, logged.seqs());
+                    None
+                }
+            };
+            if let Some(done) = done {
+                let _ = done.send(Ok(()));
             }
         }
     }
@@ -333,12 +336,12 @@ impl Run {
         let mut refused = Vec::new();
         let mut from = None;
         for PendingBatch { what, .. } in pending {
-            let PendingWhat::Logged { cause, first, count, .. } = what else { continue };
-            from = from.or((count > 0).then_some(first));
-            if let Cause::Execution(execution) = cause {
-                let seqs = (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq);
+            let Some(logged) = what.logged() else { continue };
+            from = from.or((logged.count > 0).then_some(logged.first));
+            if let Cause::Execution(execution) = logged.cause {
+                let events = logged.seqs();
                 let events =
-                    seqs.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
+                    events.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
                 refused.push((execution, events.collect::<Vec<AnyEvent>>()));
             }
         }

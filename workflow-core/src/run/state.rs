@@ -37,6 +37,7 @@ use crate::store::Position;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 mod active;
+mod inherited;
 mod log;
 mod replay;
 mod snapshot;
@@ -74,7 +75,7 @@ pub(crate) struct RunState {
 }
 
 /// What enters a run's journal at once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Batch {
     /// An event came from outside.
     Received { event: AnyEvent, index: EventIndex },
@@ -144,6 +145,15 @@ impl Begins {
     /// The same after another process may have begun it.
     fn again(self) -> Self {
         if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
+    }
+
+    /// The execution that begins, if one does.
+    pub(super) fn execution(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Execution(start) => Some(start.execution),
+            Self::Attempt(execution) => Some(*execution),
+            Self::Question(_) | Self::Wait => None,
+        }
     }
 }
 
