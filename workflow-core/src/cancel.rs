@@ -167,6 +167,13 @@ impl Cancellations {
         cancel(tokens);
     }
 
+    /// The execution was dropped, and begins again.
+    pub(crate) fn revoke(&self, execution: ExecutionId) {
+        if let Some(held) = self.lock().held.as_mut() {
+            held.told.remove(&execution);
+        }
+    }
+
     /// The run has ended.
     pub(crate) fn close(&self) {
         let mut state = self.lock();

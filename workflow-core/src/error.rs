@@ -549,6 +549,17 @@ pub enum SendError {
         #[source]
         problem: UnfitValue,
     },
+    /// The engine's store refuses the event or the reply, such as one that is larger than the store takes at once. Nothing
+    /// of it was taken, and the run goes on.
+    #[error("the store of run `{run}` refuses `{event}`: {source}")]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// The event's wire name; of a reply, that of its request and `.reply`.
+        event: &'static str,
+        /// What the store reports.
+        source: StoreError,
+    },
     /// There is no open request at this position: there never was one, or it was dropped with its branch.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {

@@ -224,10 +224,10 @@ impl Emitted {
         self.shown = Shown(display.map(Box::new));
     }
 
-    /// The batch is to be committed: what was shown stays, whatever becomes of it.
+    /// The batch is to be committed: what was shown stays, unless whoever gets the display takes it back.
     #[inline]
-    pub(crate) fn stand(&mut self) {
-        self.shown.0 = None;
+    pub(crate) fn stand(&mut self) -> Option<Box<Display>> {
+        self.shown.0.take()
     }
 
     /// Takes the event out, if the batch is one event and nothing else.

@@ -66,8 +66,9 @@ pub struct Batch {
 /// byte are those of two runs.
 ///
 /// **Sizes.** A store takes batches of at least 1,000 records, and events of at least 1 MiB as JSON; what it cannot
-/// take beyond that it refuses as a whole, with [`StoreError::Unserialisable`]. What a run commits at once is one
-/// batch, so that a step which returns 10,000 events asks for more.
+/// take beyond that it refuses as a whole, with [`StoreError::Unserialisable`]. The engine writes at most 1,000 records and
+/// 16 MiB at once, unless a run commits more at once: a step that returns 10,000 events asks for more. The engine repeats a
+/// refused write in smaller ones. What is still refused fails the execution that emitted it, or the call that sent it.
 ///
 /// **Order.** The calls for one run have a single order, whichever process they come from, and each sees all
 /// that came before it. A call that has returned comes before every call that begins later. Runs are
@@ -118,9 +119,13 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Conflict` if the journal ends elsewhere, with where it ends; `Unserialisable` if a record has no form
-    /// that the store can keep, or the batch is larger than the store takes at once; `Corrupt` if what is kept does not tell where the journal ends; `Unavailable`. The
-    /// engine stops the run with [`RunError::Conflict`](crate::RunError::Conflict), or
-    /// [`RunError::Store`](crate::RunError::Store) in all other cases, and leaves its journal as it is.
+    /// that the store can keep, or the batch is larger than the store takes at once; `Corrupt` if what is kept does not tell
+    /// where the journal ends; `Unavailable`.
+    ///
+    /// After `Unserialisable` the engine appends the records again, in smaller batches and at the same position, and reads
+    /// the journal if one of these is refused as well. In all other cases it stops the run with
+    /// [`RunError::Conflict`](crate::RunError::Conflict) or [`RunError::Store`](crate::RunError::Store), and leaves its
+    /// journal as it is.
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
 
     /// The records of a run from a position on, in their order: at most so many, where 0 is taken as 1, and at

@@ -179,8 +179,14 @@ impl AnyEvent {
     /// The same event with its JSON, for so many records.
     pub(crate) fn with_json(&self, json: Box<RawValue>, records: u8) -> Self {
         let event = self.serialised().map_or_else(|| self.clone(), |serialised| serialised.event.clone());
-        let made = Some(Arc::new(WithJson { event: event.clone(), json }));
-        Self::from_erased(Arc::new(Serialised { event, pending: Mutex::new(Pending { made, records }) }))
+        Self::made(Arc::new(WithJson { event, json }), records)
+    }
+
+    /// An event whose JSON was made, for so many records.
+    pub(crate) fn made(made: Arc<WithJson>, records: u8) -> Self {
+        let event = made.event.clone();
+        let pending = Mutex::new(Pending { made: Some(made), records });
+        Self::from_erased(Arc::new(Serialised { event, pending }))
     }
 
     /// What the next record of it is made of, if its JSON is there.

@@ -124,6 +124,13 @@ impl Admission {
         (!self.deferred.is_empty()).then_some(self.most)
     }
 
+    /// The journal ends where the store has it: what was queued behind is queued again, if it is still needed.
+    pub(super) fn rewind(&mut self) {
+        if let Some(fence) = &mut self.fence {
+            fence.rewind();
+        }
+    }
+
     /// Where the run waits for a permit, if it does.
     pub(super) fn gate(&self) -> Option<&Gate> {
         self.seat.as_ref().and_then(|seat| seat.gate())

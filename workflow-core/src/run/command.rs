@@ -29,11 +29,11 @@ impl Run {
             },
             Command::Timers { done } => {
                 let timers = self.view().timers();
-                self.answer_when_written(move || drop(done.send(timers)));
+                self.answer_when_written(done, timers, |done| Command::Timers { done });
             }
             Command::Requests { done } => {
                 let requests = open_requests(&self.state, self.clock.began_at);
-                self.answer_when_written(move || drop(done.send(requests)));
+                self.answer_when_written(done, requests, |done| Command::Requests { done });
             }
             Command::Cancel { reason, done } => {
                 // Without an answer the handle waits for the end and is told of it.
@@ -43,11 +43,11 @@ impl Run {
             }
             Command::Explain { done } => {
                 let explanation = self.view().explain();
-                self.answer_when_written(move || drop(done.send(explanation)));
+                self.answer_when_written(done, explanation, |done| Command::Explain { done });
             }
             Command::Report { done } => {
                 let report = self.view().report();
-                self.answer_when_written(move || drop(done.send(report)));
+                self.answer_when_written(done, report, |done| Command::Report { done });
             }
         }
     }
@@ -67,7 +67,7 @@ impl Run {
 }
 
 /// O(events since the request): only who replies in vain asks.
-fn why_not_open(state: &RunState, request: Seq) -> SendError {
+pub(super) fn why_not_open(state: &RunState, request: Seq) -> SendError {
     for record in state.log.since(request) {
         match record.cause {
             Cause::Reply(seq) if seq == request => return SendError::Answered { request },

@@ -9,9 +9,11 @@ use tokio::sync::oneshot;
 use super::RunStatus;
 use super::drive::Run;
 use super::in_flight::StepResult;
-use super::journal::Journal;
+use super::journal::{Answer, Journal};
+use super::pending::{Logged, PendingBatch, PendingWhat};
 use super::records::{Noted, logged};
 use super::state::{Applied, Batch, Begins, DueEvent, Returned, ReturnedBatch, Stop};
+use crate::display::Display;
 use crate::error::{Internal, RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
@@ -26,20 +28,8 @@ use smallvec::SmallVec;
 /// Whoever wants to know that something was taken in.
 pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 
-/// A batch that is in the state and that the store does not have.
-pub(super) struct PendingBatch {
-    /// Where the journal ends with it.
-    end: Position,
-    what: PendingWhat,
-}
-
-/// What happens once the store has a batch.
-enum PendingWhat {
-    /// So many events from this position are in the log, left by this execution if by any.
-    Logged { by: Option<ExecutionId>, first: Seq, count: u64, done: Option<Done> },
-    /// Somebody asked for what the batch is part of.
-    Asked(Box<dyn FnOnce() + Send>),
-}
+/// What the execution showed that left a batch.
+type Shown = Option<Box<Display>>;
 
 impl Run {
     /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
@@ -48,6 +38,7 @@ impl Run {
         self.advance(&mut usize::MAX.clone());
         self.telemetry.compare(&self.state);
         let noted = self.noted(&batch);
+        let again = self.journal.is_some().then(|| batch.clone());
         let by = batch.left_by();
         if !matches!(batch, Batch::Stopped(_)) {
             self.wake();
@@ -57,9 +48,13 @@ impl Run {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered(entered) => self.entered(by, entered, done),
+            Applied::Entered(entered) => self.entered(by, entered, again, done),
+            Applied::Noted => {
+                self.note_pending(again);
+                None
+            }
             // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
-            Applied::Noted | Applied::Refused => None,
+            Applied::Refused => None,
         }
     }
 
@@ -74,15 +69,15 @@ impl Run {
     /// The records of a batch enter the journal.
     #[inline(never)]
     fn journal(&mut self, noted: Noted, applied: &Applied) {
-        let records = &noted.records(applied, &self.state);
+        let records = noted.records(applied, &self.state);
         if let Some(check) = &mut self.telemetry.check {
-            check.take(records);
+            check.take(&records);
         }
         if let Some(journal) = &mut self.journal {
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
-                journal.queue_end(records.iter().cloned(), RunStatus::Completed);
+                journal.queue_end(records, RunStatus::Completed);
             } else if !records.is_empty() {
-                journal.queue(records.iter().cloned());
+                journal.queue(records);
             }
         }
     }
@@ -92,17 +87,19 @@ impl Run {
         &mut self,
         by: Option<ExecutionId>,
         entered: Entered,
+        again: Option<Batch>,
         done: Option<Done>,
     ) -> Option<ExecutionStart> {
-        if self.journal.is_none() {
+        let Some(batch) = again else {
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
             if let Some(done) = done {
                 let _ = done.send(Ok(()));
             }
             return entered.next();
-        }
+        };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
-        let what = PendingWhat::Logged { by, first, count: entered.events().len() as u64, done };
+        let logged = Some(Logged { by, first, count: entered.events().len() as u64 });
+        let what = PendingWhat::Entered { batch, logged, done, shown: None };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
         self.follow(entered.next());
         None
@@ -125,13 +122,9 @@ impl Run {
         }
     }
 
-    /// Answers a question about the state once the store has all of it.
-    pub(super) fn answer_when_written(&mut self, answer: impl FnOnce() + Send + 'static) {
-        if self.journal.as_deref().is_none_or(Journal::is_written) {
-            return answer();
-        }
-        let what = PendingWhat::Asked(Box::new(answer));
-        self.pending.push_back(PendingBatch { end: self.state.position(), what });
+    fn announce_logged(&mut self, logged: &Logged) {
+        let events: SmallVec<[_; 4]> = self.state.log.indexes(logged.first, logged.count).collect();
+        self.announce(logged.by, events.into_iter());
     }
 
     /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
@@ -169,7 +162,7 @@ impl Run {
             return self.announce(None, std::iter::once((seq, event)));
         };
         journal.queue(logged(seq, &self.state, at));
-        let what = PendingWhat::Logged { by: None, first: seq, count: 1, done: None };
+        let what = PendingWhat::Derived(Logged { by: None, first: seq, count: 1 });
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
@@ -179,7 +172,7 @@ impl Run {
         let running = self.state.scheduler.executions().get(execution).filter(|it| it.is_running());
         let step = running?.step;
         match result.and_then(|emitted| self.returned(step, emitted)) {
-            Ok(returned) => self.commit_returned(execution, returned),
+            Ok((returned, shown)) => self.commit_returned(execution, returned, shown),
             Err(error) => {
                 let error = self.host.rules().classified(error);
                 self.attempt_failed(execution, step, error);
@@ -188,7 +181,12 @@ impl Run {
         }
     }
 
-    fn commit_returned(&mut self, execution: ExecutionId, returned: Returned) -> Option<ExecutionStart> {
+    fn commit_returned(
+        &mut self,
+        execution: ExecutionId,
+        returned: Returned,
+        shown: Shown,
+    ) -> Option<ExecutionStart> {
         if self.state.end().is_some() {
             let timers = returned.timers().iter().map(|timer| &timer.event);
             self.refuse(execution, returned.events().iter().chain(timers));
@@ -197,7 +195,11 @@ impl Run {
         if !returned.timers().is_empty() {
             self.alarms.sets_timers();
         }
-        self.commit(Batch::Succeeded { execution, returned }, None)
+        let next = self.commit(Batch::Succeeded { execution, returned }, None);
+        if let Some(shown) = shown {
+            self.note_shown(execution, shown);
+        }
+        next
     }
 
     /// S28. An execution that returned nothing had nothing to be refused.
@@ -213,29 +215,31 @@ impl Run {
     }
 
     /// What an execution returned, if the run may take it.
-    fn returned(&self, step: StepIndex, mut emitted: Emitted) -> Result<Returned, StepError> {
+    fn returned(&self, step: StepIndex, mut emitted: Emitted) -> Result<(Returned, Shown), StepError> {
         let check = self.shared.common.event_check();
         let outputs = &self.state.table().step(step).outputs;
         let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
         let index = plain_output(self.state.table(), outputs, &event)?;
         check.check(&mut event, 1)?;
-        emitted.stand();
-        Ok(Returned::Event(index, event))
+        Ok((Returned::Event(index, event), emitted.stand()))
     }
 
-    fn returned_batch(&self, outputs: &[OutputRow], mut emitted: Emitted) -> Result<Returned, StepError> {
+    fn returned_batch(
+        &self,
+        outputs: &[OutputRow],
+        mut emitted: Emitted,
+    ) -> Result<(Returned, Shown), StepError> {
         let emissions = emissions(self.state.table(), outputs, &emitted)?;
         emitted.check_events(self.shared.common.event_check())?;
         let timers = emitted.timers();
         if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
             return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
         }
-        emitted.stand();
-        let now = self.clock.wall();
+        let (shown, now) = (emitted.stand(), self.clock.wall());
         let (events, timers) = emitted.into_parts();
         let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
         let timers = timers.into_iter().map(due).collect();
-        Ok(Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })))
+        Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
     }
 
     /// A failed attempt is followed by another (S35), or the execution fails.
@@ -311,11 +315,12 @@ impl Run {
     /// Takes in what the store has answered.
     pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(journal) = &mut self.journal else { return false };
-        let Poll::Ready(Some(is_written)) = journal.poll_written(cx) else { return false };
-        if is_written {
-            self.persisted();
-        } else {
-            self.unkept();
+        let Poll::Ready(Some(answer)) = journal.poll_written(cx) else { return false };
+        match answer {
+            Answer::Written => self.persisted(),
+            Answer::Repeats => {}
+            Answer::Refused { records, why } => self.refused(records, why),
+            Answer::Failed => self.unkept(),
         }
         true
     }
@@ -330,15 +335,23 @@ impl Run {
         }
         while self.pending.front().is_some_and(|batch| batch.end <= written) {
             let Some(PendingBatch { what, .. }) = self.pending.pop_front() else { return };
-            match what {
-                PendingWhat::Asked(answer) => answer(),
-                PendingWhat::Logged { by, first, count, done } => {
-                    let logged: SmallVec<[_; 4]> = self.state.log.indexes(first, count).collect();
-                    self.announce(by, logged.into_iter());
-                    if let Some(done) = done {
-                        let _ = done.send(Ok(()));
-                    }
+            let done = match what {
+                PendingWhat::Asked(asked) => {
+                    asked.answer();
+                    continue;
                 }
+                PendingWhat::Entered { logged: None, .. } => continue,
+                PendingWhat::Entered { logged: Some(logged), done, .. } => {
+                    self.announce_logged(&logged);
+                    done
+                }
+                PendingWhat::Derived(logged) => {
+                    self.announce_logged(&logged);
+                    None
+                }
+            };
+            if let Some(done) = done {
+                let _ = done.send(Ok(()));
             }
         }
     }
@@ -351,12 +364,12 @@ impl Run {
         let mut refused = Vec::new();
         let mut from = None;
         for PendingBatch { what, .. } in pending {
-            let PendingWhat::Logged { by, first, count, .. } = what else { continue };
-            from = from.or((count > 0).then_some(first));
-            if let Some(execution) = by {
-                let seqs = (first.0..).take(usize::try_from(count).unwrap_or(0)).map(Seq);
+            let Some(logged) = what.logged() else { continue };
+            from = from.or((logged.count > 0).then_some(logged.first));
+            if let Some(execution) = logged.by {
+                let events = logged.seqs();
                 let events =
-                    seqs.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
+                    events.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
                 refused.push((execution, events.collect::<Vec<AnyEvent>>()));
             }
         }

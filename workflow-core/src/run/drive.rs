@@ -22,12 +22,12 @@ use super::alarms::Alarms;
 use super::begin::Which;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
-use super::commit::PendingBatch;
 use super::executor::Executor;
 use super::host::Host;
 use super::in_flight::{Arrived, Due};
 use super::journal::Journal;
 use super::meter::Meter;
+use super::pending::PendingBatch;
 use super::places::{Place, Places};
 use super::release::{Paused, Registration};
 use super::resume::unlimited;
@@ -263,6 +263,9 @@ impl Run {
         self.clock.tick();
         self.shared.bell.register(cx.waker());
         self.poll_writing(cx);
+        if !self.is_rewound(cx) {
+            return Some(Poll::Pending);
+        }
         self.read_child_store_failure();
         self.poll_unwanted(cx);
         // Commands have their turn in every slice, however much completes while it is being begun.
@@ -276,6 +279,9 @@ impl Run {
         }
         while left > 0 {
             left -= 1;
+            if !self.is_rewound(cx) {
+                return Some(Poll::Pending);
+            }
             if !self.advance(&mut work) {
                 break;
             }

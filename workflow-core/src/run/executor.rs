@@ -56,6 +56,29 @@ impl Executor {
             && self.dropping == 0
     }
 
+    /// The executions that have begun and wait for something.
+    pub(super) fn executions(&self) -> impl Iterator<Item = ExecutionId> {
+        self.executions.keys().copied()
+    }
+
+    /// Whether the execution has begun and waits for something.
+    pub(super) fn has(&self, execution: ExecutionId) -> bool {
+        self.executions.contains_key(&execution)
+    }
+
+    /// The executions that returned at once, and whose results wait for their turns.
+    pub(super) fn returned_executions(&self) -> impl Iterator<Item = ExecutionId> {
+        self.completed.iter().filter_map(|completion| match completion {
+            Arrived::Execution(execution, _) => Some(*execution),
+            _ => None,
+        })
+    }
+
+    /// Whether the question is asked and has no answer that was taken in.
+    pub(super) fn asks(&self, candidate: CandidateId) -> bool {
+        self.questions.contains_key(&candidate)
+    }
+
     /// Whether something completed and waits for its turn.
     #[inline]
     pub(super) fn has_completed(&self) -> bool {

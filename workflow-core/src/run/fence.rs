@@ -41,6 +41,11 @@ impl Fence {
         self.term = term;
     }
 
+    /// What was queued is in no journal.
+    pub(super) fn rewind(&mut self) {
+        self.asking = None;
+    }
+
     /// Whether the run may begin anything now: an execution or a precondition must not be begun by two. The run is woken
     /// when that may have changed. O(1).
     pub(super) fn admit(&mut self, journal: &mut Journal, at: SystemTime, cx: &mut Context<'_>) -> Admit {

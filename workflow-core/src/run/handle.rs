@@ -114,7 +114,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Ended`] if the run has ended (S33), [`SendError::TooLarge`] if the event is larger than the engine's
     /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes), [`SendError::Unfit`] if it has no JSON that the engine's
-    /// store could give back.
+    /// store could give back, [`SendError::Refused`] if the store refuses it for another reason.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::check::taken_from_outside::<W, E>() };
         Box::pin(self.send_any(AnyEvent::new(event)))
@@ -133,8 +133,9 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Answered`] if it was answered before, [`SendError::Expired`] if its time has run out,
     /// [`SendError::NotOpen`] if there is no such request, [`SendError::WrongRequest`] if the request is not an
-    /// `R`, [`SendError::TooLarge`] if the reply is too large or [`SendError::Unfit`] if it has no JSON that the engine's
-    /// store could give back, in which cases the request stays open, [`SendError::Ended`] if the run has ended.
+    /// `R`, [`SendError::TooLarge`] if the reply is too large, [`SendError::Unfit`] if it has no JSON that the engine's
+    /// store could give back or [`SendError::Refused`] if the store refuses it for another reason, in which cases the
+    /// request stays open, [`SendError::Ended`] if the run has ended.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         // The run drops what it does not take.
         let (request, reply) = (request.seq(), Contained::new(reply));

@@ -1,5 +1,6 @@
 //! The journal of one run on its way to the store (S38). Batches queue here; a write takes as many as its bounds allow,
-//! and one write is under way at a time. This part knows records and positions, and nothing of what they mean.
+//! and one write is under way at a time. A write that the store refuses for its content is repeated batch by batch. This
+//! part knows records and positions, and nothing of what they mean.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,36 +24,89 @@ const MOST_RECORDS: usize = 4 * MOST_QUEUED;
 /// The most records of one write, unless a single batch has more.
 const WRITE_RECORDS: usize = 1_000;
 
+/// The most bytes of one write, unless a single batch has more.
+const WRITE_BYTES: usize = 16 << 20;
+
+/// How many records are read back at a time.
+const PAGE: usize = 1_000;
+
 /// The writing side of one run's journal.
 pub(crate) struct Journal {
     store: Arc<dyn EventStore>,
+    /// The run as the last write left it that the store has.
     run: RunSummary,
     /// The table that the run resumes by, if the journal was written by another.
     table: Option<RecordedTable>,
-    /// What the store has not been given, in order.
+    /// What the store does not have, in order; the records of the write that is under way are the first of them.
     records: VecDeque<Record>,
     /// The batches of `records`, oldest first.
     queued: VecDeque<QueuedBatch>,
     /// Where the journal ends with everything that is queued.
     end: Position,
-    /// Where it ends with what the store was given.
-    given: Position,
     /// Where it ends with what the store has.
     written: Position,
-    writing: Option<StoreFuture<()>>,
+    writing: Option<Write>,
+    /// How many of the first batches are written one by one: the store has refused a write of them.
+    apart: usize,
+    /// What was read back so far of what the store has.
+    reading: Option<Box<Reading>>,
     /// Why nothing is written any more.
     failure: Option<StoreError>,
     /// Whether the end of the run is queued or written.
     ended: bool,
     /// Whether the run resumes from what an earlier process has written.
     resumes: bool,
+    /// Whether nothing but the record with which the run begins is queued: the next batch enters with it.
+    begins: bool,
+    /// Whether the next batch says that the run goes on.
+    goes_on: bool,
 }
 
 /// Records that enter the journal at once.
 struct QueuedBatch {
     records: usize,
+    /// About how many bytes they have where the store keeps bytes.
+    bytes: usize,
     /// How the run stands with them, if that has changed.
     run: Option<RunSummary>,
+}
+
+/// What the store was given and has not answered.
+struct Write {
+    answer: StoreFuture<()>,
+    batches: usize,
+    records: usize,
+    /// The run as the write leaves it.
+    run: RunSummary,
+}
+
+/// The journal on its way back from the store.
+struct Reading {
+    records: Vec<Record>,
+    page: StoreFuture<Vec<Record>>,
+    /// Why it is read.
+    refused: StoreError,
+}
+
+/// What the store answered to a write.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It has it.
+    Written,
+    /// It refused the content of several batches, which are written one by one from here on.
+    Repeats,
+    /// It refused the content of a single batch of so many records. Nothing more is written until it is decided what
+    /// becomes of that.
+    Refused { records: usize, why: StoreError },
+    /// It has let the run down: nothing more is written.
+    Failed,
+}
+
+/// What the store has of a journal, and why it was read.
+pub(super) struct ReadBack {
+    pub(super) records: Vec<Record>,
+    /// What the store said of the batch behind it.
+    pub(super) refused: StoreError,
 }
 
 impl Journal {
@@ -75,6 +129,7 @@ impl Journal {
     pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
         let mut journal = Self::at(store, Position(0), run);
         journal.queue([first]);
+        journal.begins = true;
         journal
     }
 
@@ -86,12 +141,15 @@ impl Journal {
             records: VecDeque::new(),
             queued: VecDeque::new(),
             end,
-            given: end,
             written: end,
             writing: None,
+            apart: 0,
+            reading: None,
             failure: None,
             ended: false,
             resumes: end > Position(0),
+            begins: false,
+            goes_on: false,
         }
     }
 
@@ -128,7 +186,8 @@ impl Journal {
 
     /// Whether the store has fallen so far behind that nothing more is to be queued.
     pub(super) fn is_full(&self) -> bool {
-        self.queued.len() >= MOST_QUEUED || self.records.len() >= MOST_RECORDS
+        let (batches, records) = self.writing.as_ref().map_or((0, 0), |it| (it.batches, it.records));
+        self.queued.len() - batches >= MOST_QUEUED || self.records.len() - records >= MOST_RECORDS
     }
 
     /// Where it ends with everything that is queued.
@@ -161,10 +220,18 @@ impl Journal {
             return;
         }
         let before = self.records.len();
-        self.records.extend(records);
+        let mut bytes = 0;
+        self.records.extend(records.into_iter().inspect(|record| bytes += record.stored_bytes()));
         let records = self.records.len() - before;
         self.end = self.end.after(records);
-        self.queued.push_back(QueuedBatch { records, run });
+        let goes_on = std::mem::take(&mut self.goes_on);
+        let run = run.or_else(|| goes_on.then(|| self.run.clone().going_on()));
+        let batch = QueuedBatch { records, bytes, run };
+        // A journal that has nothing but its beginning is no run's.
+        match self.queued.back_mut().filter(|_| std::mem::take(&mut self.begins)) {
+            Some(first) => *first = first.with(batch),
+            None => self.queued.push_back(batch),
+        }
     }
 
     /// Queues the batch with which the run ends.
@@ -180,36 +247,43 @@ impl Journal {
 
     /// The run goes on: the next batch says so.
     pub(super) fn note_going_on(&mut self) {
-        self.run = self.run.clone().going_on();
+        self.goes_on = true;
     }
 
     /// Begins to write what is queued, unless a write is under way.
     pub(super) fn write(&mut self, run: &RunId) {
-        if self.writing.is_some() || self.failure.is_some() || self.queued.is_empty() {
+        if self.writing.is_some()
+            || self.failure.is_some()
+            || self.reading.is_some()
+            || self.queued.is_empty()
+        {
             return;
         }
-        let records = self.take_write();
-        let (expected, end) = (self.given, self.given.after(records.len()));
-        let batch = Batch { records, run: self.run.clone() };
-        let answer = caught(|| self.store.append(run, expected, batch));
-        self.writing = Some(answer.unwrap_or_else(|error| StoreFuture::ready(Err(error))));
-        self.given = end;
+        let (batches, records) = self.next_write();
+        let taken = self.queued.iter().take(batches);
+        let summary = taken.rev().find_map(|batch| batch.run.as_ref()).unwrap_or(&self.run).clone();
+        let batch =
+            Batch { records: self.records.iter().take(records).cloned().collect(), run: summary.clone() };
+        let answer = caught(|| self.store.append(run, self.written, batch));
+        let answer = answer.unwrap_or_else(|error| StoreFuture::ready(Err(error)));
+        self.writing = Some(Write { answer, batches, records, run: summary });
     }
 
-    /// The records of the next write: of as many batches as it may have.
-    fn take_write(&mut self) -> Vec<Record> {
-        let mut count = 0;
-        while let Some(batch) = self.queued.front() {
-            if count > 0 && count + batch.records > WRITE_RECORDS {
+    /// Of how many batches the next write is, and of how many records.
+    fn next_write(&self) -> (usize, usize) {
+        let most = if self.apart > 0 { 1 } else { usize::MAX };
+        let (mut batches, mut records, mut bytes) = (0, 0, 0_usize);
+        for batch in self.queued.iter().take(most) {
+            let fits =
+                records + batch.records <= WRITE_RECORDS && bytes.saturating_add(batch.bytes) <= WRITE_BYTES;
+            if batches > 0 && !fits {
                 break;
             }
-            let batch = self.queued.pop_front();
-            count += batch.as_ref().map_or(0, |batch| batch.records);
-            if let Some(run) = batch.and_then(|batch| batch.run) {
-                self.run = run;
-            }
+            batches += 1;
+            records += batch.records;
+            bytes = bytes.saturating_add(batch.bytes);
         }
-        self.records.drain(..count).collect()
+        (batches, records)
     }
 
     /// Lets nothing more be written, unless a write is under way; says whether it is so.
@@ -221,24 +295,104 @@ impl Journal {
         false
     }
 
-    fn refuse(&mut self, why: StoreError) {
+    /// Nothing more is written, for this reason.
+    pub(super) fn refuse(&mut self, why: StoreError) {
         self.failure = Some(why);
+        self.reading = None;
         self.records.clear();
         self.queued.clear();
     }
 
-    /// Ready once the store has answered a write, if one is under way: whether it took it.
-    pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<bool>> {
-        let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
-        let polled = caught(|| Pin::new(writing).poll(cx));
+    /// Ready once the store has answered a write, if one is under way.
+    pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let Some(Write { answer, .. }) = &mut self.writing else { return Poll::Ready(None) };
+        let polled = caught(|| Pin::new(answer).poll(cx));
         let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
-        self.writing = None;
-        let is_written = answer.is_ok();
-        match answer {
-            Ok(()) => self.written = self.given,
-            Err(error) => self.refuse(error),
+        let Some(Write { batches, records, run, .. }) = self.writing.take() else { return Poll::Ready(None) };
+        Poll::Ready(Some(match answer {
+            Ok(()) => {
+                self.queued.drain(..batches);
+                self.records.drain(..records);
+                self.apart = self.apart.saturating_sub(batches);
+                self.written = self.written.after(records);
+                self.run = run;
+                Answer::Written
+            }
+            Err(StoreError::Unserialisable { .. }) if batches > 1 => {
+                self.apart = batches;
+                Answer::Repeats
+            }
+            Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records, why },
+            Err(error) => {
+                self.refuse(error);
+                Answer::Failed
+            }
+        }))
+    }
+
+    /// Begins to read what the store has, in front of the batch that it refused for this reason. Nothing is written
+    /// before [`rewind`](Self::rewind).
+    pub(super) fn read_back(&mut self, run: &RunId, refused: StoreError) {
+        let page = self.page(run, Position(0));
+        self.reading = Some(Box::new(Reading { records: Vec::new(), page, refused }));
+    }
+
+    /// Whether what the store has is being read.
+    pub(super) fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    fn page(&self, run: &RunId, from: Position) -> StoreFuture<Vec<Record>> {
+        let page = caught(|| self.store.read(run, from, PAGE));
+        page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))
+    }
+
+    /// Ready once everything is read that the store has. Each record is handed over as it comes.
+    pub(super) fn poll_read_back(
+        &mut self,
+        run: &RunId,
+        cx: &mut Context<'_>,
+        mut read: impl FnMut(Record) -> Record,
+    ) -> Poll<Result<ReadBack, StoreError>> {
+        let has = usize::try_from(self.written.0).unwrap_or(usize::MAX);
+        loop {
+            let Some(reading) = &mut self.reading else { return Poll::Pending };
+            let polled = caught(|| Pin::new(&mut reading.page).poll(cx));
+            let page = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))))?;
+            let is_over = page.is_empty();
+            reading.records.extend(page.into_iter().map(&mut read));
+            let found = Position::default().after(reading.records.len());
+            if reading.records.len() < has && !is_over {
+                let page = self.page(run, found);
+                if let Some(reading) = &mut self.reading {
+                    reading.page = page;
+                }
+                continue;
+            }
+            let Some(reading) = self.reading.take() else { return Poll::Pending };
+            let Reading { mut records, refused, .. } = *reading;
+            // Somebody has removed the run, or written to it, which the next write finds.
+            if records.len() < has {
+                return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
+            }
+            records.truncate(has);
+            return Poll::Ready(Ok(ReadBack { records, refused }));
         }
-        Poll::Ready(Some(is_written))
+    }
+
+    /// Forgets what the store does not have: those records.
+    pub(super) fn rewind(&mut self) -> Vec<Record> {
+        self.queued.clear();
+        (self.end, self.ended, self.goes_on) = (self.written, false, false);
+        self.records.drain(..).collect()
+    }
+}
+
+impl QueuedBatch {
+    /// Both as one.
+    fn with(&self, later: Self) -> Self {
+        let run = later.run.or_else(|| self.run.clone());
+        Self { records: self.records + later.records, bytes: self.bytes.saturating_add(later.bytes), run }
     }
 }
 
@@ -256,3 +410,6 @@ impl fmt::Debug for Journal {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,7 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 mod active;
 mod effects;
+mod inherited;
 mod log;
 mod replay;
 mod snapshot;
@@ -74,7 +75,7 @@ pub(crate) struct RunState {
 }
 
 /// What enters a run's journal at once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Batch {
     /// An event came from outside.
     Received { event: AnyEvent, index: EventIndex },
@@ -104,7 +105,7 @@ impl Batch {
 }
 
 /// What an execution returned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Returned {
     /// One event, as nearly every execution does.
     Event(EventIndex, AnyEvent),
@@ -113,7 +114,7 @@ pub(super) enum Returned {
 }
 
 /// What an execution returned, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct ReturnedBatch {
     pub(super) emissions: Vec<Emission>,
     /// What enters the log, the items of fan-outs among it.
@@ -138,6 +139,20 @@ impl Returned {
         match self {
             Self::Event(_, event) => std::slice::from_ref(event),
             Self::Many(many) => &many.events,
+        }
+    }
+
+    pub(super) fn events_mut(&mut self) -> &mut [AnyEvent] {
+        match self {
+            Self::Event(_, event) => std::slice::from_mut(event),
+            Self::Many(many) => &mut many.events,
+        }
+    }
+
+    pub(super) fn timers_mut(&mut self) -> &mut [DueEvent] {
+        match self {
+            Self::Event(..) => &mut [],
+            Self::Many(many) => &mut many.timers,
         }
     }
 
@@ -202,6 +217,15 @@ impl Begins {
     /// The same after another process may have begun it.
     fn again(self) -> Self {
         if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
+    }
+
+    /// The execution that begins, if one does.
+    pub(super) fn execution(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Execution(start) => Some(start.execution),
+            Self::Attempt(execution) => Some(*execution),
+            Self::Question(_) | Self::Wait => None,
+        }
     }
 }
 

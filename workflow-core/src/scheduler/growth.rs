@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::sweep::{Change, Sweep};
-use super::{Action, Decision, Emission, Fact, QueuedAction, Scheduler, SchedulerLimits};
+use super::{Decision, Emission, Fact, QueuedAction, Scheduler, SchedulerLimits};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{
     DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef, StepPolicy,
@@ -76,8 +76,7 @@ impl Waiting {
             self.work += usize::MAX - left;
             let execution = match queued {
                 Some(QueuedAction::Start(start)) => (start.execution, start.step),
-                Some(QueuedAction::Act(Action::StartExecution { execution, step, .. })) => (execution, step),
-                Some(QueuedAction::Act(_)) => continue,
+                Some(_) => continue,
                 None => return,
             };
             self.finish(execution, items);

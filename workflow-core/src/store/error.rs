@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::Position;
+use crate::error::with_causes;
 use crate::id::RunId;
 
 /// A store's call that did not do what was asked.
@@ -30,7 +31,7 @@ pub enum StoreError {
     },
     /// An event has no form that the store can keep, or the batch is larger than the store takes at once; nothing was
     /// changed.
-    #[error("a record cannot be serialised")]
+    #[error("the store refuses what it was given: {source}")]
     Unserialisable {
         /// What the type's own `Serialize` reported, or the store's own error, which says how large the batch may be.
         source: Arc<dyn Error + Send + Sync>,
@@ -79,6 +80,16 @@ pub enum StoreError {
         run: RunId,
     },
 }
+
+/// Two errors are equal if they are of one kind and say the same, with what caused them.
+impl PartialEq for StoreError {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && with_causes(self) == with_causes(other)
+    }
+}
+
+impl Eq for StoreError {}
 
 impl StoreError {
     /// Wraps the error of a store's backend.

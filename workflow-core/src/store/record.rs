@@ -251,6 +251,22 @@ impl Record {
         }
     }
 
+    /// About how many bytes it has in a store that keeps bytes: those of its event, where these are known, and of what
+    /// else may be long.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        /// What a record has beside these, at most: mostly names.
+        const REST: usize = 512;
+        /// A scope in a list.
+        const SCOPE: usize = 11;
+        let long = match self {
+            Self::EventLogged { event, .. } | Self::TimerSet { event, .. } => event.json_bytes(),
+            Self::FanOutGathered { branches, .. } => branches.len().saturating_mul(SCOPE),
+            Self::RetryScheduled { error, .. } | Self::ExecutionFailed { error, .. } => error.len(),
+            _ => 0,
+        };
+        long.saturating_add(REST)
+    }
+
     /// When it was recorded, by the clock of the run's engine.
     pub(crate) fn at(&self) -> SystemTime {
         match self {

@@ -16,6 +16,7 @@ mod golden;
 mod idle;
 mod leases;
 mod recorded;
+mod refused;
 mod removed;
 mod shapes;
 mod shut_down;

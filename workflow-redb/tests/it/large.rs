@@ -6,7 +6,10 @@ use futures::executor::block_on;
 use futures::future::join_all;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{AnyEvent, Batch, EventStore, Position, Record, RecordedEvent, RunSummary, ScopeId, Seq};
+use workflow_core::{
+    AnyEvent, Batch, EventStore, Position, Record, RecordedEvent, RecordedRun, RunOptions, RunStatus,
+    RunSummary, ScopeId, Seq,
+};
 use workflow_redb::StoreFile;
 
 use crate::fixtures::{Place, summary};
@@ -52,4 +55,62 @@ fn a_batch_of_three_hundred_mebibytes_is_one_call() {
     let page = block_on(store.read(&"a".into(), Position(284), 100)).unwrap();
     assert_eq!(page.len(), 16, "a page ends behind 16 MiB");
     assert_eq!(block_on(store.runs(&workflow_core::RunQuery::new())).unwrap()[0].end, Position(300));
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Begin {
+    pages: u32,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Page(u32);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Read {
+    bytes: usize,
+}
+
+struct Reader;
+
+#[workflow]
+impl Reader {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Page> {
+        (0..begin.pages).map(Page).collect()
+    }
+
+    #[step]
+    async fn read(&self, _page: &Page) -> Text {
+        Text("x".repeat(1 << 20))
+    }
+
+    #[step]
+    async fn add(&self, texts: &Gather<Text>) -> Read {
+        Read { bytes: texts.ok().map(|text| text.0.len()).sum() }
+    }
+}
+
+#[tokio::test]
+async fn four_hundred_branches_of_a_run_leave_a_mebibyte_each() {
+    let place = Place::new();
+    let store = place.open();
+    let engine = Engine::builder().workflow(Reader).store(store.clone()).replay_check(false).build().unwrap();
+    let run = engine.start_with::<Reader>(Begin { pages: 400 }, RunOptions::new().id("r")).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Read { bytes: 400 << 20 });
+    let events = run.report().await.unwrap().log.len();
+    engine.shut_down(std::time::Duration::from_mins(1)).await;
+    drop((run, engine, store));
+    let file = StoreFile::open(&place.file).unwrap();
+    let mut records = Vec::new();
+    loop {
+        let page = file.read(&"r".into(), Position::default().after(records.len()), 100).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        records.extend(page);
+    }
+    let recorded = RecordedRun::of(&"r".into(), &records).unwrap();
+    assert_eq!((recorded.status(), recorded.report().log.len()), (RunStatus::Completed, events));
 }

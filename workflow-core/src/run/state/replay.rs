@@ -36,6 +36,8 @@ pub(crate) struct Replay {
     questions: FxHashMap<Evaluated, CandidateId>,
     /// When the next attempts of executions are due that failed.
     retries: FxHashMap<ExecutionId, SystemTime>,
+    /// What executions failed with, where the errors are there and not only their texts.
+    failures: FxHashMap<ExecutionId, StepError>,
     /// How the run ended by its last record, if that has it.
     ended: Option<RunStatus>,
 }
@@ -70,6 +72,7 @@ impl Replay {
             effects: VecDeque::new(),
             questions: FxHashMap::default(),
             retries: FxHashMap::default(),
+            failures: FxHashMap::default(),
             ended: None,
         }
     }
@@ -78,6 +81,11 @@ impl Replay {
     /// another order.
     pub(crate) fn recall(&mut self, records: &[Record]) {
         self.state.scheduler.recall(numbers(&self.host.table, records));
+    }
+
+    /// Takes the errors of executions from a state that the journal is of, which has more than their texts.
+    pub(crate) fn know_failures_of(&mut self, live: &RunState) {
+        self.failures.clone_from(&live.failures.executions);
     }
 
     /// Takes in the records behind those before.
@@ -160,7 +168,8 @@ impl Replay {
             }
             Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at } => {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
-                let error = StepError::new(*class, error.clone());
+                let known = self.failures.remove(execution);
+                let error = known.unwrap_or_else(|| StepError::new(*class, error.clone()));
                 self.failed(*execution, error, *not_retried, *at)?;
             }
             Record::ChildStarted { child, at, .. } => {

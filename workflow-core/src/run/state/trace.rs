@@ -310,6 +310,25 @@ impl Trace {
         }
     }
 
+    /// Takes from a later trace of the same run what no journal says: when executions began, and that attempts did.
+    pub(super) fn inherit(&mut self, later: &Self) {
+        for (execution, known) in later.numbered() {
+            let Some(entry) = self.entry_mut(execution) else { continue };
+            entry.started = known.started;
+            if entry.state == TraceState::Running {
+                entry.ended = known.started;
+            }
+        }
+        for (execution, attempts) in &mut self.attempts {
+            let known = later.attempts.get(execution);
+            let has_begun =
+                |known: &Attempts| known.next.is_none() || known.failed.len() > attempts.failed.len();
+            if known.is_some_and(has_begun) {
+                attempts.next = None;
+            }
+        }
+    }
+
     /// The failure of the execution is in the log.
     pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
         if let Some(failed) = self.failures.get_mut(&execution) {

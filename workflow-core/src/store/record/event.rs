@@ -59,6 +59,29 @@ impl RecordedEvent {
         Self(event.take_json().map_or(Payload::Value(event), Payload::Made))
     }
 
+    /// Records a value whose JSON is not there, or may be needed by another record.
+    pub(crate) fn of_value(event: AnyEvent) -> Self {
+        Self(Payload::Value(event))
+    }
+
+    /// How many bytes of JSON it has; 0 where nobody has made any.
+    pub(crate) fn json_bytes(&self) -> usize {
+        match &self.0 {
+            Payload::Value(_) => 0,
+            Payload::Made(made) => made.json.get().len(),
+            Payload::Read(read) => read.data.get().len(),
+        }
+    }
+
+    /// The value with the JSON that was made of it, for so many records more; none if it was read back.
+    pub(crate) fn recordable(&self, records: u8) -> Option<AnyEvent> {
+        match &self.0 {
+            Payload::Value(event) => Some(event.clone()),
+            Payload::Made(made) => Some(AnyEvent::made(Arc::clone(made), records)),
+            Payload::Read(_) => None,
+        }
+    }
+
     /// The wire name of its type (S1).
     pub fn name(&self) -> &str {
         match &self.0 {

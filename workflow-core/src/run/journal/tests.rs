@@ -1,0 +1,275 @@
+use std::sync::Mutex;
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt as _;
+
+use super::*;
+use crate::event::{AnyEvent, EventCheck};
+use crate::id::{ScopeId, Seq};
+use crate::prelude::*;
+use crate::scheduler::Cause;
+use crate::store::{MemoryStore, RecordedEvent, Retention, RunQuery, StoredRun};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(crate = crate)]
+struct Text(String);
+
+/// Refuses what holds a text that it does not like, and notes what it is given.
+#[derive(Default)]
+struct Picky {
+    kept: MemoryStore,
+    /// Where each write was to be, how many records it had, and whether it was taken.
+    writes: Mutex<Vec<(u64, usize, bool)>>,
+    /// What it answers to everything from here on.
+    answers: Mutex<Option<StoreError>>,
+}
+
+impl Picky {
+    fn judge(&self, batch: &Batch) -> Result<(), StoreError> {
+        if let Some(answer) = self.answers.lock().unwrap().clone() {
+            return Err(answer);
+        }
+        let bad = batch.records.iter().filter_map(text).any(|text| text.starts_with("bad"));
+        if bad { Err(StoreError::unserialisable(std::fmt::Error)) } else { Ok(()) }
+    }
+
+    fn take_writes(&self) -> Vec<(u64, usize, bool)> {
+        std::mem::take(&mut self.writes.lock().unwrap())
+    }
+}
+
+fn text(record: &Record) -> Option<String> {
+    let Record::EventLogged { event, .. } = record else { return None };
+    event.value()?.downcast_ref().map(|Text(text)| text.clone())
+}
+
+impl EventStore for Picky {
+    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+        let judged = self.judge(&batch);
+        self.writes.lock().unwrap().push((expected.0, batch.records.len(), judged.is_ok()));
+        match judged {
+            Ok(()) => self.kept.append(run, expected, batch),
+            Err(error) => StoreFuture::ready(Err(error)),
+        }
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.kept.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.kept.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.kept.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.kept.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.kept.lease(engine, duration)
+    }
+}
+
+const AT: SystemTime = SystemTime::UNIX_EPOCH;
+
+fn record(text: &str) -> Record {
+    let mut event = AnyEvent::new(Text(text.to_owned()));
+    EventCheck { most_bytes: None, serialises: true }.check(&mut event, 1).unwrap();
+    let (event, cause) = (RecordedEvent::new(event), Cause::Outside);
+    Record::EventLogged { seq: Seq(1), scope: ScopeId::ROOT, cause, event, at: AT }
+}
+
+/// So many records.
+fn batch(records: usize) -> Vec<Record> {
+    vec![Record::RunKept { at: AT }; records]
+}
+
+/// A journal whose run has begun.
+fn journal(store: &Arc<Picky>) -> Journal {
+    let store: Arc<dyn EventStore> = Arc::clone(store) as _;
+    let mut journal = Journal::begin(store, Record::RunKept { at: AT }, RunSummary::running("W", AT));
+    journal.queue(batch(1));
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    assert!(journal.is_quiet() && journal.written() == Position(2));
+    journal
+}
+
+/// An answer that is there at once.
+fn now<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().expect("the store answers at once")
+}
+
+fn run() -> RunId {
+    "r".into()
+}
+
+/// One write, and its answer.
+fn write(journal: &mut Journal) -> Option<Answer> {
+    journal.write(&run());
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(answer) = journal.poll_written(&mut cx) else { panic!("the store answers at once") };
+    answer
+}
+
+/// Writes until nothing is left: how many records each write had.
+fn writes(journal: &mut Journal, store: &Picky) -> Vec<usize> {
+    store.take_writes();
+    while !journal.is_written() {
+        assert!(matches!(write(journal), Some(Answer::Written)));
+    }
+    store.take_writes().into_iter().map(|(_, records, _)| records).collect()
+}
+
+#[test]
+fn a_run_begins_with_its_start_event_in_one_batch() {
+    let store = Arc::new(Picky::default());
+    let mut journal =
+        Journal::begin(Arc::clone(&store) as _, Record::RunKept { at: AT }, RunSummary::running("W", AT));
+    journal.queue([record("bad")]);
+    journal.queue([record("good")]);
+    assert!(matches!(write(&mut journal), Some(Answer::Repeats)));
+    assert!(matches!(write(&mut journal), Some(Answer::Refused { records: 2, .. })));
+    assert_eq!(store.take_writes(), [(0, 3, false), (0, 2, false)]);
+}
+
+#[test]
+fn a_write_has_at_most_a_thousand_records_unless_one_batch_has_more() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    for records in [400, 600, 1, 999, 1, 1_500, 1, 1] {
+        journal.queue(batch(records));
+    }
+    assert_eq!(writes(&mut journal, &store), [1_000, 1_000, 1, 1_500, 2]);
+}
+
+#[test]
+fn a_write_has_at_most_sixteen_mebibytes_unless_one_batch_has_more() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    let megabytes = |count: usize| record(&"x".repeat(count * 1_000_000));
+    for count in [6, 6, 6, 20, 1, 15, 1] {
+        journal.queue([megabytes(count)]);
+    }
+    // What is in a batch is not parted.
+    journal.queue([megabytes(8), megabytes(8), megabytes(8)]);
+    assert_eq!(writes(&mut journal, &store), [2, 1, 1, 2, 1, 3]);
+}
+
+#[test]
+fn a_write_that_is_refused_for_its_content_is_repeated_batch_by_batch() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    journal.queue([record("one"), record("one")]);
+    journal.queue([record("two")]);
+    journal.queue([record("three"), record("bad"), record("three")]);
+    journal.queue([record("four")]);
+    store.take_writes();
+    assert!(matches!(write(&mut journal), Some(Answer::Repeats)));
+    assert!(journal.failure().is_none() && journal.written() == Position(2));
+    for written in [4, 5] {
+        assert!(matches!(write(&mut journal), Some(Answer::Written)));
+        assert_eq!(journal.written(), Position(written));
+    }
+    let Some(Answer::Refused { records: 3, why }) = write(&mut journal) else { panic!("it is refused") };
+    assert!(matches!(why, StoreError::Unserialisable { .. }), "{why}");
+    assert_eq!(store.take_writes(), [(2, 7, false), (2, 2, true), (4, 1, true), (5, 3, false)]);
+    assert!(journal.failure().is_none() && journal.end() == Position(9));
+}
+
+#[test]
+fn what_comes_behind_a_refused_write_is_written_together_again() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    // The store takes each of them, and not both at once.
+    *store.answers.lock().unwrap() = Some(StoreError::unserialisable(std::fmt::Error));
+    journal.queue([record("one")]);
+    journal.queue([record("two")]);
+    assert!(matches!(write(&mut journal), Some(Answer::Repeats)));
+    *store.answers.lock().unwrap() = None;
+    for _ in 0..3 {
+        journal.queue([record("later")]);
+    }
+    assert_eq!(writes(&mut journal, &store), [1, 1, 3]);
+}
+
+#[test]
+fn a_store_that_lets_the_run_down_is_not_asked_again() {
+    let conflict = || StoreError::Conflict { expected: Position(2), found: Position(3) };
+    for error in [conflict(), StoreError::unavailable(std::fmt::Error), StoreError::ShutDown] {
+        let store = Arc::new(Picky::default());
+        let mut journal = journal(&store);
+        store.take_writes();
+        *store.answers.lock().unwrap() = Some(error.clone());
+        journal.queue([record("one")]);
+        journal.queue([record("two")]);
+        assert!(matches!(write(&mut journal), Some(Answer::Failed)));
+        assert_eq!(journal.failure(), Some(&error));
+        assert!(write(&mut journal).is_none());
+        assert_eq!(store.take_writes(), [(2, 2, false)]);
+    }
+}
+
+#[test]
+fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    journal.queue([record("good")]);
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    journal.queue([record("bad")]);
+    journal.queue_end([Record::RunKept { at: AT }], RunStatus::Completed);
+    assert!(matches!(write(&mut journal), Some(Answer::Repeats)));
+    let Some(Answer::Refused { why, .. }) = write(&mut journal) else { panic!("it is refused") };
+    journal.read_back(&run(), why);
+    store.take_writes();
+    assert!(write(&mut journal).is_none() && store.take_writes().is_empty(), "it is being read");
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(Ok(back)) = journal.poll_read_back(&run(), &mut cx, |record| record) else {
+        panic!("the store answers at once")
+    };
+    assert_eq!((back.records.len(), back.records.iter().find_map(text).as_deref()), (3, Some("good")));
+    let unwritten = journal.rewind();
+    assert_eq!((unwritten.len(), unwritten.iter().find_map(text).as_deref()), (2, Some("bad")));
+    assert!(journal.is_quiet() && journal.end() == Position(3));
+    journal.queue([record("later")]);
+    assert_eq!(writes(&mut journal, &store), [1]);
+    assert_eq!(journal.written(), Position(4));
+}
+
+#[test]
+fn a_journal_that_is_not_there_any_more_cannot_be_read_back() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    journal.queue([record("bad")]);
+    let Some(Answer::Refused { why, .. }) = write(&mut journal) else { panic!("it is refused") };
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(now(store.remove(&run())).unwrap());
+    journal.read_back(&run(), why);
+    let Poll::Ready(Err(error)) = journal.poll_read_back(&run(), &mut cx, |record| record) else {
+        panic!("there is nothing to read")
+    };
+    assert_eq!(error, StoreError::Conflict { expected: Position(2), found: Position(0) });
+}
+
+#[test]
+fn a_run_that_goes_on_says_so_with_its_next_batch() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    let status = || now(store.kept.runs(&RunQuery::new())).unwrap()[0].run.status;
+    journal.queue_wait(Record::RunKept { at: AT }, WaitingFor::default());
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    assert_eq!(status(), RunStatus::Waiting);
+    journal.note_going_on();
+    journal.queue([record("bad")]);
+    assert!(matches!(write(&mut journal), Some(Answer::Refused { .. })));
+    assert_eq!(status(), RunStatus::Waiting);
+    journal.rewind();
+    journal.note_going_on();
+    journal.queue([record("good")]);
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    assert_eq!(status(), RunStatus::Running);
+}

@@ -1,0 +1,147 @@
+//! What is in a run's state and not in its store: whom to notify once the store has it, and what is to enter again if the
+//! store refuses a batch before it.
+
+use tokio::sync::oneshot;
+
+use super::commit::Done;
+use super::drive::Run;
+use super::handle::Command;
+use super::journal::Journal;
+use super::state::Batch;
+use crate::display::Display;
+use crate::id::{ExecutionId, Seq};
+use crate::store::{Position, Record};
+
+/// Something that is in the state and that the store does not have.
+pub(super) struct PendingBatch {
+    /// Where the journal ends with it.
+    pub(super) end: Position,
+    pub(super) what: PendingWhat,
+}
+
+pub(super) enum PendingWhat {
+    /// A batch.
+    Entered {
+        batch: Batch,
+        /// What it left in the log; nothing of one that only notes something.
+        logged: Option<Logged>,
+        /// Who sent it.
+        done: Option<Done>,
+        /// What the execution showed whose batch it is.
+        shown: Option<Box<Display>>,
+    },
+    /// An entry that followed by itself.
+    Derived(Logged),
+    /// A question about the state with all that stands before.
+    Asked(Box<dyn Asked>),
+}
+
+/// So many events from this position are in the log, left by this execution if by any.
+pub(super) struct Logged {
+    pub(super) by: Option<ExecutionId>,
+    pub(super) first: Seq,
+    pub(super) count: u64,
+}
+
+impl Logged {
+    pub(super) fn seqs(&self) -> impl Iterator<Item = Seq> + use<> {
+        (self.first.0..).take(usize::try_from(self.count).unwrap_or(0)).map(Seq)
+    }
+}
+
+impl PendingWhat {
+    pub(super) fn logged(&self) -> Option<&Logged> {
+        match self {
+            Self::Entered { logged, .. } => logged.as_ref(),
+            Self::Derived(logged) => Some(logged),
+            Self::Asked(_) => None,
+        }
+    }
+}
+
+/// A question that has its answer.
+pub(super) trait Asked: Send {
+    /// Gives the answer.
+    fn answer(self: Box<Self>);
+
+    /// The question: its answer is not so any more.
+    fn ask_again(self: Box<Self>) -> Command;
+}
+
+struct Answered<T> {
+    done: oneshot::Sender<T>,
+    answer: T,
+    again: fn(oneshot::Sender<T>) -> Command,
+}
+
+impl<T: Send> Asked for Answered<T> {
+    fn answer(self: Box<Self>) {
+        // Who does not listen any more has no use for it.
+        let _ = self.done.send(self.answer);
+    }
+
+    fn ask_again(self: Box<Self>) -> Command {
+        (self.again)(self.done)
+    }
+}
+
+impl Run {
+    /// Answers a question about the state once the store has all of it. `again` asks it once more.
+    pub(super) fn answer_when_written<T: Send + 'static>(
+        &mut self,
+        done: oneshot::Sender<T>,
+        answer: T,
+        again: fn(oneshot::Sender<T>) -> Command,
+    ) {
+        let asked = Box::new(Answered { done, answer, again });
+        if self.journal.as_deref().is_none_or(Journal::is_written) {
+            return asked.answer();
+        }
+        self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
+    }
+
+    /// A batch without events is in the state. Behind nothing that the store could refuse it needs no note.
+    pub(super) fn note_pending(&mut self, batch: Option<Batch>) {
+        if let Some(batch) = batch
+            && !self.journal.as_deref().is_none_or(Journal::is_written)
+        {
+            let what = PendingWhat::Entered { batch, logged: None, done: None, shown: None };
+            self.pending.push_back(PendingBatch { end: self.state.position(), what });
+        }
+    }
+
+    /// The execution whose batch is the last has shown something.
+    pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
+        if let Some(PendingBatch { what: PendingWhat::Entered { batch, shown, .. }, .. }) =
+            self.pending.back_mut()
+            && batch.left_by() == Some(execution)
+        {
+            *shown = Some(display);
+        }
+    }
+}
+
+impl Batch {
+    /// The same batch, whose events have their JSON again that went with its records.
+    pub(super) fn recordable(mut self, records: &[Record]) -> Self {
+        let logged = records.iter().filter_map(|record| match record {
+            Record::EventLogged { event, .. } => event.recordable(1),
+            _ => None,
+        });
+        match &mut self {
+            Self::Succeeded { returned, .. } => {
+                let set = records.iter().filter_map(|record| match record {
+                    Record::TimerSet { event, .. } => event.recordable(2),
+                    _ => None,
+                });
+                returned.events_mut().iter_mut().zip(logged).for_each(|(event, again)| *event = again);
+                returned.timers_mut().iter_mut().zip(set).for_each(|(timer, again)| timer.event = again);
+            }
+            Self::Received { event, .. } | Self::Replied { event, .. } | Self::Fired { event, .. } => {
+                logged.take(1).for_each(|again| *event = again);
+            }
+            _ => {}
+        }
+        self
+    }
+}

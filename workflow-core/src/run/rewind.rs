@@ -1,0 +1,309 @@
+//! What becomes of a batch that the store refuses for its content: the run goes back to where its journal ends, and takes
+//! in again what had entered since, but for that batch. A refused emission fails its execution, and a refused send is its
+//! caller's error.
+//!
+//! Whatever is in flight follows from what the store has (S38), so that nothing of it is in the way: executions and
+//! questions go on, and what had entered since depends on what the store has as well. What was dropped because of a batch
+//! that enters no more begins again, as it does in a run that resumes.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use rustc_hash::FxHashSet;
+
+use super::command::why_not_open;
+use super::commit::Done;
+use super::drive::Run;
+use super::journal::ReadBack;
+use super::pending::{PendingBatch, PendingWhat};
+use super::resume::unlimited;
+use super::state::{Batch, Begins, Replay, Replayed, RunState};
+use crate::display::Display;
+use crate::error::{SendError, StepError};
+use crate::id::ExecutionId;
+use crate::scheduler::CandidateId;
+use crate::store::{Position, Record, RecordedEvent, StoreError};
+
+impl Run {
+    /// The store has refused a batch of so many records for what is in it: somebody's failure, or else the run's end.
+    pub(super) fn refused(&mut self, records: usize, why: StoreError) {
+        let Some(journal) = self.journal.as_deref_mut() else { return };
+        let end = journal.written().after(records);
+        let first = self.pending.front();
+        // Without its start event there is no run.
+        let is_somebodys = journal.written() > Position(0)
+            && first.is_some_and(|first| first.end == end && first.what.is_somebodys());
+        if is_somebodys {
+            journal.read_back(&self.shared.id, why);
+        } else {
+            self.give_up(why);
+        }
+    }
+
+    /// Whether the run is where it goes on from: it does nothing else while its journal is read back.
+    pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(journal) = self.journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
+            return true;
+        };
+        let live = &self.state;
+        match journal.poll_read_back(&self.shared.id, cx, |record| with_value(record, live)) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(back)) => self.rewind(back),
+            Poll::Ready(Err(why)) => self.give_up(why),
+        }
+        true
+    }
+
+    /// The store has let the run down.
+    fn give_up(&mut self, why: StoreError) {
+        if let Some(journal) = self.journal.as_deref_mut() {
+            journal.refuse(why);
+        }
+        self.unkept();
+    }
+
+    fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
+        let replayed = self.replayed(&records).filter(|replayed| self.agrees(&replayed.state));
+        let (Some(Replayed { mut state, retries, derived }), Some(journal)) =
+            (replayed, self.journal.as_deref_mut())
+        else {
+            return self.give_up(refused);
+        };
+        let unwritten = Unwritten { from: journal.written(), records: journal.rewind() };
+        let pending = std::mem::take(&mut self.pending);
+        let answered = Answered::by(pending.iter().map(|batch| &batch.what));
+        state.inherit(&self.state, unwritten.from.after(derived.len()));
+        let waits = |(execution, _): &(ExecutionId, SystemTime)| {
+            let is_over = self.executor.has(*execution) || answered.has(*execution);
+            !is_over && state.trace.next_attempt(*execution).is_some()
+        };
+        let retries: Vec<_> = retries.into_iter().filter(waits).collect();
+        state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        self.leave_begun(&mut state, &answered);
+        *self.state = state;
+        self.admission.rewind();
+        self.check_replay(unlimited(&self.host.table, &records));
+        if let Some(check) = &mut self.telemetry.check {
+            check.resume(&records);
+        }
+        drop(records);
+        for seq in derived {
+            self.derived(seq);
+        }
+        // These were dropped with what is in no journal.
+        for (execution, due) in retries {
+            self.wait_for_retry(execution, due.duration_since(self.clock.wall()).unwrap_or_default());
+        }
+        self.enter_all_again(pending, unwritten, &refused);
+        for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
+            // The wait for its next attempt is over.
+            self.state.defer(Begins::Attempt(execution));
+        }
+    }
+
+    /// The state that the records lead to; none if they lead nowhere.
+    fn replayed(&self, records: &[Record]) -> Option<Replayed> {
+        let state = RunState::new(&self.host.table, unlimited(&self.host.table, records));
+        let mut replay = Replay::new(Arc::clone(&self.host), state, self.clock.began_at);
+        replay.recall(records);
+        replay.know_failures_of(&self.state);
+        replay.take(records).ok()?;
+        Some(replay.finish())
+    }
+
+    /// Whether the executions that are in flight are the same in a state of fewer batches.
+    fn agrees(&self, earlier: &RunState) -> bool {
+        let is_same = |execution: ExecutionId| {
+            let (was, is) = (earlier.start_of(execution), self.state.start_of(execution));
+            was.zip(is).is_some_and(|(was, is)| {
+                (was.step, was.scope, was.trigger) == (is.step, is.scope, is.trigger)
+            })
+        };
+        self.executor.executions().all(is_same)
+    }
+
+    /// Leaves out of the state's effects what has begun and goes on, or has its answer. An execution that was begun and
+    /// dropped since begins again.
+    fn leave_begun(&self, state: &mut RunState, answered: &Answered) {
+        let unbegun = self.unbegun();
+        let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
+        goes_on.extend(self.executor.returned_executions());
+        goes_on.extend(self.admission.deferred().filter_map(Begins::execution));
+        state.change_effects(|state, begins| match &begins {
+            Begins::Execution(_) | Begins::Attempt(_) => {
+                let execution = begins.execution()?;
+                if goes_on.contains(&execution) || answered.has(execution) {
+                    return None;
+                }
+                if unbegun.contains(&execution) {
+                    return state.start_of(execution).map(Begins::Execution);
+                }
+                self.shared.cancellations.revoke(execution);
+                Some(Begins::Attempt(execution))
+            }
+            Begins::Question(candidate) => {
+                let is_asked = self.executor.asks(*candidate) || answered.questions.contains(candidate);
+                (!is_asked).then_some(begins)
+            }
+            Begins::Wait => Some(begins),
+        });
+    }
+
+    /// What had entered enters again, in its order, but for the first, which is refused. An execution fails behind the
+    /// others: what these left stays, also where the failure ends the run.
+    fn enter_all_again(
+        &mut self,
+        pending: impl IntoIterator<Item = PendingBatch>,
+        unwritten: Unwritten,
+        refused: &StoreError,
+    ) {
+        let mut pending = pending.into_iter();
+        let first = pending.next();
+        let mut from = first.as_ref().map_or(unwritten.from, |first| first.end);
+        for PendingBatch { end, what } in pending {
+            match what {
+                // It follows by itself again, if it does.
+                PendingWhat::Derived(_) => {}
+                PendingWhat::Asked(asked) => self.handle_command(asked.ask_again()),
+                PendingWhat::Entered { batch, done, shown, .. } => {
+                    self.enter_again(batch.recordable(unwritten.between(from, end)), done, shown);
+                }
+            }
+            from = end;
+        }
+        if let Some(PendingBatch { what: PendingWhat::Entered { batch, done, shown, .. }, .. }) = first {
+            self.advance(&mut usize::MAX.clone());
+            self.dismiss(batch, done, shown.as_deref(), refused);
+        }
+    }
+
+    /// The store refuses a batch.
+    fn dismiss(&mut self, batch: Batch, done: Option<Done>, shown: Option<&Display>, why: &StoreError) {
+        match batch {
+            Batch::Succeeded { execution, .. } => {
+                if let Some(shown) = shown {
+                    shown.retract();
+                }
+                // It may have been dropped meanwhile.
+                let step = self.state.step_of(execution);
+                if let Some(step) = step.filter(|_| self.state.scheduler.is_running(execution)) {
+                    self.attempt_failed(execution, step, StepError::permanent(why.clone()));
+                }
+            }
+            Batch::Received { event, .. } | Batch::Replied { event, .. } => {
+                let (run, event) = (self.shared.id.clone(), event.name());
+                if let Some(done) = done {
+                    let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
+                }
+            }
+            // Nobody's: such a batch has ended the run.
+            _ => {}
+        }
+    }
+
+    /// A batch that had entered enters again, if it still means something.
+    fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
+        self.advance(&mut usize::MAX.clone());
+        let mut returned = None;
+        match &batch {
+            Batch::Succeeded { execution, .. } if !self.state.scheduler.is_running(*execution) => return,
+            Batch::Succeeded { execution, returned } if self.state.end().is_some() => {
+                let timed = returned.timers().iter().map(|timer| &timer.event);
+                return self.refuse(*execution, returned.events().iter().chain(timed));
+            }
+            Batch::Succeeded { execution, .. } => returned = Some(*execution),
+            Batch::Replied { request, .. } if self.state.end().is_none() => {
+                if !self.state.scheduler.open_requests().any(|(seq, _)| seq == *request) {
+                    let why = why_not_open(&self.state, *request);
+                    drop(done.map(|done| done.send(Err(why))));
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let next = self.commit(batch, done);
+        self.follow(next);
+        if let (Some(execution), Some(shown)) = (returned, shown) {
+            self.note_shown(execution, shown);
+        }
+    }
+}
+
+impl PendingWhat {
+    /// Whether it is somebody's failure, and not the run's, if the store refuses it.
+    fn is_somebodys(&self) -> bool {
+        match self {
+            Self::Entered { batch: Batch::Succeeded { .. }, .. } => true,
+            Self::Entered { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => {
+                done.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The records behind what the store has.
+struct Unwritten {
+    from: Position,
+    records: Vec<Record>,
+}
+
+impl Unwritten {
+    fn between(&self, from: Position, to: Position) -> &[Record] {
+        let place = |at: Position| usize::try_from(at.0.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
+        self.records.get(place(from)..place(to)).unwrap_or_default()
+    }
+}
+
+/// What has its answer, which the store does not have.
+#[derive(Default)]
+struct Answered {
+    executions: FxHashSet<ExecutionId>,
+    questions: FxHashSet<CandidateId>,
+    /// Executions of which an attempt failed, and another follows.
+    retried: FxHashSet<ExecutionId>,
+}
+
+impl Answered {
+    fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
+        let mut answered = Self::default();
+        for what in pending {
+            let PendingWhat::Entered { batch, .. } = what else { continue };
+            match batch {
+                Batch::Succeeded { execution, .. } | Batch::Failed { execution, .. } => {
+                    answered.retried.remove(execution);
+                    answered.executions.insert(*execution);
+                }
+                Batch::Retried { execution, .. } => {
+                    answered.retried.insert(*execution);
+                }
+                Batch::Answered { candidate, .. } => {
+                    answered.questions.insert(*candidate);
+                }
+                _ => {}
+            }
+        }
+        answered
+    }
+
+    fn has(&self, execution: ExecutionId) -> bool {
+        self.executions.contains(&execution) || self.retried.contains(&execution)
+    }
+}
+
+/// The record with the value that the run has of its event: nobody has to read what is there.
+fn with_value(record: Record, live: &RunState) -> Record {
+    match record {
+        Record::EventLogged { seq, scope, cause, event, at } => {
+            let value = live.log.get(seq).map(|known| RecordedEvent::of_value(known.event.clone()));
+            Record::EventLogged { seq, scope, cause, event: value.unwrap_or(event), at }
+        }
+        Record::TimerSet { timer, execution, scope, request, due, event, at } => {
+            let value = live.timers.event(due, timer).map(RecordedEvent::of_value);
+            let event = value.unwrap_or(event);
+            Record::TimerSet { timer, execution, scope, request, due, event, at }
+        }
+        record => record,
+    }
+}
