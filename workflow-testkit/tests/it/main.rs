@@ -12,6 +12,7 @@ mod explored_scenarios;
 mod faulty;
 mod guide;
 mod independence;
+mod merged_writes;
 mod mocks;
 mod model;
 mod orders;
