@@ -41,8 +41,7 @@ pub enum Confirms {
 
 impl Confirms {
     /// All of them, in the order in which they are tried.
-    pub const ALL: [Self; 5] =
-        [Self::AtOnce, Self::OneByOne, Self::Late, Self::OthersFirst, Self::OthersLast];
+    pub const ALL: &[Self] = &[Self::AtOnce, Self::OneByOne, Self::Late, Self::OthersFirst, Self::OthersLast];
 
     /// Whether writes wait to be confirmed.
     pub(super) fn is_late(self) -> bool {

@@ -73,7 +73,7 @@ async fn how_batches_share_writes_depends_on_when_the_store_confirms() {
     // Begin; the four; the end. Late, three of the four share a write.
     assert_eq!((at_once.appends(), late.appends()), (6, 4));
     // Each of the four has a write of its own already, and there is no other run to be out of step with.
-    let all = survived(&Confirms::ALL).await;
+    let all = survived(Confirms::ALL).await;
     assert_eq!(all.appends(), 10);
     assert!((15..=20).contains(&all.twice()), "{all}");
     assert_eq!(survived(&[]).await, at_once);
@@ -253,5 +253,5 @@ async fn children_whose_writes_are_confirmed_out_of_step_survive() {
     let out_of_step = survived(&[Confirms::Late, Confirms::OthersFirst, Confirms::OthersLast]).await;
     assert!(out_of_step.0 > late.0, "{out_of_step:?}, {late:?}");
     // The same each time.
-    assert_eq!(survived(&Confirms::ALL).await, survived(&Confirms::ALL).await);
+    assert_eq!(survived(Confirms::ALL).await, survived(Confirms::ALL).await);
 }
