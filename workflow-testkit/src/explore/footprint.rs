@@ -43,6 +43,8 @@ pub(super) enum Footprint {
     Everything,
     /// Events enter the log.
     Log(Entry),
+    /// The store confirms a write: what follows from it begins, and the next write takes all batches until then.
+    Confirmation,
     /// One key of the run's context, or of its thread's; all of them if none is named.
     Context { of_thread: bool, key: Option<String>, writes: bool },
 }
@@ -94,6 +96,8 @@ pub(super) struct Interest {
     /// Whether one of them gathers.
     gathers_numbered: bool,
     sight: Sight,
+    /// Whether the run has a store whose confirmations are operations.
+    durable: bool,
     /// What has turned out to touch everything, in some run.
     wide: Mutex<HashSet<OpId>>,
 }
@@ -132,8 +136,9 @@ impl Sight {
 }
 
 impl Interest {
-    /// `fails_first` says of which steps the first calls are failed.
-    pub(super) fn of<W: Workflow>(fails_first: impl Fn(&str) -> bool) -> Self {
+    /// `fails_first` says of which steps the first calls are failed, `durable` whether confirmations of a store are
+    /// operations.
+    pub(super) fn of<W: Workflow>(durable: bool, fails_first: impl Fn(&str) -> bool) -> Self {
         let table = DependencyTable::from_spec(W::TABLE).unwrap_or_else(|error| panic!("{error}"));
         let graph = W::graph();
         let node = |step: &StepRow| graph.nodes.iter().find(|node| &*node.name == step.name());
@@ -164,6 +169,7 @@ impl Interest {
             gathers_numbered: table.steps().iter().any(|step| gathering(step) && numbered(step)),
             numbered: table.steps().iter().map(numbered).collect(),
             sight: Sight::of(&table, one_fan_out),
+            durable,
             wide: Mutex::default(),
             discerning,
             bounded,
@@ -173,6 +179,11 @@ impl Interest {
 
     pub(super) fn table(&self) -> &DependencyTable {
         &self.table
+    }
+
+    /// Whether the run has a store whose confirmations are operations.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable
     }
 
     /// Whether a run may have timers.
@@ -282,6 +293,11 @@ impl Interest {
             (Footprint::Everything, _) | (_, Footprint::Everything) => false,
             // What enters the log first is given the lower positions, and starts executions with the lower numbers.
             (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
+            // Which batches share a write, and which is confirmed first, depends on their order among each other and
+            // on that of confirmations among them.
+            (Footprint::Log(_), Footprint::Log(_)) if self.durable => false,
+            (Footprint::Log(_) | Footprint::Confirmation, Footprint::Confirmation)
+            | (Footprint::Confirmation, Footprint::Log(_)) => false,
             (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
             (
                 Footprint::Context { of_thread, key, writes },
@@ -291,8 +307,8 @@ impl Interest {
                 of_thread != other_of_thread || !share_a_key || !(*writes || *other_writes)
             }
             // Nothing triggers a step but an event, and no event writes a context.
-            (Footprint::Log(_), Footprint::Context { .. })
-            | (Footprint::Context { .. }, Footprint::Log(_)) => true,
+            (Footprint::Log(_) | Footprint::Confirmation, Footprint::Context { .. })
+            | (Footprint::Context { .. }, Footprint::Log(_) | Footprint::Confirmation) => true,
         }
     }
 

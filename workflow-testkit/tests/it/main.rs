@@ -4,6 +4,7 @@
 
 mod assertions;
 mod by_hand;
+mod confirmations;
 mod conformance;
 mod contexts;
 mod crashes;
