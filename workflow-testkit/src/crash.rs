@@ -17,8 +17,10 @@ use crate::transcript::shortened;
 use crate::{Start, TestRun, Verdict};
 
 mod compare;
+mod confirm;
 mod elsewhere;
 mod life;
+mod promises;
 mod report;
 mod store;
 
@@ -28,6 +30,7 @@ use life::{End, World};
 use report::NotSurvived;
 use store::{Crash, Lot};
 
+pub use confirm::Confirms;
 pub use report::Crashes;
 pub use store::CrashStore;
 
@@ -84,23 +87,37 @@ where
     W: Workflow,
     F: Fn(CrashStore) -> Start<W> + Send + 'static,
 {
-    CrashEverywhere { scenario, open: None, asserted: Vec::new(), scope: Scope::Everything, pairs: PAIRS }
+    CrashEverywhere {
+        scenario,
+        open: None,
+        asserted: Vec::new(),
+        scope: Scope::Everything,
+        pairs: PAIRS,
+        confirms: Confirms::ALL.to_vec(),
+    }
 }
 
 /// Crashes that are about to be tried. Awaiting it tries them, and says how many there were.
 ///
 /// # What is tried
-/// The store is given batches, which are the points at which a run can be gone on with. For each append of the run and
-/// its child runs the process is killed twice: before the batch is kept, as if in the middle of it, since a batch is
-/// kept as a whole or not at all; and after it is kept, but before anybody hears of that. Contexts outlive the process,
+/// The store is given writes, of one batch of events or of several, and after each a run can be gone on with. For each
+/// write of the run and its child runs the process is killed twice: before the write is kept, as if in the middle of it,
+/// since a write is kept as a whole or not at all; and after it is kept, but before anybody hears of that. Which batches
+/// share a write depends on when the store confirms: so all this is tried with a store that confirms at once, with one
+/// that has a write for each completion of a step, and with stores that [confirm late](Confirms), in step with other
+/// runs and out of step, unless the uninterrupted run gives the store the same writes as in a way that was tried
+/// before. A store that confirms late goes down when it would have confirmed. Contexts outlive the process,
 /// and virtual time goes on where it was. In the new process the run is [attached to](workflow_core::Engine::attach),
 /// all others of the store are [resumed](workflow_core::Engine::resume_open_runs), and what is left of the script goes
 /// on: what is sent, unless the journal has it, at its time since the beginning; replies to what is open. A run whose
 /// beginning was lost is started anew. Then pairs of crashes, of which the second comes at an append of the new process:
 /// at most [so many](Self::pairs), spread over all of them.
 ///
+/// In each process nothing may begin that follows from an event which the store has not confirmed, and no observer may
+/// hear of one.
+///
 /// # What is compared
-/// Status, output or error, the events of the log without their order, how often each step was executed, and how each
+/// Each resumed run is compared with the uninterrupted one whose store confirms in the same way: status, output or error, the events of the log without their order, how often each step was executed, and how each
 /// child run ended with which events; and that journals still begin with what they were at the crash.
 /// [`comparing_outcomes`](Self::comparing_outcomes) compares less, for a workflow whose log depends on when something
 /// happens: a step that was interrupted begins again, and takes its time once more. A value that is drawn at random or
@@ -113,7 +130,8 @@ where
 /// given the store.
 ///
 /// # Cost
-/// Two runs for each crash and three for each pair, each on a thread and a runtime that is neither the test's nor any
+/// A run for each of five ways of confirming, of which two are left out where there are no child runs; two runs for each
+/// crash, of which there are two for each write in each way that has writes of its own; and three for each pair. Each on a thread and a runtime that is neither the test's nor any
 /// other scenario's.
 #[must_use = "nothing is tried before it is awaited"]
 pub struct CrashEverywhere<W: Workflow, F> {
@@ -123,6 +141,7 @@ pub struct CrashEverywhere<W: Workflow, F> {
     asserted: Vec<Assertion<W>>,
     scope: Scope,
     pairs: u64,
+    confirms: Vec<Confirms>,
 }
 
 /// Makes a user's store.
@@ -187,9 +206,45 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         Self { open: Some(Box::new(move || Arc::new(open()))), ..self }
     }
 
-    /// At most so many pairs of crashes are tried. Default: 100.
+    /// At most so many pairs of crashes are tried, in all ways of confirming together. Default: 100.
     pub fn pairs(self, most: u64) -> Self {
         Self { pairs: most, ..self }
+    }
+
+    /// Tries these ways of confirming, in this order, and no others: fewer for a scenario of many writes. Default:
+    /// [all](Confirms::ALL). The first one is always tried, and of the others those that make a difference. None are as
+    /// [`Confirms::AtOnce`] alone.
+    ///
+    /// ```
+    /// # use workflow_core::prelude::*;
+    /// # use workflow_testkit::{Confirms, Scenario, crash_everywhere};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ordered { cents: u64 }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Charged { cents: u64 }
+    /// # struct Orders;
+    /// # #[workflow]
+    /// # impl Orders {
+    /// #     #[step]
+    /// #     async fn charge(&self, order: &Ordered) -> Charged { Charged { cents: order.cents } }
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let crashes = crash_everywhere(|store| {
+    ///     Scenario::new(Orders).engine(|engine| engine.store(store)).start(Ordered { cents: 70 })
+    /// });
+    /// assert_eq!(crashes.confirming([Confirms::Late]).await.once(), 4);
+    /// # }
+    /// ```
+    pub fn confirming(self, ways: impl IntoIterator<Item = Confirms>) -> Self {
+        let mut confirms: Vec<_> = ways.into_iter().collect();
+        if confirms.is_empty() {
+            confirms.push(Confirms::AtOnce);
+        }
+        Self { confirms, ..self }
     }
 }
 
@@ -199,34 +254,56 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     /// # Errors
     /// What is wrong, in full sentences.
     fn run(&self) -> Result<Crashes, String> {
-        let whole = self.uninterrupted()?;
-        let mut crashes = Crashes { appends: whole.appends, ..Crashes::default() };
-        let mut pairs = Vec::new();
-        for at in 1..=whole.appends {
-            for batch in Lot::BOTH {
-                let first = Crash { at, batch };
-                let Some(appends) = self.try_out(&whole, &[first])? else { continue };
+        let wholes = self.wholes()?;
+        let (mut crashes, mut pairs) = (Crashes::default(), Vec::new());
+        for whole in &wholes {
+            crashes.appends += whole.appends;
+            for first in whole.crashes() {
+                let Some(appends) = self.try_out(whole, &[first])? else { continue };
                 crashes.once += 1;
                 pairs.extend((1..=appends).map(|at| {
                     // Each is as likely as the other to be among those that are tried.
-                    let batch = Lot::BOTH[usize::from((at + u64::from(batch == Lot::Lost)) % 2 == 0)];
-                    [first, Crash { at, batch }]
+                    let batch = Lot::BOTH[usize::from((at + u64::from(first.batch == Lot::Lost)) % 2 == 0)];
+                    (whole, [first, Crash { at, batch }])
                 }));
             }
         }
-        for pair in spread(&pairs, self.pairs) {
-            crashes.twice += u64::from(self.try_out(&whole, &pair)?.is_some());
+        for (whole, pair) in spread(&pairs, self.pairs) {
+            crashes.twice += u64::from(self.try_out(whole, &pair)?.is_some());
         }
         Ok(crashes)
     }
 
-    /// A store for the processes that follow each other.
-    fn empty(&self) -> CrashStore {
-        CrashStore::kept_by(self.open.as_ref().map(|open| open()))
+    /// The uninterrupted runs: one for each way of confirming that makes a difference.
+    fn wholes(&self) -> Result<Vec<Whole>, String> {
+        let mut wholes: Vec<Whole> = Vec::new();
+        for confirms in &self.confirms {
+            let is_alone = wholes.first().is_some_and(|whole| whole.runs == 1);
+            if is_alone && confirms.is_about_others() {
+                continue;
+            }
+            let whole = self.uninterrupted(*confirms)?;
+            if wholes.iter().all(|before| before.writes != whole.writes) {
+                wholes.push(whole);
+            }
+        }
+        Ok(wholes)
     }
 
-    fn uninterrupted(&self) -> Result<Whole, String> {
-        let store = self.empty();
+    /// A store for the processes that follow each other.
+    fn empty(&self, confirms: Confirms) -> CrashStore {
+        CrashStore::kept_by(self.open.as_ref().map(|open| open()), confirms)
+    }
+
+    fn uninterrupted(&self, confirms: Confirms) -> Result<Whole, String> {
+        let whole = self.uncut(confirms);
+        whole.map_err(
+            |what| if confirms == Confirms::AtOnce { what } else { format!("where {confirms}: {what}") },
+        )
+    }
+
+    fn uncut(&self, confirms: Confirms) -> Result<Whole, String> {
+        let store = self.empty(confirms);
         let start = (self.scenario)(store.clone());
         if let Some(step) = start.cast().mocked() {
             return Err(format!(
@@ -245,13 +322,20 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
             return Err(format!("without a crash: the store has not what it was given:\n{unfaithful}"));
         }
         self.asserts(&run).map_err(|message| format!("without a crash: {message}"))?;
-        Ok(Whole { sum: Sum::of(&run, &store), appends, transcript: shortened(&run.transcript()) })
+        Ok(Whole {
+            confirms,
+            sum: Sum::of(&run, &store),
+            appends,
+            writes: store.writes(),
+            runs: store.kept_runs().len(),
+            transcript: shortened(&run.transcript()),
+        })
     }
 
     /// Crashes, goes on, and compares; says how many appends the last process had, or nothing if it did not come so far
     /// that all of these could happen.
     fn try_out(&self, whole: &Whole, crashes: &[Crash]) -> Result<Option<u64>, String> {
-        let (mut world, mut at_crash) = (World::default(), self.empty());
+        let (mut world, mut at_crash) = (World::default(), self.empty(whole.confirms));
         for crash in crashes.iter().copied().map(Some).chain([None]) {
             world.store = at_crash.restarted(crash);
             let fails = |what: &str, run| whole.not_survived(crashes, &at_crash, what, run);
@@ -298,12 +382,23 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
 
 /// The run that nobody interrupted.
 struct Whole {
+    /// When its store confirmed.
+    confirms: Confirms,
     sum: Sum,
     appends: u64,
+    /// A digest of each write.
+    writes: Vec<u64>,
+    /// How many runs its store has, child runs included.
+    runs: usize,
     transcript: String,
 }
 
 impl Whole {
+    /// The crashes that are tried by themselves.
+    fn crashes(&self) -> impl Iterator<Item = Crash> + use<> {
+        (1..=self.appends).flat_map(|at| Lot::BOTH.map(|batch| Crash { at, batch }))
+    }
+
     fn not_survived<W: Workflow>(
         &self,
         crashes: &[Crash],
@@ -317,6 +412,7 @@ impl Whole {
             what,
             crashes,
             appends: self.appends,
+            confirms: self.confirms,
             records: &records,
             whole: &self.transcript,
             resumed: resumed.as_deref(),
@@ -366,12 +462,13 @@ fn go_on_with_panic(thread: JoinHandle<()>) -> ! {
 
 impl<W: Workflow, F> fmt::Debug for CrashEverywhere<W, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asserted, scope, pairs, .. } = self;
+        let Self { asserted, scope, pairs, confirms, .. } = self;
         f.debug_struct("CrashEverywhere")
             .field("workflow", &W::TABLE.name())
             .field("asserted", &asserted.len())
             .field("scope", scope)
             .field("pairs", pairs)
+            .field("confirms", confirms)
             .finish_non_exhaustive()
     }
 }

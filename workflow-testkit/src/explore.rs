@@ -11,6 +11,7 @@ use workflow_core::Workflow;
 use crate::transcript::shortened;
 use crate::{Start, TestRun};
 
+mod durable;
 mod footprint;
 mod gate;
 mod hooks;
@@ -77,7 +78,7 @@ pub use report::Explored;
 /// assert_eq!(explored.to_string(), "tried 2 of 2 orders that can be told apart");
 /// ```
 pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
-    Explore { scenario, orders: 1_000, seed: 0, replay: None, reduction: Reduction::Races }
+    Explore { scenario, orders: 1_000, seed: 0, replay: None, reduction: Reduction::Races, durable: false }
 }
 
 /// An exploration that is about to begin.
@@ -87,7 +88,8 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// a key of a context, that something arrives from outside, and that time passes. What
 /// [`send`](crate::ScenarioOf::send) sends may arrive at any time, not only when the run waits, but in the order in which
 /// it is sent, as from one client; what [`send_after`](crate::ScenarioOf::send_after) sends may arrive at any time and in
-/// any order, as may the [end](crate::ScenarioOf::cancel_after) of the run; so may a reply, with
+/// any order, as may the [end](crate::ScenarioOf::cancel_after) of the run and, where there is a
+/// [store](Self::durable), what it confirms; so may a reply, with
 /// [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
 /// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.
 ///
@@ -110,9 +112,12 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// step can tell the order of their events: none takes or gathers events of both, or it takes one event at a time and
 /// has neither precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches
 /// or a failure waits for all of them. None do in a workflow with a step that takes a
-/// [`RunInfo`](workflow_core::RunInfo), which holds positions in the log and the numbers of executions, or a
-/// [`StepFailed`](workflow_core::StepFailed), which holds one of these; nor where a step takes a
-/// [`Gather`](workflow_core::Gather), which holds the numbers of branches, and several fan-outs may open. What ends the
+/// [`StepFailed`](workflow_core::StepFailed), which holds the number of an execution; nor where a step takes a
+/// [`Gather`](workflow_core::Gather), which holds the numbers of branches, and several fan-outs may open. A step that
+/// takes a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the positions of the events
+/// that it is bound to, and with [`Children`](workflow_core::Children) that number: events that such a step takes
+/// commute with no other events, and where several fan-outs may open none do. All else that a `RunInfo` holds is the same
+/// in every order. What ends the
 /// run, be it because a precondition fails or the run comes to a limit, or fails, commutes with nothing, nor does the passing of time, nor anything beside an injectable of your own; in doubt
 /// operations do not.
 ///
@@ -144,6 +149,7 @@ pub struct Explore<F> {
     seed: u64,
     replay: Option<Order>,
     reduction: Reduction,
+    durable: bool,
 }
 
 /// What an assertion may return: `bool`, or nothing if it panics where it does not hold.
@@ -197,6 +203,55 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         Self { reduction: Reduction::Off, ..self }
     }
 
+    /// Gives the run a store of journals whose confirmations may come at any time: each is an operation, beside
+    /// completions, arrivals and the passing of time.
+    ///
+    /// What follows from an event begins once the store has confirmed it, and the batches that come while a write is
+    /// under way share the next one. So with a store there are orders that there are not without: a run may end before
+    /// a step begins whose event is in its log. The store keeps journals in memory and takes the place of the engine's.
+    /// It confirms the run's beginning, and what child runs write, at once. A timer or a reply comes while a write
+    /// waits to be confirmed if the run has said before what it waits for, and then only.
+    ///
+    /// Confirmations commute with what steps do to contexts, and with nothing else; nor do completions and arrivals
+    /// commute with each other then, since what shares a write depends on their order. There are about as many orders
+    /// as without reduction, several times over: for small scenarios.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::{Scenario, explore};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ordered;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Charged;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Packed;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Sent;
+    ///
+    /// struct Orders;
+    ///
+    /// #[workflow]
+    /// impl Orders {
+    ///     #[step]
+    ///     async fn charge(&self, _: &Ordered) -> Charged { Charged }
+    ///
+    ///     #[step]
+    ///     async fn note(&self, _: &Charged) {}
+    ///
+    ///     #[step]
+    ///     async fn pack(&self, _: &Ordered, _: &Charged) -> Sent { Sent }
+    /// }
+    ///
+    /// let orders = || Scenario::new(Orders).start(Ordered);
+    /// let explored = explore(orders).durable().assert(|run| run.executions("pack") == 1);
+    /// assert!(explored.is_exhaustive() && explored.tried() > explore(orders).survey().tried());
+    /// ```
+    pub fn durable(self) -> Self {
+        Self { durable: true, ..self }
+    }
+
     /// Tries orders until the assertion does not hold for one. The run has ended, or waits for something that is not in
     /// the scenario.
     ///
@@ -241,7 +296,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         if let Some(step) = start.cast().mocked() {
             panic!("`{step}` is mocked: a test cannot answer by hand in every order; use `replace`");
         }
-        Arc::new(Interest::of::<W>(|step| start.cast().fails_first(step)))
+        Arc::new(Interest::of::<W>(self.durable, |step| start.cast().fails_first(step)))
     }
 
     fn walk(&self, mut visit: impl FnMut(&Played<W>) -> ControlFlow<()>) -> Explored {
@@ -313,11 +368,12 @@ fn failure<W: Workflow, V: Verdict>(
 
 impl<F> fmt::Debug for Explore<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { orders, seed, replay, .. } = self;
+        let Self { orders, seed, replay, durable, .. } = self;
         f.debug_struct("Explore")
             .field("orders", orders)
             .field("seed", seed)
             .field("replay", replay)
+            .field("durable", durable)
             .finish_non_exhaustive()
     }
 }

@@ -84,7 +84,7 @@ mod test_run;
 mod transcript;
 
 pub use clock::VirtualClock;
-pub use crash::{CrashEverywhere, CrashStore, Crashes, crash_everywhere};
+pub use crash::{Confirms, CrashEverywhere, CrashStore, Crashes, crash_everywhere};
 pub use explore::{Explore, Explored, Outcome, Verdict, explore};
 pub use faulty::{Fault, FaultyStore, Injected, StoreCall};
 pub use mock::{Call, Handle, Mock};

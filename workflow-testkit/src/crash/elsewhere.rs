@@ -11,7 +11,7 @@ use workflow_core::{
     Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
-use super::store::{CrashStore, Lot};
+use super::store::{CrashStore, Lot, last_event};
 
 /// A user's store, behind the one that goes down.
 pub(super) type Keeper = Arc<dyn EventStore>;
@@ -24,24 +24,28 @@ impl CrashStore {
         expected: Position,
         batch: Batch,
     ) -> StoreFuture<()> {
-        let (store, keeper, run) = (self.clone(), Arc::clone(keeper), run.clone());
-        self.alone(move || {
-            let lot = match store.admit(&run, expected)? {
+        let (store, keeper, its) = (self.clone(), Arc::clone(keeper), run.clone());
+        let until = last_event(&batch.records);
+        let taken = self.alone(move || {
+            let lot = match store.admit(&its, expected)? {
                 Ok(lot) => lot,
                 Err(conflict) => return Some(Err(conflict)),
             };
-            if lot == Some(Lot::Lost) {
-                store.go_down(&run);
+            let mut appended = Ok(());
+            if lot != Some(Lot::Lost) {
+                appended = Handle::current().block_on(keeper.append(&its, expected, batch.clone()));
+                appended = appended.and_then(|()| store.keep(&its, &batch));
+            }
+            if lot.is_some() && !store.confirms().is_late() {
+                // Nothing else is given to the store before it is down.
+                store.go_down(&its);
                 return None;
             }
-            let appended = Handle::current().block_on(keeper.append(&run, expected, batch.clone()));
-            let appended = appended.and_then(|()| store.keep(&run, &batch));
-            if lot == Some(Lot::Unheard) {
-                store.go_down(&run);
-                return None;
-            }
-            Some(appended)
-        })
+            // What a store says that is going down, nobody hears.
+            Some(if lot.is_some() { Ok(lot) } else { appended.map(|()| lot) })
+        });
+        let (store, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move { store.confirm(&run, until, taken.await?).await })
     }
 
     pub(super) fn remove_from(&self, keeper: &Keeper, run: &RunId) -> StoreFuture<bool> {
@@ -75,6 +79,7 @@ impl CrashStore {
     ) -> StoreFuture<T> {
         let store = self.clone();
         StoreFuture::new(async move {
+            let _under_way = store.under_way();
             // Whoever asks first is first: the order of appends is the same each time.
             let alone = store.one_at_a_time().lock_owned().await;
             let is_up = store.down().is_none();
@@ -90,10 +95,11 @@ fn read<T: Send + Unpin + 'static>(
     call: impl FnOnce() -> StoreFuture<T> + Send + 'static,
 ) -> StoreFuture<T> {
     let store = store.clone();
-    StoreFuture::new(blocking(move || {
+    StoreFuture::new(async move {
+        let _under_way = store.under_way();
         let is_up = store.down().is_none();
-        is_up.then(|| Handle::current().block_on(call()))
-    }))
+        blocking(move || is_up.then(|| Handle::current().block_on(call()))).await
+    })
 }
 
 /// What comes of work on a thread that may block; it never comes if there is no answer.

@@ -9,8 +9,10 @@ use std::time::{Duration, SystemTime};
 use futures::future::{Either, select};
 use tokio::time::Instant;
 use workflow_core::scheduler::Cause;
-use workflow_core::{MemoryContexts, Record, RunHandle, Workflow};
+use workflow_core::{EngineBuilder, MemoryContexts, Record, RunHandle, Workflow};
 
+use super::confirm::{Confirms, OneByOne};
+use super::promises::Promises;
 use super::store::CrashStore;
 use crate::explore::panic_message;
 use crate::journal::Journal;
@@ -63,17 +65,37 @@ impl World {
             is_begun: !records.is_empty(),
         };
         self.lives += 1;
-        let prepared = start.prepare(Hooks { past, ..Hooks::default() });
+        self.store.drives(start.run_id());
+        let prepared = start.prepare(self.hooks(past));
         let patience = Arc::new(Patience::with(prepared.journal.recording().clone()));
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let parked = Arc::clone(&patience);
-        builder.enable_all().start_paused(true).on_thread_park(move || parked.parked());
+        let store = self.store.clone();
+        let parked = move || {
+            // What has its turn goes on before virtual time does.
+            if !store.next_turn() {
+                parked.parked();
+            }
+        };
+        builder.enable_all().start_paused(true).on_thread_park(parked);
         let runtime = builder.build().map_err(|error| format!("no runtime for a scenario: {error}"))?;
         let lived = || runtime.block_on(self.lived(prepared, patience));
         let lived = catch_unwind(AssertUnwindSafe(lived));
         // What a step still computes on a thread is left to itself.
         runtime.shutdown_background();
-        lived.unwrap_or_else(|panic| Err(panic_message(panic)))
+        let lived = lived.unwrap_or_else(|panic| Err(panic_message(panic)))?;
+        self.store.premature().map_or(Ok(lived), Err)
+    }
+
+    /// What a process is driven with.
+    fn hooks(&self, past: Past) -> Hooks {
+        let store = self.store.clone();
+        let engine = move |engine: EngineBuilder, contexts| {
+            let engine = engine.contexts(contexts).observer(Promises(store.clone()));
+            let one_by_one = store.confirms() == Confirms::OneByOne;
+            if one_by_one { engine.middleware(OneByOne(store)) } else { engine }
+        };
+        Hooks { engine: Box::new(engine), past }
     }
 
     async fn lived<W: Workflow>(
@@ -109,6 +131,7 @@ async fn go_on<W: Workflow>(
         // An error says that they wait, or go on for too long.
         let _ = tokio::time::timeout(AFTERWARDS, store.all_ended()).await;
     }
+    store.all_confirmed().await;
     seen(run, journal, since).await
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::confirm::Confirms;
 use super::store::Crash;
 
 /// The records before a crash that are shown.
@@ -21,7 +22,8 @@ pub struct Crashes {
 }
 
 impl Crashes {
-    /// How many batches the uninterrupted run and its child runs have given to the store.
+    /// How many writes the uninterrupted run and its child runs have given to the store, in all the ways of
+    /// [confirming](crate::Confirms) together that were tried.
     pub fn appends(&self) -> u64 {
         self.appends
     }
@@ -57,6 +59,8 @@ pub(super) struct NotSurvived<'a> {
     pub(super) crashes: &'a [Crash],
     /// How many appends the uninterrupted run had.
     pub(super) appends: u64,
+    /// When the store confirms.
+    pub(super) confirms: Confirms,
     /// The records of the run that went down last with the store, as JSON.
     pub(super) records: &'a [Value],
     /// What the uninterrupted run did.
@@ -67,13 +71,16 @@ pub(super) struct NotSurvived<'a> {
 
 impl fmt::Display for NotSurvived<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, crashes, appends, records, whole, resumed } = self;
+        let Self { what, crashes, appends, confirms, records, whole, resumed } = self;
         writeln!(f, "the run does not survive a crash: resumed,\n{}\n", what.trim_end())?;
         for (place, crash) in crashes.iter().enumerate() {
             match place {
                 0 => writeln!(f, "the store went down {crash}, of {appends} in all")?,
                 _ => writeln!(f, "and, when it was resumed, {crash}")?,
             }
+        }
+        if *confirms != Confirms::AtOnce {
+            writeln!(f, "where {confirms}")?;
         }
         let left_out = records.len().saturating_sub(SHOWN);
         writeln!(f, "\nthe journal at the crash:")?;

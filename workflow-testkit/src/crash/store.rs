@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -10,10 +11,11 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::sync::Notify;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary,
+    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary, Seq,
     StoreError, StoreFuture, StoredRun,
 };
 
+use super::confirm::{Confirms, Turn, Turns};
 use super::elsewhere::{self, Keeper};
 
 /// An [`EventStore`] that [`crash_everywhere`](crate::crash_everywhere()) gives to a scenario's engine. Clones are one
@@ -21,8 +23,8 @@ use super::elsewhere::{self, Keeper};
 ///
 /// It keeps journals as the bytes that a store on a disk would, so that every record goes through its JSON both ways.
 /// Where the test says so, a [store of its own](crate::CrashEverywhere::on) keeps them as well, and is read. When it is
-/// told to, it goes down with an append, kept or not, and answers nothing any more. One that is made by
-/// [`default`](Self::default) never does.
+/// told to, it goes down with an append, kept or not, and answers nothing any more. It [confirms](crate::Confirms) what
+/// it has at once or late. One that is made by [`default`](Self::default) never goes down, and confirms at once.
 ///
 /// ```
 /// use workflow_core::{EventStore, Position};
@@ -55,11 +57,20 @@ struct Shared {
 #[derive(Default)]
 struct State {
     journals: BTreeMap<RunId, Kept>,
-    /// How many batches it was given.
+    /// How many writes it was given.
     appends: u64,
     crash: Option<Crash>,
-    /// The run whose batch it went down with.
+    /// The run whose write it went down with.
     down: Option<RunId>,
+    confirms: Confirms,
+    /// What waits to be confirmed.
+    turns: Turns,
+    /// How far the logs of runs are confirmed.
+    confirmed: BTreeMap<RunId, Seq>,
+    /// What of a run was seen before the store had confirmed it.
+    premature: Option<String>,
+    /// A digest of each write that it has, in order.
+    writes: Vec<u64>,
 }
 
 #[derive(Clone)]
@@ -68,6 +79,8 @@ struct Kept {
     run: RunSummary,
     /// When its latest batch was written, by the machine's clock.
     written: SystemTime,
+    /// How far its log goes; none without events.
+    until: Option<Seq>,
 }
 
 impl Kept {
@@ -109,15 +122,16 @@ impl fmt::Display for Crash {
 }
 
 impl CrashStore {
-    /// An empty one whose journals this store keeps as well.
-    pub(super) fn kept_by(keeper: Option<Keeper>) -> Self {
-        Self { shared: Arc::new(Shared { keeper, ..Shared::default() }) }
+    /// An empty one that confirms in this way, and whose journals this store keeps as well.
+    pub(super) fn kept_by(keeper: Option<Keeper>, confirms: Confirms) -> Self {
+        let state = Mutex::new(State { confirms, ..State::default() });
+        Self { shared: Arc::new(Shared { state, keeper, ..Shared::default() }) }
     }
 
     /// The store as it is after a restart. Blocks until nothing is under way.
     pub(super) fn restarted(&self, crash: Option<Crash>) -> Self {
         let _nothing_is_under_way = self.shared.one_at_a_time.blocking_lock();
-        let state = State { journals: self.lock().journals.clone(), crash, ..State::default() };
+        let state = self.lock().restarted(crash);
         let keeper = self.shared.keeper.clone();
         Self { shared: Arc::new(Shared { state: Mutex::new(state), keeper, ..Shared::default() }) }
     }
@@ -130,12 +144,70 @@ impl CrashStore {
         Arc::clone(&self.shared.one_at_a_time)
     }
 
-    /// How many batches it was given.
+    /// How many writes it was given.
     pub(super) fn appends(&self) -> u64 {
         self.lock().appends
     }
 
-    /// The run whose batch it went down with; none if it has not.
+    /// A digest of each write that it has, in order.
+    pub(super) fn writes(&self) -> Vec<u64> {
+        self.lock().writes.clone()
+    }
+
+    pub(super) fn confirms(&self) -> Confirms {
+        self.lock().confirms
+    }
+
+    /// The scenario's run, as opposed to its child runs.
+    pub(super) fn drives(&self, run: RunId) {
+        self.lock().turns = Turns::of(Some(run));
+    }
+
+    pub(super) fn turns<T>(&self, change: impl FnOnce(&mut Turns) -> T) -> T {
+        change(&mut self.lock().turns)
+    }
+
+    /// Nothing else can go on: what waits for that has its turn, one at a time. Says whether something had.
+    pub(super) fn next_turn(&self) -> bool {
+        let mut state = self.lock();
+        if state.down.is_some() {
+            return false;
+        }
+        let (confirms, before) = (state.confirms, state.turns.len());
+        match state.turns.next(confirms) {
+            // Some may have been dropped.
+            None if state.turns.len() == before => return false,
+            None => {}
+            Some(Turn::Down(run)) => state.down = Some(run),
+            Some(Turn::Taken(run, until)) => state.note_confirmed(&run, until),
+        }
+        drop(state);
+        self.shared.news.notify_waiters();
+        true
+    }
+
+    pub(super) fn note_confirmed(&self, run: &RunId, until: Option<Seq>) {
+        self.lock().note_confirmed(run, until);
+    }
+
+    /// Whether this event of a run is confirmed, or the run is none that is journaled here.
+    pub(super) fn has_confirmed(&self, run: &RunId, event: Seq) -> bool {
+        let state = self.lock();
+        let is_here = state.journals.contains_key(run) || state.turns.has(run);
+        !is_here || state.confirmed.get(run).is_some_and(|until| *until >= event)
+    }
+
+    /// Notes that something was seen before the store had confirmed it; the first counts.
+    pub(super) fn note_premature(&self, what: String) {
+        self.lock().premature.get_or_insert(what);
+    }
+
+    /// What was seen before the store had confirmed it.
+    pub(super) fn premature(&self) -> Option<String> {
+        self.lock().premature.clone()
+    }
+
+    /// The run whose write it went down with; none if it has not.
     pub(super) fn down(&self) -> Option<RunId> {
         self.lock().down.clone()
     }
@@ -148,6 +220,11 @@ impl CrashStore {
     /// Waits until every run has ended that it has.
     pub(super) async fn all_ended(&self) {
         self.until(|state| state.journals.values().all(|kept| kept.run.status.is_ended())).await;
+    }
+
+    /// Waits until every write is confirmed that it was given.
+    pub(super) async fn all_confirmed(&self) {
+        self.until(|state| state.turns.is_empty()).await;
     }
 
     async fn until(&self, is_so: impl Fn(&State) -> bool) {
@@ -178,23 +255,24 @@ impl CrashStore {
         records.iter().map(|record| serde_json::from_slice(record).unwrap_or_default()).collect()
     }
 
-    fn add(&self, run: &RunId, expected: Position, batch: &Batch) -> Option<Result<(), StoreError>> {
+    fn add(&self, run: &RunId, expected: Position, batch: &Batch) -> StoreFuture<()> {
         let records = match bytes(&batch.records) {
             Ok(records) => records,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return StoreFuture::ready(Err(error)),
         };
+        let until = last_event(&batch.records);
         let mut state = self.lock();
-        let lot = match state.admit(run, expected)? {
-            Ok(lot) => lot,
-            Err(conflict) => return Some(Err(conflict)),
+        let lot = match state.admit(run, expected) {
+            Some(Ok(lot)) => lot,
+            Some(Err(conflict)) => return StoreFuture::ready(Err(conflict)),
+            None => return StoreFuture::new(pending()),
         };
         if lot != Some(Lot::Lost) {
-            state.keep(run, records, &batch.run);
+            state.keep(run, records, until, &batch.run);
         }
-        state.down = lot.map(|_| run.clone());
         drop(state);
         self.shared.news.notify_waiters();
-        lot.is_none().then_some(Ok(()))
+        self.confirm(run, until, lot)
     }
 
     /// Takes an append that is not a conflict, and says what becomes of its batch if the store goes down with it. None
@@ -206,7 +284,7 @@ impl CrashStore {
     /// Keeps a batch.
     pub(super) fn keep(&self, run: &RunId, batch: &Batch) -> Result<(), StoreError> {
         let records = bytes(&batch.records)?;
-        self.lock().keep(run, records, &batch.run);
+        self.lock().keep(run, records, last_event(&batch.records), &batch.run);
         self.shared.news.notify_waiters();
         Ok(())
     }
@@ -275,13 +353,45 @@ impl State {
         Some(Ok(self.crash.filter(|crash| crash.at == self.appends).map(|crash| crash.batch)))
     }
 
-    fn keep(&mut self, run: &RunId, records: Vec<Box<[u8]>>, summary: &RunSummary) {
+    fn keep(&mut self, run: &RunId, records: Vec<Box<[u8]>>, until: Option<Seq>, summary: &RunSummary) {
         let written = SystemTime::now();
-        let empty = || Kept { records: Vec::new(), run: summary.clone(), written };
+        let mut digest = DefaultHasher::new();
+        (run, &records).hash(&mut digest);
+        self.writes.push(digest.finish());
+        let empty = || Kept { records: Vec::new(), run: summary.clone(), written, until: None };
         let kept = self.journals.entry(run.clone()).or_insert_with(empty);
         kept.records.extend(records);
+        kept.until = kept.until.max(until);
         (kept.run, kept.written) = (summary.clone(), written);
     }
+
+    fn note_confirmed(&mut self, run: &RunId, until: Option<Seq>) {
+        if let Some(until) = until {
+            let confirmed = self.confirmed.entry(run.clone()).or_insert(until);
+            *confirmed = until.max(*confirmed);
+        }
+    }
+
+    /// What the next process finds: all that it reads is confirmed.
+    fn restarted(&self, crash: Option<Crash>) -> Self {
+        let confirmed = self.journals.iter().filter_map(|(run, kept)| Some((run.clone(), kept.until?)));
+        Self {
+            journals: self.journals.clone(),
+            crash,
+            confirms: self.confirms,
+            confirmed: confirmed.collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// How far a log goes with these records; none if there is no event among them.
+pub(super) fn last_event(records: &[Record]) -> Option<Seq> {
+    let events = records.iter().filter_map(|record| match record {
+        Record::EventLogged { seq, .. } | Record::FanOutGathered { seq, .. } => Some(*seq),
+        _ => None,
+    });
+    events.max()
 }
 
 fn bytes(records: &[Record]) -> Result<Vec<Box<[u8]>>, StoreError> {
@@ -293,9 +403,7 @@ impl EventStore for CrashStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         match &self.shared.keeper {
             Some(keeper) => self.append_to(keeper, run, expected, batch),
-            None => self
-                .add(run, expected, &batch)
-                .map_or_else(|| StoreFuture::new(pending()), StoreFuture::ready),
+            None => self.add(run, expected, &batch),
         }
     }
 

@@ -9,14 +9,22 @@
 //! the core refuses it, shows only afterwards. From then on the operation counts as touching everything. That is soon
 //! enough: a limit is on a sum, so that of two operations that come to it in one order, one does in the other order too.
 //!
-//! Three kinds of workflows are hardly reduced. Where branches open in branches, a footprint knows the scope that its
+//! Some workflows are hardly reduced. Where branches open in branches, a footprint knows the scope that its
 //! events enter, but not what this scope lies in: the commit of an inner branch may be the last that its outer branch
 //! waits for, and open, settle or gather there, so commits in different scopes do not commute. Where a fan-out waits for
 //! all its branches although one has failed, whichever commit settles the last branch fails the run, and which one that
-//! is shows only afterwards: each commit in a branch touches everything. Where a step takes a `RunInfo` it can tell
-//! positions in the log and numbers of executions, which every commit shifts: commits do not commute with each other. So
-//! it is where a step takes failures, which hold the numbers of their executions, and where one gathers and several
-//! fan-outs may open, because a gather holds the numbers of its branches. An injectable that is not the core's own may look at anything: nothing commutes.
+//! is shows only afterwards: each commit in a branch touches everything. Where a step takes failures, which hold the numbers
+//! of their executions, and where one gathers and several fan-outs may open, because a gather holds the numbers of its
+//! branches, commits do not commute with each other. An injectable that is not the core's own may look at anything:
+//! nothing commutes.
+//!
+//! A step that takes a `RunInfo` sees the number of its execution, which counts the executions that were scheduled
+//! before, and the positions of the events that it is bound to, which count the events before them. All else that it sees
+//! is the same in every order: run, thread, workflow, step, parent and attempt, and the scope where branches open in one
+//! place and once at most. So a commit of events that such a step takes commutes with no other that has events or may
+//! start an execution. Two commits of events that it does not take commute as ever: they swap numbers that nobody sees,
+//! and shift by the same sum what comes after both. A step that takes `Children` sees the number of its execution in the
+//! ids of its children.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -35,6 +43,8 @@ pub(super) enum Footprint {
     Everything,
     /// Events enter the log.
     Log(Entry),
+    /// The store confirms a write: what follows from it begins, and the next write takes all batches until then.
+    Confirmation,
     /// One key of the run's context, or of its thread's; all of them if none is named.
     Context { of_thread: bool, key: Option<String>, writes: bool },
 }
@@ -51,6 +61,10 @@ pub(super) struct Entry {
     gathers: Vec<usize>,
     /// Whether it is the failure of an execution.
     fails: bool,
+    /// Whether a step may be bound to its events, or start after it, that sees the numbers of both.
+    numbered: bool,
+    /// Whether numbers may depend on it: it has events, or may start an execution without any.
+    shifts: bool,
 }
 
 impl Footprint {
@@ -77,12 +91,18 @@ pub(super) struct Interest {
     one_fan_out: bool,
     /// Whether branches open in branches.
     nested: bool,
+    /// The steps that see the numbers of their own executions and of the events that these are bound to.
+    numbered: Vec<bool>,
+    /// Whether one of them gathers.
+    gathers_numbered: bool,
     sight: Sight,
+    /// Whether the run has a store whose confirmations are operations.
+    durable: bool,
     /// What has turned out to touch everything, in some run.
     wide: Mutex<HashSet<OpId>>,
 }
 
-/// What the steps can see beside events and contexts.
+/// What the steps can see beside events and contexts, other than what [`Interest::numbered`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Nothing,
@@ -106,8 +126,9 @@ impl Sight {
         let injected = inputs().filter(|input| input.kind() == InputKind::Injected);
         injected.fold(sight, |sight, input| match input.label() {
             _ if sight == Self::Anything => sight,
-            // The number of an execution is a part of the ids of its children.
-            "RunInfo" | "Children" => Self::Numbers,
+            // The number of the scope that a step is in depends on which branches were opened before.
+            label if tells_numbers(label) && !(one_fan_out || is_flat(table)) => Self::Numbers,
+            label if tells_numbers(label) => sight,
             "RunContext" | "ThreadContext" | "Config" | "Display" | "Cancellation" => sight,
             _ => Self::Anything,
         })
@@ -115,8 +136,9 @@ impl Sight {
 }
 
 impl Interest {
-    /// `fails_first` says of which steps the first calls are failed.
-    pub(super) fn of<W: Workflow>(fails_first: impl Fn(&str) -> bool) -> Self {
+    /// `fails_first` says of which steps the first calls are failed, `durable` whether confirmations of a store are
+    /// operations.
+    pub(super) fn of<W: Workflow>(durable: bool, fails_first: impl Fn(&str) -> bool) -> Self {
         let table = DependencyTable::from_spec(W::TABLE).unwrap_or_else(|error| panic!("{error}"));
         let graph = W::graph();
         let node = |step: &StepRow| graph.nodes.iter().find(|node| &*node.name == step.name());
@@ -136,13 +158,18 @@ impl Interest {
             let forecast = node(step).and_then(|node| node.forecast.as_ref());
             forecast.is_some_and(|forecast| forecast.greatest == Some(1) && forecast.per.is_none())
         };
+        let numbers = |input: &InputRow| input.kind() == InputKind::Injected && tells_numbers(input.label());
+        let numbered = |step: &StepRow| step.inputs().iter().any(numbers);
         let one_fan_out = graph.boxes.len() == 1 && openers.iter().all(|step| once(step));
         Self {
             gathers: gathers.collect(),
             collected: W::TABLE.steps().iter().map(collected).collect(),
             one_fan_out,
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
+            gathers_numbered: table.steps().iter().any(|step| gathering(step) && numbered(step)),
+            numbered: table.steps().iter().map(numbered).collect(),
             sight: Sight::of(&table, one_fan_out),
+            durable,
             wide: Mutex::default(),
             discerning,
             bounded,
@@ -154,6 +181,11 @@ impl Interest {
         &self.table
     }
 
+    /// Whether the run has a store whose confirmations are operations.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable
+    }
+
     /// Whether a run may have timers.
     pub(super) fn has_timers(&self) -> bool {
         self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_timed))
@@ -161,7 +193,7 @@ impl Interest {
 
     /// Whether a run may have other scopes than its own.
     pub(super) fn has_branches(&self) -> bool {
-        self.table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
+        !is_flat(&self.table)
     }
 
     /// What an execution touches that commits this. What ends the run, sets a timer or fails touches everything.
@@ -178,12 +210,21 @@ impl Interest {
             // A fan-out of nothing is gathered at once.
             if row.outputs().iter().any(OutputRow::is_fan_out) {
                 entry.steps.extend(&self.gathers);
+                entry.shifts = true;
+                entry.numbered |= self.gathers_numbered;
             }
-            if self.bounded[step.get()] {
-                entry.bounded.push(step.get());
-            }
+            self.ends_bounded(entry, step.get());
         }
         footprint
+    }
+
+    /// Where executions of the step are bounded, one of them begins when another one ends.
+    fn ends_bounded(&self, entry: &mut Entry, step: usize) {
+        if self.bounded[step] {
+            entry.bounded.push(step);
+            entry.shifts = true;
+            entry.numbered |= self.numbered[step];
+        }
     }
 
     /// What an execution touches that fails: where a step catches it, what its failure as an event does (S29).
@@ -195,21 +236,24 @@ impl Interest {
         let mut footprint = self.of_events(scope, std::iter::once(name));
         if let Footprint::Log(entry) = &mut footprint {
             entry.fails = true;
-            if self.bounded[step.get()] {
-                entry.bounded.push(step.get());
-            }
+            self.ends_bounded(entry, step.get());
         }
         footprint
     }
 
     /// What events of these names touch when they enter the log.
     pub(super) fn of_events<'a>(&self, scope: ScopeId, names: impl Iterator<Item = &'a str>) -> Footprint {
-        let (mut steps, mut bounded) = (Vec::new(), Vec::new());
+        let in_branch = scope != ScopeId::ROOT;
+        let (mut steps, mut bounded, mut shifts) = (Vec::new(), Vec::new(), in_branch);
+        // The commit of a branch may be the one that its fan-out is gathered with.
+        let mut numbered = in_branch && self.gathers_numbered;
         for name in names {
             let Some(event) = self.table.event_named(name) else { return Footprint::Everything };
+            shifts = true;
             let takes = |input: &InputRow| input.kind().takes_events() && input.events().contains(&event);
             let rows = self.table.steps().iter().enumerate();
             for (taker, _) in rows.filter(|(_, step)| step.inputs().iter().any(takes)) {
+                numbered |= self.numbered[taker];
                 if self.discerning[taker] {
                     steps.push(taker);
                 }
@@ -217,13 +261,13 @@ impl Interest {
                     bounded.push(taker);
                 }
             }
-            if scope != ScopeId::ROOT {
+            if in_branch {
                 let collects = |step: &usize| self.collected[*step].contains(&name);
                 steps.extend((0..self.collected.len()).filter(collects));
             }
         }
-        let gathers = if scope == ScopeId::ROOT { Vec::new() } else { self.gathers.clone() };
-        Footprint::Log(Entry { scope, steps, bounded, gathers, fails: false })
+        let gathers = if in_branch { self.gathers.clone() } else { Vec::new() };
+        Footprint::Log(Entry { scope, steps, bounded, gathers, fails: false, numbered, shifts })
     }
 
     /// Whether a run may have preconditions.
@@ -249,6 +293,11 @@ impl Interest {
             (Footprint::Everything, _) | (_, Footprint::Everything) => false,
             // What enters the log first is given the lower positions, and starts executions with the lower numbers.
             (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
+            // Which batches share a write, and which is confirmed first, depends on their order among each other and
+            // on that of confirmations among them.
+            (Footprint::Log(_), Footprint::Log(_)) if self.durable => false,
+            (Footprint::Log(_) | Footprint::Confirmation, Footprint::Confirmation)
+            | (Footprint::Confirmation, Footprint::Log(_)) => false,
             (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
             (
                 Footprint::Context { of_thread, key, writes },
@@ -258,13 +307,16 @@ impl Interest {
                 of_thread != other_of_thread || !share_a_key || !(*writes || *other_writes)
             }
             // Nothing triggers a step but an event, and no event writes a context.
-            (Footprint::Log(_), Footprint::Context { .. })
-            | (Footprint::Context { .. }, Footprint::Log(_)) => true,
+            (Footprint::Log(_) | Footprint::Confirmation, Footprint::Context { .. })
+            | (Footprint::Context { .. }, Footprint::Log(_) | Footprint::Confirmation) => true,
         }
     }
 
     fn entries_commute(&self, one: &Entry, other: &Entry) -> bool {
         if intersect(&one.bounded, &other.bounded) {
+            return false;
+        }
+        if one.numbered && other.shifts || other.numbered && one.shifts {
             return false;
         }
         if one.scope == other.scope {
@@ -277,6 +329,17 @@ impl Interest {
         // Siblings do not see each other; who gathers one fan-out does not see who was last.
         self.one_fan_out || !intersect(&one.gathers, &other.gathers)
     }
+}
+
+/// Whether an injectable tells the number of the execution that it is injected into: that number is a part of the ids of
+/// the children.
+fn tells_numbers(label: &str) -> bool {
+    matches!(label, "RunInfo" | "Children")
+}
+
+/// Whether a run has no other scope than its own.
+fn is_flat(table: &DependencyTable) -> bool {
+    !table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
 }
 
 fn collected(step: &StepSpec) -> Vec<&'static str> {

@@ -19,6 +19,8 @@ pub(super) enum Actor {
     Send(usize),
     /// What a scenario replies to the request at this position.
     Reply(Seq),
+    /// What confirms the run's writes.
+    Store,
     /// What is due next. The number stands for who waits for it, so that it is another operation when others do.
     Time(u64),
 }
@@ -138,6 +140,12 @@ impl Gate {
         let mut state = self.state();
         state.held.retain(|(_, permit)| !permit.is_closed());
         state.held.iter().map(|(op, _)| op.clone()).collect()
+    }
+
+    /// Whether a write of the run waits to be confirmed: it answers no question before.
+    pub(super) fn holds_a_write(&self) -> bool {
+        let state = self.state();
+        state.held.iter().any(|(op, permit)| op.id.actor == Actor::Store && !permit.is_closed())
     }
 
     /// Lets an operation go on; says whether it was there.

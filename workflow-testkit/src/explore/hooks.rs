@@ -12,6 +12,7 @@ use workflow_core::{
     MemoryContexts, Middleware, Next, RunId, ScopeId, StepCall, StepError,
 };
 
+use super::durable::GatedStore;
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Who};
 use super::outside::Outside;
@@ -31,6 +32,8 @@ pub(super) fn gated(run: RunId, gate: &Arc<Gate>, outside: &Outside, interest: &
         // Which executions wait for a place among those that run would be another thing to explore.
         let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
         let engine = engine.observer(outside.observer(run.clone()));
+        let store = interest.is_durable().then(|| GatedStore::new(run.clone(), Arc::clone(&gate)));
+        let engine = if let Some(store) = store { engine.store(store) } else { engine };
         engine.middleware(Turnstile { run, gate, interest }).contexts(contexts)
     };
     Hooks { engine: Box::new(engine), ..Hooks::default() }

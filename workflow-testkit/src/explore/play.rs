@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, Workflow};
+use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, SendError, Workflow};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
@@ -20,7 +21,10 @@ use crate::script::{Script, Sent};
 use crate::start::{Failure, Prepared};
 use crate::{Start, TestRun};
 
+mod ask;
 mod time;
+
+use ask::Said;
 
 /// How many operations a run may have.
 pub(super) const MOST_OPERATIONS: usize = 4_096;
@@ -101,10 +105,17 @@ pub(super) fn play<W: Workflow>(
         quiet,
         moments: Vec::new(),
         arrived: Vec::new(),
+        acts: Vec::new(),
+        said: Said::default(),
+        since,
         times: 0,
         gave_up_on_time: false,
     };
-    let settled = runtime.block_on(stage.perform(choose));
+    let settled = runtime.block_on(async {
+        let settled = stage.perform(choose).await;
+        stage.note_arrived().await;
+        settled
+    });
     let (mut broken, left) = match settled {
         End::Settled => (None, None),
         End::GivenUp(left) => (None, Some(left)),
@@ -172,6 +183,11 @@ struct Stage<'a, W: Workflow> {
     quiet: Arc<Quiet>,
     moments: Vec<Moment>,
     arrived: Vec<Actor>,
+    /// What was sent or replied, in order, and is not known to have been taken.
+    acts: Vec<(Actor, JoinHandle<Result<(), SendError>>)>,
+    said: Said,
+    /// When the run began.
+    since: Instant,
     /// How often time has passed.
     times: u64,
     gave_up_on_time: bool,
@@ -209,10 +225,21 @@ impl<W: Workflow> Stage<'_, W> {
         let failed = matches!(op.id.actor, Actor::Execution(execution) if failed.contains(&execution));
         // A run stalls when nothing is left, whatever was last.
         let status = self.handle.status();
-        let ends = status.is_ended() && status != RunStatus::Stalled;
+        let ends = status.is_ended() && status != RunStatus::Stalled || self.has_dropped(op);
         if ends || failed && op.footprint.is_of_events() {
             self.interest.widen(op.id);
         }
+    }
+
+    /// Whether others were dropped with the last operation: of a run whose store has not confirmed it, that is all that
+    /// shows of its end.
+    fn has_dropped(&self, last: &Op) -> bool {
+        let before = self.moments.last().map_or(&[][..], |moment| &moment.ops);
+        let waits =
+            |op: &&Op| op.id != last.id && matches!(op.id.actor, Actor::Execution(_) | Actor::Unknown);
+        let waiting = self.gate.waiting();
+        let is_gone = |op: &Op| waiting.iter().all(|there| there.id != op.id);
+        self.interest.is_durable() && before.iter().filter(waits).any(is_gone)
     }
 
     /// Performs what is chosen of these; how the run ended, if that is the end of it.
@@ -248,8 +275,7 @@ impl<W: Workflow> Stage<'_, W> {
             }
         }
         if self.script.has_replies() {
-            // An error says that the run has ended.
-            for request in self.handle.requests().await.unwrap_or_default() {
+            for request in self.requests().await {
                 if let Some(name) = self.script.reply_name(&request) {
                     let seq = request.seq();
                     let words = format!("the reply to {seq} {} arrives", request.event().name());
@@ -289,21 +315,33 @@ impl<W: Workflow> Stage<'_, W> {
         let act = match op.id.actor {
             Actor::Send(place) => self.sends[place].take().map(|sent| sent.act),
             Actor::Reply(seq) => {
-                let open = self.handle.requests().await.unwrap_or_default();
-                let request = open.into_iter().find(|request| request.seq() == seq);
+                let request = self.take_request(seq);
                 let reply = || request.and_then(|request| self.script.reply_to(&request));
                 let replied = catch_unwind(AssertUnwindSafe(reply));
                 replied.map_err(|panic| format!("a reply panics: {}", panic_message(panic)))?
             }
-            Actor::Execution(_) | Actor::Unknown | Actor::Time(_) => None,
+            Actor::Execution(_) | Actor::Unknown | Actor::Store | Actor::Time(_) => None,
         };
-        // An error says that the run does not take it.
-        if let Some(act) = act
-            && act(&self.handle).await.is_ok()
-        {
+        let Some(act) = act else { return Ok(()) };
+        if self.interest.is_durable() {
+            // It returns once the store has confirmed it.
+            let run = self.handle.clone();
+            let acts = tokio::spawn(async move { act(&run).await });
+            self.acts.push((op.id.actor, acts));
+        } else if act(&self.handle).await.is_ok() {
+            // An error says that the run does not take it.
             self.arrived.push(op.id.actor);
         }
         Ok(())
+    }
+
+    /// Notes what the run has taken of what was sent and replied.
+    async fn note_arrived(&mut self) {
+        for (actor, act) in std::mem::take(&mut self.acts) {
+            if act.is_finished() && act.await.is_ok_and(|taken| taken.is_ok()) {
+                self.arrived.push(actor);
+            }
+        }
     }
 }
 

@@ -8,17 +8,18 @@ use futures::executor::block_on;
 use workflow_core::prelude::*;
 use workflow_core::{MemoryStore, RunStatus};
 use workflow_testkit::{
-    CrashEverywhere, CrashStore, Fault, FaultyStore, Mock, Scenario, Start, StoreCall, crash_everywhere,
+    Confirms, CrashEverywhere, CrashStore, Fault, FaultyStore, Mock, Scenario, Start, StoreCall,
+    crash_everywhere,
 };
 
 use crate::support::{Answer, Fact, Research, question};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
-struct Begin(u32);
+pub(crate) struct Begin(pub(crate) u32);
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Item(u32);
+pub(crate) struct Item(pub(crate) u32);
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(external)]
@@ -26,10 +27,10 @@ struct Note(u32);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(stop)]
-struct Done(u32);
+pub(crate) struct Done(pub(crate) u32);
 
 /// What the crashes fail with.
-async fn failure<W, F>(crashes: CrashEverywhere<W, F>) -> String
+pub(crate) async fn failure<W, F>(crashes: CrashEverywhere<W, F>) -> String
 where
     W: Workflow,
     F: Fn(CrashStore) -> Start<W> + Send + 'static,
@@ -45,14 +46,18 @@ fn research(store: CrashStore) -> Start<Research> {
 #[test]
 fn a_workflow_that_survives_says_how_often_and_needs_no_runtime() {
     let survived = block_on(crash_everywhere(research).into_future());
-    assert_eq!((survived.appends(), survived.once(), survived.twice()), (3, 6, 13));
+    // Three writes, and four where two steps that complete at the same time have a write each.
+    assert_eq!((survived.appends(), survived.once(), survived.twice()), (7, 14, 35));
+    assert_eq!(survived.to_string(), "survived 14 crashes at 7 appends, and 35 pairs of crashes");
+    let at_once = crash_everywhere(research).confirming([Confirms::AtOnce]);
+    let survived = block_on(at_once.into_future());
     assert_eq!(survived.to_string(), "survived 6 crashes at 3 appends, and 13 pairs of crashes");
 }
 
 #[tokio::test]
 async fn at_most_so_many_pairs_are_tried() {
     let survived = crash_everywhere(research).pairs(3).await;
-    assert_eq!((survived.once(), survived.twice()), (6, 3));
+    assert_eq!((survived.once(), survived.twice()), (14, 3));
     assert_eq!(crash_everywhere(research).pairs(0).await.twice(), 0);
 }
 
@@ -296,8 +301,9 @@ async fn a_store_of_ones_own_is_resumed_from() {
             MemoryStore::default()
         })
         .await;
-    assert_eq!(survived.to_string(), "survived 6 crashes at 3 appends, and 13 pairs of crashes");
-    assert_eq!(opened.load(Ordering::Relaxed), 1 + 6 + 13);
+    assert_eq!(survived.to_string(), "survived 14 crashes at 7 appends, and 35 pairs of crashes");
+    // Of the five ways of confirming, two are for several runs.
+    assert_eq!(opened.load(Ordering::Relaxed), 3 + 14 + 35);
 }
 
 #[tokio::test]
@@ -308,7 +314,7 @@ async fn a_store_that_keeps_less_than_it_was_given_is_found() {
     let said = failure(crash_everywhere(research).on(tears(2))).await;
     assert!(said.contains("the store has not what it was given:\n  of `"), "{said}");
     // Only the resumed runs get so far.
-    let said = failure(crash_everywhere(research).on(tears(4))).await;
+    let said = failure(crash_everywhere(research).on(tears(4)).confirming([Confirms::AtOnce])).await;
     assert!(said.contains("the run does not survive a crash"), "{said}");
     assert!(said.contains("its store has not what it was given"), "{said}");
 }
@@ -320,5 +326,5 @@ async fn a_store_that_answers_late_takes_no_virtual_time() {
         // Of its own, an hour each side by side, and an hour.
         run.status() == RunStatus::Completed
     });
-    assert_eq!(survived.await.once(), 6);
+    assert_eq!(survived.await.once(), 14);
 }

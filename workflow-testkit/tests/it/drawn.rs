@@ -10,6 +10,7 @@ use workflow_testkit::{Explored, Outcome, ScenarioOf, Start, explore};
 mod branches;
 mod crowds;
 mod hidden;
+mod numbers;
 mod shapes;
 
 /// A number below `sides`, the same one for the same arguments.

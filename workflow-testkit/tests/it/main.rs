@@ -4,6 +4,7 @@
 
 mod assertions;
 mod by_hand;
+mod confirmations;
 mod conformance;
 mod contexts;
 mod crashes;
@@ -12,6 +13,7 @@ mod explored_scenarios;
 mod faulty;
 mod guide;
 mod independence;
+mod merged_writes;
 mod mocks;
 mod model;
 mod orders;

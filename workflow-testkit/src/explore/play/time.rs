@@ -28,9 +28,9 @@ enum Passed {
 /// A question that a precondition is asked: its step, where, and what triggered it.
 type Question = (Arc<str>, ScopeId, Seq);
 
-/// What shows whether a run has gone on: what has come to its gate, its state, how many of its children go on, and what
-/// is in its log.
-type SoFar = (u32, RunStatus, usize, Option<usize>);
+/// What shows whether a run has gone on: what has come to its gate, its state, how many of its children go on, what
+/// is in its log, and, while it does not say, how many of its timers are not due.
+type SoFar = (u32, RunStatus, usize, Option<usize>, Option<usize>);
 
 impl<W: Workflow> Stage<'_, W> {
     /// That time passes, if somebody may wait for it beside these.
@@ -60,8 +60,7 @@ impl<W: Workflow> Stage<'_, W> {
         if !self.interest.has_timers() {
             return None;
         }
-        // An error says that the run has ended.
-        self.handle.timers().await.unwrap_or_default().into_iter().next()
+        self.timers().await.into_iter().next()
     }
 
     /// The executions that wait for their next attempt.
@@ -77,7 +76,8 @@ impl<W: Workflow> Stage<'_, W> {
             return Vec::new();
         }
         // An error says that the run has ended.
-        let Ok(explanation) = self.handle.explain().await else { return Vec::new() };
+        let explanation = self.ask(async |run| run.explain().await).await;
+        let Some(Ok(explanation)) = explanation else { return Vec::new() };
         let unanswered = explanation.steps.iter().flat_map(|step| {
             let asked = step.did_not_run.iter().filter(|why| matches!(why.reason, Reason::Asking { .. }));
             asked.map(|why| (Arc::clone(&step.step), why.scope, why.trigger.seq))
@@ -114,8 +114,11 @@ impl<W: Workflow> Stage<'_, W> {
 
     async fn so_far(&self) -> SoFar {
         // The task that drives the run may be what does not go on.
-        let report = tokio::time::timeout(IDLE, self.handle.report_so_far()).await;
-        let logged = report.ok().and_then(Result::ok).map(|report| report.log.len());
-        (self.gate.came(), self.handle.status(), self.outside.children().len(), logged)
+        let report = self.ask(async |run| tokio::time::timeout(IDLE, run.report_so_far()).await).await;
+        let silent = report.is_none();
+        let logged = report.and_then(|report| report.ok()?.ok()).map(|report| report.log.len());
+        let timers =
+            if silent && self.interest.has_timers() { Some(self.timers().await.len()) } else { None };
+        (self.gate.came(), self.handle.status(), self.outside.children().len(), logged, timers)
     }
 }

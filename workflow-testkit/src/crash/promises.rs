@@ -1,0 +1,40 @@
+//! Whether a process keeps to what its store has confirmed: nothing begins that follows from an event which the store
+//! has not confirmed, and nobody hears of one (S38).
+
+use workflow_core::{Observation, Observed, Observer, RunId, Seq};
+
+use super::store::CrashStore;
+
+/// Compares what is observed with what is confirmed.
+pub(super) struct Promises(pub(super) CrashStore);
+
+impl Observer for Promises {
+    fn observe(&self, Observation { run, what, .. }: &Observation) {
+        match what {
+            Observed::ExecutionStarted { step, trigger, .. } => {
+                self.follows(run, *trigger, || format!("`{step}` began by {trigger}"));
+            }
+            Observed::PreconditionAnswered { step, trigger, .. } => {
+                self.follows(run, *trigger, || {
+                    format!("the precondition of `{step}` was asked by {trigger}")
+                });
+            }
+            Observed::EventLogged { seq, event, .. } => {
+                self.follows(run, *seq, || format!("observers heard of {seq} {}", event.name()));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+impl Promises {
+    fn follows(&self, run: &RunId, from: Seq, what: impl FnOnce() -> String) {
+        if !self.0.has_confirmed(run, from) {
+            self.0.note_premature(format!("in `{run}` {} before the store had confirmed it", what()));
+        }
+    }
+}

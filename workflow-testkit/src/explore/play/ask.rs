@@ -1,0 +1,65 @@
+//! What a run is asked while it is explored. One whose store has not confirmed a write answers no question: then what it
+//! has said last counts.
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::time::SystemTime;
+
+use futures::future::{Either, select};
+use workflow_core::{OpenRequest, PendingTimer, RunHandle, Seq, Workflow};
+
+use super::Stage;
+use crate::VirtualClock;
+
+/// What a run has said last.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    requests: RefCell<Vec<OpenRequest>>,
+    timers: RefCell<Vec<PendingTimer>>,
+}
+
+impl<W: Workflow> Stage<'_, W> {
+    /// What the run answers; none if it does not before its store has confirmed a write.
+    pub(super) async fn ask<T>(&self, question: impl AsyncFnOnce(RunHandle<W>) -> T) -> Option<T> {
+        let answer = question(self.handle.clone());
+        if !self.gate.holds_a_write() {
+            return Some(answer.await);
+        }
+        match select(pin!(answer), pin!(self.quiet.reached())).await {
+            Either::Left((answer, _)) => Some(answer),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// The open requests, as far as the run has said.
+    pub(super) async fn requests(&self) -> Vec<OpenRequest> {
+        // An error says that the run has ended.
+        if let Some(requests) = self.ask(async |run| run.requests().await.unwrap_or_default()).await {
+            *self.said.requests.borrow_mut() = requests;
+        }
+        self.said.requests.borrow().clone()
+    }
+
+    /// Somebody has replied to this one, in vain or not.
+    pub(super) fn take_request(&self, seq: Seq) -> Option<OpenRequest> {
+        let mut requests = self.said.requests.borrow_mut();
+        let place = requests.iter().position(|request| request.seq() == seq)?;
+        Some(requests.remove(place))
+    }
+
+    /// The pending timers that are not due, as far as the run has said.
+    pub(super) async fn timers(&self) -> Vec<PendingTimer> {
+        // An error says that the run has ended.
+        if let Some(timers) = self.ask(async |run| run.timers().await.unwrap_or_default()).await {
+            *self.said.timers.borrow_mut() = timers;
+            return self.said.timers.borrow().clone();
+        }
+        let now = self.now();
+        self.said.timers.borrow().iter().filter(|timer| timer.due > now).cloned().collect()
+    }
+
+    /// What the run's clock shows.
+    fn now(&self) -> SystemTime {
+        VirtualClock::beginning() + self.since.elapsed()
+    }
+}
