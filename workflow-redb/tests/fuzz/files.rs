@@ -14,7 +14,7 @@ use workflow_core::{
 use workflow_redb::{RedbStore, StoreFile, WorkError};
 
 use crate::fixtures::{Place, batch, put, put_ended};
-use crate::watchdog::watched;
+use crate::watchdog::Watchdog;
 use crate::{Edit, INPUTS, TIME, few, pick};
 
 /// How many pages are read of a listing: more than there are in a file, and as many as a mistake may make of it.
@@ -168,26 +168,31 @@ async fn list_all(store: &RedbStore, scope: &ContextScope) {
     }
 }
 
-fn survives(start: bool, edits: &[Edit]) {
-    survives_bytes(&edited(start, edits), &Place::new());
+fn survives(start: bool, edits: &[Edit]) -> bool {
+    survives_bytes(&edited(start, edits), &Place::new())
 }
 
-fn survives_bytes(bytes: &[u8], place: &Place) {
+/// Does everything with the bytes; says whether a store could be opened.
+fn survives_bytes(bytes: &[u8], place: &Place) -> bool {
     std::fs::write(&place.file, bytes).unwrap();
     look(&place.file);
     assert!(place.bytes() == bytes, "looking at a file changes it");
     let memory = InMemoryBackend::new();
     memory.set_len(bytes.len() as u64).unwrap();
     memory.write(0, bytes).unwrap();
-    if let Some(store) = typed(RedbStore::builder().open_backend("memory", memory)) {
-        block_on(use_store(&store, &place.folder.path().join("copy.redb")));
+    let store = typed(RedbStore::builder().open_backend("memory", memory));
+    if let Some(store) = &store {
+        block_on(use_store(store, &place.folder.path().join("copy.redb")));
     }
+    store.is_some()
 }
 
 #[test]
 fn a_file_that_was_changed_is_read_or_refused() {
     let check = bolero::check!().with_iterations(INPUTS).with_test_time(TIME);
-    check.with_type::<(bool, Vec<Edit>)>().for_each(|(start, edits)| {
-        watched(&(start, edits), || survives(*start, edits));
+    let watchdog = Watchdog::of("pages of files");
+    check.with_type::<(bool, Vec<Edit>)>().for_each(|input| {
+        let (start, edits) = input;
+        watchdog.watch(input, || survives(*start, edits));
     });
 }

@@ -19,6 +19,8 @@ mod files;
 #[expect(dead_code, reason = "others use the rest")]
 mod fixtures;
 mod journals;
+mod mutate;
+mod shapes;
 mod watchdog;
 
 use std::time::Duration;
