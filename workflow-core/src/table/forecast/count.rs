@@ -179,7 +179,7 @@ impl<'a> Counts<'a> {
         let (mut bounded, mut unbounded) = (fixed(row), None);
         for event in retriggering(row) {
             match (self.count(None, event), unbounded) {
-                (Some(count), _) => bounded += count,
+                (Some(count), _) => bounded = bounded.saturating_add(count),
                 (None, None) => unbounded = Some(event),
                 (None, Some(_)) => return None,
             }

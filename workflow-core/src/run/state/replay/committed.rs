@@ -9,7 +9,7 @@ use super::{Replay, Taken};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::run::state::{Applied, Batch, DueEvent};
-use crate::scheduler::{Cause, Emission};
+use crate::scheduler::{Cause, Emission, Entry};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
 /// The events and timers of an execution's batch.
@@ -65,8 +65,11 @@ impl Replay {
         let Committed { events: logged, timers: set } = Committed::of(execution, behind);
         let emissions = self.emissions(fan_outs, &logged, &set)?;
         let mut events: SmallVec<[AnyEvent; 1]> = SmallVec::with_capacity(logged.len());
+        let mut types = Vec::with_capacity(logged.len());
         for Logged { event, .. } in &logged {
-            events.push(self.decoded(event, self.event_named(event.name())?, None)?);
+            let index = self.event_named(event.name())?;
+            events.push(self.decoded(event, index, None)?);
+            types.push(index);
         }
         let mut timers = Vec::with_capacity(set.len());
         for TimerSet { request, due, event } in &set {
@@ -81,8 +84,10 @@ impl Replay {
         }
         let applied = self.apply(Batch::Succeeded { execution, emissions, events, timers }, at)?;
         let Applied::Entered { entered, .. } = applied else { return Ok(1) };
-        let mut places = entered.entries.iter().zip(&logged);
-        let agree = places.all(|(entry, logged)| (entry.seq, entry.scope) == (logged.seq, logged.scope));
+        let mut places = entered.entries.iter().zip(logged.iter().zip(types));
+        let agree = places.all(|(entry, (Logged { seq, scope, .. }, event))| {
+            *entry == Entry { seq: *seq, scope: *scope, event }
+        });
         if !agree || entered.entries.len() != logged.len() || entered.timers.len() != set.len() {
             return Err("it would be logged elsewhere now".into());
         }
