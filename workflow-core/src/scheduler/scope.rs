@@ -279,12 +279,13 @@ impl Scopes {
     /// The open branches below a scope, each before those below it, in order (S46).
     pub(super) fn below(&self, id: ScopeId, into: &mut Vec<ScopeId>) {
         let Some(scope) = self.get(id).filter(|scope| !scope.is_leaf()) else { return };
-        for siblings in scope.children.values() {
-            let mut next = Some(siblings.first);
-            while let Some(child) = next {
-                into.push(child);
-                self.below(child, into);
-                next = self.get(child).and_then(|scope| scope.beside.after);
+        // Branches may nest deeply: what is left of each is kept here, and not by calls in calls.
+        let mut left: Vec<ScopeId> = scope.first_children().collect();
+        while let Some(child) = left.pop() {
+            into.push(child);
+            if let Some(scope) = self.get(child) {
+                left.extend(scope.beside.after);
+                left.extend(scope.first_children());
             }
         }
     }
@@ -333,6 +334,11 @@ impl Scope {
         let siblings = siblings.and_modify(|siblings| before = Some(siblings.last));
         siblings.or_insert(Siblings { first: id, last: id }).last = id;
         before
+    }
+
+    /// The first open branch of each fan-out directly below, the last fan-out first.
+    fn first_children(&self) -> impl Iterator<Item = ScopeId> {
+        self.children.values().rev().map(|siblings| siblings.first)
     }
 
     fn siblings(&mut self, group: GroupId, change: impl FnOnce(&mut Siblings)) {

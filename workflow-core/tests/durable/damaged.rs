@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EventStore, Incompatibility, MemoryStore, Position, Record, RecordedRun, RecordedRunError,
-    ResumeError, RunOptions, RunStatus, RunSummary,
+    ResumeError, RunOptions, RunStatus, RunSummary, TableProblem,
 };
 use workflow_testkit::VirtualClock;
 
@@ -123,4 +123,87 @@ async fn what_enters_by_a_timer_and_is_of_another_type_is_a_contradiction() {
     let part = of(&mut journal, "event_logged").find(|logged| logged["event"]["type"] == "Part").unwrap();
     part["event"]["type"] = json!("Item");
     assert_eq!(contradicted(Waits, &journal).await, Position(logged as u64));
+}
+
+/// Of the first journal, which it makes that of a run of another table.
+async fn of_table(shape: Value) -> Vec<Record> {
+    let mut journal = journal(Sets, Duration::ZERO).await;
+    for started in of(&mut journal, "run_started") {
+        started["table"]["shape"] = shape.clone();
+    }
+    decoded(&journal)
+}
+
+/// Everything that is made of a run whose table is this.
+async fn looked_at(shape: Value) -> RecordedRun {
+    let run = RecordedRun::of(&"r".into(), &of_table(shape).await).unwrap();
+    drop((run.report().to_string(), run.explain().to_string(), run.graph().to_mermaid()));
+    run
+}
+
+fn forecast(run: &RecordedRun, step: &str) -> String {
+    run.table().forecast(run.table().step_named(step).unwrap()).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_with_an_event_that_is_the_reply_to_itself_is_refused() {
+    let records = of_table(json!({ "workflow": "Sets", "events": [
+        { "name": "Begin", "roles": ["start"] },
+        { "name": "Ask", "roles": ["request", "reply"], "replies_to": "Ask" },
+    ], "steps": [
+        { "name": "ask", "inputs": [{ "kind": "one", "events": ["Begin"] }],
+          "outputs": [{ "event": "Ask", "least": 1 }] },
+        { "name": "end", "inputs": [{ "kind": "one", "events": ["Ask"] }] },
+    ] }))
+    .await;
+    let error = RecordedRun::of(&"r".into(), &records).unwrap_err();
+    let RecordedRunError::UnsoundTable { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.problems, [TableProblem::ReplyAsks { reply: "Ask".into() }]);
+}
+
+/// So many steps, each of which takes what the one before emits.
+fn chained(steps: usize) -> Value {
+    let event = |n: usize| if n == 0 { "Begin".to_owned() } else { format!("E{n}") };
+    let roles = |n: usize| if n == 0 { json!(["start"]) } else { json!([]) };
+    let events = (0..=steps).map(|n| json!({ "name": event(n), "roles": roles(n) }));
+    let steps = (0..steps).map(|n| {
+        json!({ "name": format!("s{n}"), "inputs": [{ "kind": "one", "events": [event(n)] }],
+            "outputs": [{ "event": event(n + 1), "least": 1 }] })
+    });
+    json!({ "workflow": "Sets", "events": events.collect::<Vec<_>>(), "steps": steps.collect::<Vec<_>>() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_of_a_very_long_chain_of_steps_has_a_forecast() {
+    let run = RecordedRun::of(&"r".into(), &of_table(chained(3_000)).await).unwrap();
+    assert_eq!((forecast(&run, "s100"), forecast(&run, "s2999")), ("0-1".to_owned(), "0-n".to_owned()));
+}
+
+/// Branches with so many floors, on each of which two steps emit what both of the next take, if anything.
+fn laddered(floors: usize) -> Value {
+    let mut events = vec![
+        json!({ "name": "Begin", "roles": ["start"] }),
+        json!({ "name": "Done", "roles": ["stop"] }),
+        json!({ "name": "Item" }),
+    ];
+    let mut steps = vec![json!({ "name": "open", "inputs": [{ "kind": "one", "events": ["Begin"] }],
+        "outputs": [{ "event": "Item", "least": 1, "fan_out": true }] })];
+    for floor in 0..floors {
+        events.push(json!({ "name": format!("F{floor}") }));
+        let before = if floor == 0 { "Item".to_owned() } else { format!("F{}", floor - 1) };
+        for side in ["left", "right"] {
+            steps.push(json!({ "name": format!("{side}{floor}"),
+                "inputs": [{ "kind": "one", "events": [before] }],
+                "outputs": [{ "event": format!("F{floor}"), "least": u32::from(floor > 0) }] }));
+        }
+    }
+    steps.push(json!({ "name": "end", "inputs": [{ "kind": "gather", "events": [format!("F{}", floors - 1)] }],
+        "outputs": [{ "event": "Done", "least": 1 }] }));
+    json!({ "workflow": "Sets", "events": events, "steps": steps })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_with_very_many_ways_through_its_branches_has_a_forecast_soon() {
+    let run = looked_at(laddered(40)).await;
+    assert_eq!(forecast(&run, "left39"), "0-549755813888 per `Item`");
 }

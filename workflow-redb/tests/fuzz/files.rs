@@ -106,11 +106,11 @@ fn is_typed(error: &(dyn Error + 'static)) {
     assert!(!error.to_string().is_empty());
 }
 
-fn typed<T>(result: Result<T, impl Error + 'static>) -> Option<T> {
+pub(crate) fn typed<T>(result: Result<T, impl Error + 'static>) -> Option<T> {
     result.inspect_err(|error| is_typed(error)).ok()
 }
 
-fn look(path: &Path) {
+pub(crate) fn look_at(path: &Path) {
     let Some(mut file) = typed(StoreFile::open(path)) else { return };
     let mut query = RunQuery::new().at_most(3);
     for _ in 0..PAGES {
@@ -136,7 +136,7 @@ fn read_all(read: impl Fn(Position) -> Result<Vec<workflow_core::Record>, StoreE
     }
 }
 
-async fn use_store(store: &RedbStore, copy: &Path) {
+pub(crate) async fn use_store(store: &RedbStore, copy: &Path) {
     let runs = typed(store.runs(&RunQuery::new()).await).unwrap_or_default();
     typed(store.runs(&RunQuery::new().open()).await);
     for stored in &runs {
@@ -146,6 +146,7 @@ async fn use_store(store: &RedbStore, copy: &Path) {
             typed(store.append(&stored.id, stored.end, batch(end..end + 2)).await);
         }
     }
+    list_scopes(store).await;
     for scope in [ContextScope::Run("run-1".into()), ContextScope::Thread("user-4".into())] {
         list_all(store, &scope).await;
         typed(store.set(&scope, "key-3", Some(ContextValue::new(7))).await);
@@ -156,6 +157,17 @@ async fn use_store(store: &RedbStore, copy: &Path) {
     typed(store.remove(&"long".into()).await);
     typed(store.retain(&Retention::none()).await);
     typed(store.compact().await);
+}
+
+/// However damaged a table is, a list of its contexts comes to its end.
+async fn list_scopes(store: &RedbStore) {
+    let mut after = None;
+    for page in 0.. {
+        assert!(page < PAGES, "the list of contexts has no end");
+        let Some(scopes) = typed(store.scopes(after.as_ref(), 3).await) else { break };
+        let Some(last) = scopes.last() else { break };
+        after = Some(last.clone());
+    }
 }
 
 async fn list_all(store: &RedbStore, scope: &ContextScope) {
@@ -175,7 +187,7 @@ fn survives(start: bool, edits: &[Edit]) -> bool {
 /// Does everything with the bytes; says whether a store could be opened.
 fn survives_bytes(bytes: &[u8], place: &Place) -> bool {
     std::fs::write(&place.file, bytes).unwrap();
-    look(&place.file);
+    look_at(&place.file);
     assert!(place.bytes() == bytes, "looking at a file changes it");
     let memory = InMemoryBackend::new();
     memory.set_len(bytes.len() as u64).unwrap();

@@ -14,6 +14,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
+mod entries;
 mod files;
 #[path = "../it/fixtures.rs"]
 #[expect(dead_code, reason = "others use the rest")]

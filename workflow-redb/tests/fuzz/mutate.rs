@@ -124,9 +124,17 @@ fn has_table(value: &Value) -> bool {
 
 /// Changes a value to one of its kind, to another like it, or to what it is not.
 fn change(value: &mut Value, like: Option<Value>, to: u32, with: u8) {
-    if let (0..=79, Some(like)) = (with, like) {
-        *value = like;
-        return;
+    match (with, like, &mut *value) {
+        // One member more, or another one.
+        (0..=39, Some(Value::Object(more)), Value::Object(members)) => {
+            members.extend(more.into_iter().skip(usize::from(with / 8)).take(1));
+            return;
+        }
+        (0..=79, Some(like), _) => {
+            *value = like;
+            return;
+        }
+        _ => {}
     }
     *value = match (value.take(), with % 16) {
         (_, 15) => Value::Null,
