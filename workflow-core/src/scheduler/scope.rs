@@ -399,6 +399,15 @@ mod tests {
     }
 
     #[test]
+    fn branches_may_nest_deeper_than_calls() {
+        let mut scopes = Scopes::default();
+        for depth in 1..=100_000 {
+            scopes.open(ScopeId(depth), ScopeId(depth - 1), (GroupId::of(depth), 0));
+        }
+        assert!(below_root(&scopes).into_iter().eq(1..=100_000));
+    }
+
+    #[test]
     fn a_branch_that_opens_in_the_place_of_another_has_nothing_of_it() {
         let mut scopes = opened(&[(1, &[1])]);
         if let Some(scope) = scopes.get_mut(ScopeId(1)) {

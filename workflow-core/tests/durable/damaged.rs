@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::{
     Batch, EventStore, Incompatibility, MemoryStore, Position, Record, RecordedRun, RecordedRunError,
-    ResumeError, RunOptions, RunStatus, RunSummary, TableProblem,
+    ResumeError, RunOptions, RunQuery, RunStatus, RunSummary, TableProblem,
 };
 use workflow_testkit::VirtualClock;
 
@@ -95,11 +95,14 @@ async fn contradicted<W: Workflow>(workflow: W, journal: &[Value]) -> Position {
     let alone = RecordedRun::of(&"r".into(), &decoded(journal)).unwrap_err();
     let engine = Engine::builder().workflow(workflow).store(store_of(journal).await).build().unwrap();
     let resumed = engine.attach::<W>("r").await.unwrap_err();
-    let RecordedRunError::Contradiction { difference: Incompatibility::Journal { position: alone, .. }, .. } = alone
+    let RecordedRunError::Contradiction {
+        difference: Incompatibility::Journal { position: alone, .. }, ..
+    } = alone
     else {
         panic!("{alone}")
     };
-    let ResumeError::Incompatible { difference: Incompatibility::Journal { position, .. }, .. } = resumed else {
+    let ResumeError::Incompatible { difference: Incompatibility::Journal { position, .. }, .. } = resumed
+    else {
         panic!("{resumed}")
     };
     assert_eq!(alone, position);
@@ -197,8 +200,10 @@ fn laddered(floors: usize) -> Value {
                 "outputs": [{ "event": format!("F{floor}"), "least": u32::from(floor > 0) }] }));
         }
     }
-    steps.push(json!({ "name": "end", "inputs": [{ "kind": "gather", "events": [format!("F{}", floors - 1)] }],
-        "outputs": [{ "event": "Done", "least": 1 }] }));
+    steps.push(
+        json!({ "name": "end", "inputs": [{ "kind": "gather", "events": [format!("F{}", floors - 1)] }],
+        "outputs": [{ "event": "Done", "least": 1 }] }),
+    );
     json!({ "workflow": "Sets", "events": events, "steps": steps })
 }
 
@@ -206,4 +211,69 @@ fn laddered(floors: usize) -> Value {
 async fn a_table_with_very_many_ways_through_its_branches_has_a_forecast_soon() {
     let run = looked_at(laddered(40)).await;
     assert_eq!(forecast(&run, "left39"), "0-549755813888 per `Item`");
+}
+
+/// Starts a child that waits, and does not wait for it.
+struct Starts;
+
+#[workflow]
+impl Starts {
+    #[step]
+    async fn first(&self, begin: &Begin, children: &Children) -> Result<Item, StepError> {
+        children.start::<Sets>(begin.clone()).await?;
+        Ok(Item(begin.0))
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, note: &Note) -> Done {
+        Done(item.0 + note.0)
+    }
+}
+
+fn hosts(store: &Arc<MemoryStore>) -> Engine {
+    let engine = Engine::builder().workflow(Starts).workflow(Sets).clock(VirtualClock::new());
+    engine.store(Arc::clone(store)).build().unwrap()
+}
+
+/// What the store has, where the child says that it is of this execution.
+async fn with_child_of(store: &MemoryStore, execution: u64) -> Arc<MemoryStore> {
+    let copy = Arc::new(MemoryStore::default());
+    for stored in store.runs(&RunQuery::new()).await.unwrap() {
+        let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();
+        let mut journal: Vec<Value> = records.iter().map(|it| serde_json::to_value(it).unwrap()).collect();
+        if let Some(parent) = journal[0].pointer_mut("/run_started/parent/execution") {
+            *parent = json!(execution);
+        }
+        let batch = Batch { records: decoded(&journal), run: stored.run };
+        copy.append(&stored.id, Position(0), batch).await.unwrap();
+    }
+    copy
+}
+
+// S31, S39
+#[tokio::test(start_paused = true)]
+async fn a_child_of_an_execution_that_never_was_is_in_no_journal_of_its_parent() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = hosts(&store);
+    let run = engine.start_with::<Starts>(Begin(3), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    let store = with_child_of(&store, 0).await;
+    let engine = hosts(&store);
+    assert_eq!(engine.resume_open_runs().await.unwrap().runs.len(), 2);
+    let run = engine.attach::<Starts>("r").await.unwrap();
+    run.send(Note(4)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(7));
+    let journal = engine.history(&"r".into()).await.unwrap();
+    let children = journal.iter().filter(|record| matches!(record, Record::ChildStarted { .. }));
+    assert_eq!(children.count(), 1, "{journal:?}");
+    assert!(RecordedRun::of(&"r".into(), &journal).is_ok());
+}
+
+// S32, S43
+#[tokio::test(start_paused = true)]
+async fn a_timer_that_closes_a_request_and_brings_something_else_is_a_contradiction() {
+    let mut journal = journal(Waits, Duration::ZERO).await;
+    let closes = of(&mut journal, "timer_set").find(|timer| timer["request"].is_u64()).unwrap();
+    closes["event"]["type"] = json!("Item");
+    assert_eq!(contradicted(Waits, &journal).await, Position(2));
 }

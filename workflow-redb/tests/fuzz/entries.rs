@@ -98,7 +98,12 @@ struct Keeps;
 #[workflow]
 impl Keeps {
     #[step]
-    async fn keep(&self, begin: &Begin, run: &RunContext, thread: &ThreadContext) -> Result<(), ContextError> {
+    async fn keep(
+        &self,
+        begin: &Begin,
+        run: &RunContext,
+        thread: &ThreadContext,
+    ) -> Result<(), ContextError> {
         run.set("count", begin.0).await?;
         run.set("text", "some".to_owned()).await?;
         run.set("list", vec![vec![1_i64, -1], vec![i64::MAX, i64::MIN]]).await?;

@@ -66,7 +66,9 @@ fn renumber(records: &mut [Value]) {
 /// Lets some time pass before records, or a very long one, or sets their clock back.
 fn shift_times(records: &mut [Value], with: u8) {
     for record in records {
-        let Some((_, body)) = record.as_object_mut().and_then(|kinds| kinds.iter_mut().next()) else { continue };
+        let Some((_, body)) = record.as_object_mut().and_then(|kinds| kinds.iter_mut().next()) else {
+            continue;
+        };
         if let Some(seconds) = body.pointer_mut("/at/secs_since_epoch") {
             let was = seconds.as_u64().unwrap_or_default();
             *seconds = json!(match with % 6 {
@@ -112,7 +114,11 @@ fn part_of_one(values: &mut [Value], others: &[Value], (kind, at, to, with): Edi
         parts.retain(|part| part.name == name);
     }
     let part = parts.get(pick(at.rotate_left(16), parts.len()))?;
-    let like = if kind & 128 == 0 { same_name(values, others, &part.name, to) } else { anything(values, others, to) };
+    let like = if kind & 128 == 0 {
+        same_name(values, others, &part.name, to)
+    } else {
+        anything(values, others, to)
+    };
     let found = values.get_mut(part.value)?.pointer_mut(&part.path)?;
     change(found, like, to, with);
     Some(part.value)

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use std::io::Write as _;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub(crate) struct Watchdog {
     input: Arc<Mutex<Option<Watched>>>,
     tried: AtomicU64,
     read: AtomicU64,
+    /// Gone with the target.
+    _over: Sender<()>,
 }
 
 /// What is tried, and since when.
@@ -29,15 +32,14 @@ type Watched = (Instant, Box<dyn Debug + Send>);
 impl Watchdog {
     pub(crate) fn of(target: &'static str) -> Self {
         let input = Arc::default();
-        let watched = Arc::downgrade(&input);
+        let watched = Arc::clone(&input);
+        let (over, is_over) = mpsc::channel::<()>();
         thread::spawn(move || {
-            while let Some(input) = watched.upgrade() {
-                end_if_late(&input);
-                drop(input);
-                thread::sleep(LOOK);
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(LOOK) {
+                end_if_late(&watched);
             }
         });
-        Self { target, input, tried: AtomicU64::new(0), read: AtomicU64::new(0) }
+        Self { target, input, tried: AtomicU64::new(0), read: AtomicU64::new(0), _over: over }
     }
 
     /// Does the work, and ends the process if it does not end. The work says whether the input was read, and not refused.
@@ -67,6 +69,6 @@ fn end_if_late(input: &Mutex<Option<Watched>>) {
     }
 }
 
-fn lock(input: &Mutex<Option<Watched>>) -> std::sync::MutexGuard<'_, Option<Watched>> {
+fn lock(input: &Mutex<Option<Watched>>) -> MutexGuard<'_, Option<Watched>> {
     input.lock().unwrap_or_else(PoisonError::into_inner)
 }
