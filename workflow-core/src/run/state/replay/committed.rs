@@ -73,10 +73,11 @@ impl Replay {
         }
         let (mut timers, mut timed) = (Vec::with_capacity(set.len()), Vec::with_capacity(set.len()));
         for TimerSet { request, due, event } in &set {
-            timed.push(self.event_named(event.name())?);
+            let index = self.event_named(event.name())?;
+            timed.push(index);
             let asked = request.and_then(|seq| logged.iter().position(|logged| logged.seq == seq));
             let asked = asked.and_then(|place| events.get(place));
-            let decoded = self.host.read(event, self.event_named(event.name())?, asked);
+            let decoded = self.host.read(event, index, asked);
             let unreadable = |error| {
                 let name = event.name();
                 format!("a timer has event `{name}`, which cannot be read as what it is now: {error}")
