@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use redb::TableHandle as _;
 use serde::ser::Error as _;
 use serde_json::Value;
 use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
 use crate::error::{BadValue, WorkError};
-use crate::format::{beginning_with, context_key, context_prefix, parse_context_key};
+use crate::format::{CONTEXTS, beginning_with, context_key, context_prefix, parse_context_key};
 use crate::journal::PAGE_BYTES;
 use crate::store::RedbStore;
 use crate::tables::{Tables, Unread, View, bytes_at};
@@ -129,6 +130,11 @@ fn scopes(
     while page.len() < at_most.max(1) {
         let Some(entry) = view.contexts.range::<&[u8]>(&*start..)?.next() else { break };
         let (key, _) = entry?;
+        if key.value() < &*start {
+            // Only where the table is damaged. What is looked for behind it would lead to it again and again.
+            let name = CONTEXTS.name();
+            return Err(redb::Error::Corrupted(format!("the keys of `{name}` are out of order")).into());
+        }
         match parse_context_key(key.value()) {
             Some((scope, _)) => {
                 start = beginning_with(context_prefix(&scope)).end;

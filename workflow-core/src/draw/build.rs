@@ -14,7 +14,7 @@ impl DependencyTable {
             description: Arc::clone(&self.description),
             nodes: Vec::new(),
             edges: self.edges(),
-            boxes: (0..self.fan_outs.len()).map(|place| self.branch_box(place)).collect(),
+            boxes: self.branch_boxes(),
         };
         graph.nodes = self.nodes(&graph.edges);
         graph
@@ -46,26 +46,19 @@ impl DependencyTable {
         }
     }
 
-    fn branch_box(&self, place: usize) -> BranchBox {
-        let fan_out = &self.fan_outs[place];
-        BranchBox {
+    fn branch_boxes(&self) -> Vec<BranchBox> {
+        // The box of the step that fans out, of each.
+        let outer = self.fan_outs.iter().map(|fan_out| self.box_of(self.step(fan_out.step)));
+        let outer: Vec<Option<usize>> = outer.collect();
+        let within = |place: usize| outer[place].filter(|around| !lies_in(*around, place, &outer));
+        let boxes = self.fan_outs.iter().enumerate().map(|(place, fan_out)| BranchBox {
             step: Arc::clone(&self.step(fan_out.step).name),
             item: Arc::clone(&self.event(fan_out.item).name),
-            within: self.outer(place).filter(|outer| !self.lies_in(*outer, place)),
+            within: within(place),
             branches: None,
             failed: None,
-        }
-    }
-
-    /// The box of the step that fans out.
-    fn outer(&self, place: usize) -> Option<usize> {
-        self.box_of(self.step(self.fan_outs[place].step))
-    }
-
-    /// Whether a box lies in another by way of any number of boxes: fan-outs can be recursive, boxes cannot.
-    fn lies_in(&self, place: usize, other: usize) -> bool {
-        let outwards = std::iter::successors(Some(place), |place| self.outer(*place));
-        outwards.take(self.fan_outs.len() + 1).any(|place| place == other)
+        });
+        boxes.collect()
     }
 
     /// The smallest fan-out in whose branches the step runs, and only there. A step that takes failures of a branch
@@ -171,6 +164,12 @@ impl DependencyTable {
             timed: output.timed,
         });
     }
+}
+
+/// Whether a box lies in another by way of any number of boxes: fan-outs can be recursive, boxes cannot.
+fn lies_in(place: usize, other: usize, outer: &[Option<usize>]) -> bool {
+    let outwards = std::iter::successors(Some(place), |place| outer[*place]);
+    outwards.take(outer.len() + 1).any(|place| place == other)
 }
 
 fn place(id: &str, kind: NodeKind) -> Node {

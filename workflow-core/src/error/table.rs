@@ -138,6 +138,12 @@ pub enum TableProblem {
         /// What it replies to.
         event: String,
     },
+    /// A reply is a request itself.
+    #[error("event `{reply}` is a reply, and a reply asks nothing: take the role `request` from it")]
+    ReplyAsks {
+        /// The reply.
+        reply: String,
+    },
     /// Two events are the reply to one request.
     #[error("request `{request}` has two replies, `{}` and `{}`: leave one of them out", replies[0], replies[1])]
     SecondReply {

@@ -132,7 +132,7 @@ impl When {
     /// The time, for a timer that is set now. A time before 1970 has long come, and has no form in a journal.
     pub(crate) fn due(self, now: SystemTime) -> SystemTime {
         let due = match self {
-            Self::After(delay) => now.checked_add(delay).unwrap_or(now + FAR),
+            Self::After(delay) => now.checked_add(delay).or_else(|| now.checked_add(FAR)).unwrap_or(now),
             Self::At(time) => time,
         };
         due.max(SystemTime::UNIX_EPOCH)
@@ -147,6 +147,17 @@ mod tests {
     fn a_time_that_no_clock_can_show_is_far_away() {
         let now = SystemTime::UNIX_EPOCH;
         assert_eq!(When::After(Duration::MAX).due(now), now + FAR);
+    }
+
+    #[test]
+    fn the_last_time_that_a_clock_can_show_has_none_behind_it() {
+        let mut last = SystemTime::UNIX_EPOCH;
+        for seconds in (0..64).rev().map(|bit| 1 << bit) {
+            last = last.checked_add(Duration::from_secs(seconds)).unwrap_or(last);
+        }
+        for delay in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {
+            assert_eq!(When::After(delay).due(last), last);
+        }
     }
 
     #[test]

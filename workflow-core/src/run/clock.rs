@@ -58,10 +58,16 @@ impl RunClock {
         self.read = read;
         self.shown.set(None);
         self.now = match self.clock.given() {
-            None => self.now + passed,
+            None => self.later(passed).unwrap_or(self.now),
             Some(at) => self.now.max(at.duration_since(self.began_at).unwrap_or_default()),
         };
         passed
+    }
+
+    /// So much later, if there is a time to be shown for it: a journal may say that its run began when there is hardly one.
+    fn later(&self, passed: Duration) -> Option<Duration> {
+        let now = self.now.checked_add(passed)?;
+        self.began_at.checked_add(now).map(|_| now)
     }
 
     /// The last reading as people and records have it. A run's state goes by `now`, and a replay makes its times of those in

@@ -327,6 +327,12 @@ impl RunState {
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
             Batch::Retried { execution, failed } => self.retry(execution, failed),
+            // A child may say that it is of an execution that never was, and may come once the run's end is written.
+            Batch::ChildStarted { child, .. }
+                if self.step_of(child.execution).is_none() || self.has_completed() =>
+            {
+                Applied::Refused
+            }
             Batch::ChildStarted { child, at } => {
                 self.children.push((child, at));
                 self.note(1)

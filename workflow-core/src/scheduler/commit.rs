@@ -305,21 +305,29 @@ impl Scheduler {
     }
 
     /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
-    pub(super) fn fail_scope(&mut self, id: ScopeId, failures: Vec<ExecutionId>) {
-        let Some(scope) = self.scopes.get_mut(id) else { return };
-        let Some((group, _)) = scope.branch else {
-            self.finish(End::Failed(failures));
-            return;
-        };
-        scope.failures.extend(failures.iter().copied());
-        match self.groups.policy_of(group) {
-            Some((FanOutPolicy::FailAll, opener)) => {
-                self.drop_group(group);
-                self.fail_scope(opener, failures);
-                self.scopes.release(opener);
+    pub(super) fn fail_scope(&mut self, mut id: ScopeId, failures: Vec<ExecutionId>) {
+        // However deep branches nest, the failure comes from scope to scope.
+        let mut openers = Vec::new();
+        while let Some(scope) = self.scopes.get_mut(id) {
+            let Some((group, _)) = scope.branch else {
+                self.finish(End::Failed(failures));
+                break;
+            };
+            scope.failures.extend(failures.iter().copied());
+            match self.groups.policy_of(group) {
+                Some((FanOutPolicy::FailAll, opener)) => {
+                    self.drop_group(group);
+                    openers.push(opener);
+                    id = opener;
+                    continue;
+                }
+                Some((FanOutPolicy::ContinueOthers, _)) => self.degraded = true,
+                Some((FanOutPolicy::WaitAll, _)) | None => {}
             }
-            Some((FanOutPolicy::ContinueOthers, _)) => self.degraded = true,
-            Some((FanOutPolicy::WaitAll, _)) | None => {}
+            break;
+        }
+        for opener in openers.into_iter().rev() {
+            self.scopes.release(opener);
         }
     }
 

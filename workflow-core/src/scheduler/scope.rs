@@ -302,12 +302,13 @@ impl Scopes {
     /// The open branches below a scope, each before those below it, in order (S46).
     pub(super) fn below(&self, id: ScopeId, into: &mut Vec<ScopeId>) {
         let Some(scope) = self.get(id).filter(|scope| !scope.is_leaf()) else { return };
-        for siblings in scope.children.values() {
-            let mut next = Some(siblings.first);
-            while let Some(child) = next {
-                into.push(child);
-                self.below(child, into);
-                next = self.get(child).and_then(|scope| scope.beside.after);
+        // Branches may nest deeply: what is left of each is kept here, and not by calls in calls.
+        let mut left: Vec<ScopeId> = scope.first_children().collect();
+        while let Some(child) = left.pop() {
+            into.push(child);
+            if let Some(scope) = self.get(child) {
+                left.extend(scope.beside.after);
+                left.extend(scope.first_children());
             }
         }
     }
@@ -391,6 +392,11 @@ impl Scope {
         before
     }
 
+    /// The first open branch of each fan-out directly below, the last fan-out first.
+    fn first_children(&self) -> impl Iterator<Item = ScopeId> {
+        self.children.values().rev().map(|siblings| siblings.first)
+    }
+
     fn siblings(&mut self, group: GroupId, change: impl FnOnce(&mut Siblings)) {
         self.children.entry(group).and_modify(change);
     }
@@ -446,6 +452,15 @@ mod tests {
         scopes.open(ScopeId(3), ScopeId(1), (GroupId::of(2), 0));
         scopes.open(ScopeId(4), ScopeId(2), (GroupId::of(3), 0));
         assert_eq!(below_root(&scopes), [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn branches_may_nest_deeper_than_calls() {
+        let mut scopes = Scopes::default();
+        for depth in 1..=100_000 {
+            scopes.open(ScopeId(depth), ScopeId(depth - 1), (GroupId::of(depth), 0));
+        }
+        assert!(below_root(&scopes).into_iter().eq(1..=100_000));
     }
 
     #[test]

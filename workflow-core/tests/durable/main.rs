@@ -5,6 +5,7 @@
 mod attach;
 mod changes;
 mod crashes;
+mod damaged;
 mod deep;
 mod failing;
 mod families;

@@ -14,7 +14,7 @@ use workflow_core::{
 use workflow_redb::{RedbStore, StoreFile, WorkError};
 
 use crate::fixtures::{Place, batch, put, put_ended};
-use crate::watchdog::watched;
+use crate::watchdog::Watchdog;
 use crate::{Edit, INPUTS, TIME, few, pick};
 
 /// How many pages are read of a listing: more than there are in a file, and as many as a mistake may make of it.
@@ -106,11 +106,11 @@ fn is_typed(error: &(dyn Error + 'static)) {
     assert!(!error.to_string().is_empty());
 }
 
-fn typed<T>(result: Result<T, impl Error + 'static>) -> Option<T> {
+pub(crate) fn typed<T>(result: Result<T, impl Error + 'static>) -> Option<T> {
     result.inspect_err(|error| is_typed(error)).ok()
 }
 
-fn look(path: &Path) {
+pub(crate) fn look_at(path: &Path) {
     let Some(mut file) = typed(StoreFile::open(path)) else { return };
     let mut query = RunQuery::new().at_most(3);
     for _ in 0..PAGES {
@@ -136,7 +136,7 @@ fn read_all(read: impl Fn(Position) -> Result<Vec<workflow_core::Record>, StoreE
     }
 }
 
-async fn use_store(store: &RedbStore, copy: &Path) {
+pub(crate) async fn use_store(store: &RedbStore, copy: &Path) {
     let runs = typed(store.runs(&RunQuery::new()).await).unwrap_or_default();
     typed(store.runs(&RunQuery::new().open()).await);
     for stored in &runs {
@@ -146,6 +146,7 @@ async fn use_store(store: &RedbStore, copy: &Path) {
             typed(store.append(&stored.id, stored.end, batch(end..end + 2)).await);
         }
     }
+    list_scopes(store).await;
     for scope in [ContextScope::Run("run-1".into()), ContextScope::Thread("user-4".into())] {
         list_all(store, &scope).await;
         typed(store.set(&scope, "key-3", Some(ContextValue::new(7))).await);
@@ -158,6 +159,17 @@ async fn use_store(store: &RedbStore, copy: &Path) {
     typed(store.compact().await);
 }
 
+/// However damaged a table is, a list of its contexts comes to its end.
+async fn list_scopes(store: &RedbStore) {
+    let mut after = None;
+    for page in 0.. {
+        assert!(page < PAGES, "the list of contexts has no end");
+        let Some(scopes) = typed(store.scopes(after.as_ref(), 3).await) else { break };
+        let Some(last) = scopes.last() else { break };
+        after = Some(last.clone());
+    }
+}
+
 async fn list_all(store: &RedbStore, scope: &ContextScope) {
     let mut after = None::<String>;
     for _ in 0..PAGES {
@@ -168,26 +180,31 @@ async fn list_all(store: &RedbStore, scope: &ContextScope) {
     }
 }
 
-fn survives(start: bool, edits: &[Edit]) {
-    survives_bytes(&edited(start, edits), &Place::new());
+fn survives(start: bool, edits: &[Edit]) -> bool {
+    survives_bytes(&edited(start, edits), &Place::new())
 }
 
-fn survives_bytes(bytes: &[u8], place: &Place) {
+/// Does everything with the bytes; says whether a store could be opened.
+fn survives_bytes(bytes: &[u8], place: &Place) -> bool {
     std::fs::write(&place.file, bytes).unwrap();
-    look(&place.file);
+    look_at(&place.file);
     assert!(place.bytes() == bytes, "looking at a file changes it");
     let memory = InMemoryBackend::new();
     memory.set_len(bytes.len() as u64).unwrap();
     memory.write(0, bytes).unwrap();
-    if let Some(store) = typed(RedbStore::builder().open_backend("memory", memory)) {
-        block_on(use_store(&store, &place.folder.path().join("copy.redb")));
+    let store = typed(RedbStore::builder().open_backend("memory", memory));
+    if let Some(store) = &store {
+        block_on(use_store(store, &place.folder.path().join("copy.redb")));
     }
+    store.is_some()
 }
 
 #[test]
 fn a_file_that_was_changed_is_read_or_refused() {
     let check = bolero::check!().with_iterations(INPUTS).with_test_time(TIME);
-    check.with_type::<(bool, Vec<Edit>)>().for_each(|(start, edits)| {
-        watched(&(start, edits), || survives(*start, edits));
+    let watchdog = Watchdog::of("pages of files");
+    check.with_type::<(bool, Vec<Edit>)>().for_each(|input| {
+        let (start, edits) = input;
+        watchdog.watch(input, || survives(*start, edits));
     });
 }

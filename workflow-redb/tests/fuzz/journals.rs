@@ -1,103 +1,62 @@
 //! Journals with changed records: bytes of records decoded, runs made of records alone, and engines that resume them.
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::panic;
+use std::pin::Pin;
 use std::sync::{Arc, Once, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, ErrorClass, EventStore, MemoryStore, Position, Record, RecordedRun, Retries, RetryPolicy, RunId,
-    RunOptions, RunSummary,
+    Batch, EventStore, MemoryStore, Position, Record, RecordedRun, Retention, RunId, RunOptions, RunQuery,
+    RunSummary,
 };
 use workflow_testkit::VirtualClock;
 
-use crate::watchdog::watched;
-use crate::{Edit, INPUTS, TIME, few, pick};
+use crate::shapes::{Begin, Done, Fails, Lists, Nested, Note, Parents, Rounds, Small, Whole};
+use crate::watchdog::Watchdog;
+use crate::{Edit, INPUTS, TIME, mutate, pick};
 
 /// How long an engine has for a journal, by a clock that does not wait.
 const LIFE: Duration = Duration::from_hours(24);
 
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(start)]
-struct Begin(u32);
+/// How an engine is built, and what is done with it, each by a bit.
+#[derive(Clone, Copy)]
+struct Way(u8);
 
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Item(u32);
+impl Way {
+    /// By the system's clock, which does not go on while tokio's does: what is in the future stays there.
+    const SYSTEM_CLOCK: Self = Self(1);
+    const LEASE: Self = Self(2);
+    const UNLOADS: Self = Self(4);
+    const LIMITED: Self = Self(8);
+    const CANCELS: Self = Self(16);
+    const LEAVES: Self = Self(32);
+    const REMOVES: Self = Self(64);
 
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Part(u32);
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Total(u32);
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(request, reply = u32)]
-struct Ask(u32);
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(external)]
-struct Note(u32);
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Late(u32);
-
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(stop)]
-struct Done(u32);
-
-/// Branches with retries and children, a timer, a request, a message from outside.
-struct Whole;
-
-fn twice() -> RetryPolicy {
-    RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(2, Duration::from_secs(10)))
-}
-
-#[workflow]
-impl Whole {
-    #[step]
-    async fn open(&self, begin: &Begin) -> (FanOut<Item>, Timer<Late>) {
-        // A changed journal may ask for any number.
-        let items = (0..begin.0.min(5)).map(Item).collect();
-        (items, Timer::after(Duration::from_mins(1), Late(begin.0)))
-    }
-
-    #[step(retry = twice())]
-    async fn work(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
-        if item.0 == 1 && info.attempt() == 1 { Err(StepError::transient("busy")) } else { Ok(Part(item.0)) }
-    }
-
-    #[step]
-    async fn add(&self, parts: &Gather<Part>, children: &Children) -> Result<Total, RunError> {
-        let Done(more) = children.run::<Small>(Begin(1)).await?;
-        Ok(Total(parts.ok().map(|part| part.0).fold(more, u32::wrapping_add)))
-    }
-
-    #[step]
-    async fn ask(&self, total: &Total) -> Ask {
-        Ask(total.0)
-    }
-
-    #[step]
-    async fn end(&self, reply: &Reply<Ask>, note: &Note, late: &Late) -> Done {
-        Done((**reply).wrapping_add(note.0).wrapping_add(late.0))
+    fn has(self, way: Self) -> bool {
+        self.0 & way.0 != 0
     }
 }
 
-struct Small;
-
-#[workflow]
-impl Small {
-    #[step]
-    async fn end(&self, begin: &Begin) -> Done {
-        Done(begin.0)
+fn engine(store: &Arc<MemoryStore>, way: Way) -> Engine {
+    let mut engine = Engine::builder().workflow(Whole).workflow(Small).workflow(Nested).workflow(Lists);
+    engine = engine.workflow(Rounds).workflow(Fails).workflow(Parents);
+    if !way.has(Way::SYSTEM_CLOCK) {
+        engine = engine.clock(VirtualClock::new());
     }
-}
-
-fn engine(store: &Arc<MemoryStore>) -> Engine {
-    let engine = Engine::builder().workflow(Whole).workflow(Small).clock(VirtualClock::new());
+    if way.has(Way::LEASE) {
+        engine = engine.lease(Duration::from_mins(1));
+    }
+    if way.has(Way::UNLOADS) {
+        engine = engine.release_waiting_after(Duration::from_mins(5));
+    }
+    if way.has(Way::LIMITED) {
+        engine = engine.max_concurrent_executions(1).max_concurrent_runs(1).max_executions_per_run(20);
+    }
     engine.store(Arc::clone(store)).build().unwrap()
 }
 
@@ -106,90 +65,97 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// The journals of a run that waits, of one that ended, and of a child.
-fn valid() -> &'static [Vec<Value>; 3] {
-    static VALID: OnceLock<[Vec<Value>; 3]> = OnceLock::new();
+/// The journals of a run and of its children, by their ids, and how a run of its workflow is used.
+struct Family {
+    journals: Vec<(RunId, Vec<Value>)>,
+    use_root: for<'a> fn(&'a Engine, Way) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+}
+
+/// Of the journals that are changed, the run's own.
+const ROOT: &str = "a";
+
+/// Journals of each shape: of a run that waits, of one that was resumed, and of one that has ended.
+fn valid() -> &'static [Family] {
+    static VALID: OnceLock<Vec<Family>> = OnceLock::new();
     VALID.get_or_init(|| {
         runtime().block_on(async {
-            let store = Arc::new(MemoryStore::default());
-            let engine = engine(&store);
-            let start = |id: &str| engine.start_with::<Whole>(Begin(3), RunOptions::new().id(id));
-            let (_waits, ends) = (start("waits").await.unwrap(), start("ends").await.unwrap());
-            ends.send(Note(1)).await.unwrap();
-            tokio::time::sleep(LIFE / 2).await;
-            let open = ends.requests().await.unwrap();
-            let request = open.first().unwrap();
-            ends.reply_json(request.seq(), json!(5)).await.unwrap();
-            ends.outcome().await.unwrap();
-            let runs = store.runs(&workflow_core::RunQuery::new()).await.unwrap();
-            let child = runs.iter().find(|run| run.id.as_str().contains('/')).unwrap();
-            let mut journals = Vec::new();
-            for id in [&"waits".into(), &"ends".into(), &child.id] {
-                let records = store.read(id, Position(0), 10_000).await.unwrap();
-                journals.push(records.iter().map(|record| serde_json::to_value(record).unwrap()).collect());
-            }
-            journals.try_into().unwrap()
+            let mut all = Vec::new();
+            all.extend(family::<Whole>(3).await);
+            all.extend(family::<Nested>(4).await);
+            all.extend(family::<Lists>(4).await);
+            all.extend(family::<Rounds>(3).await);
+            all.extend(family::<Fails>(3).await);
+            all.extend(family::<Parents>(2).await);
+            all
         })
     })
 }
 
-/// Numbers that are hard to count with.
-fn number(was: &Value, with: u8) -> Value {
-    let was = was.as_u64().unwrap_or_default();
-    let numbers =
-        [0, 1, 2, was.wrapping_add(1), was.wrapping_sub(1), 1 << 31, 1 << 32, u64::MAX - 1, u64::MAX];
-    match usize::from(with) % (numbers.len() + 2) {
-        9 => json!(-1),
-        10 => json!(f64::MAX),
-        place => json!(numbers[place]),
-    }
+async fn family<W: Workflow<Output = Done>>(begin: u32) -> Vec<Family> {
+    let store = Arc::new(MemoryStore::default());
+    let mut families = Vec::new();
+    let way = Way(0);
+    let first = engine(&store, way);
+    let run = first.start_with::<W>(Begin(begin), RunOptions::new().id(ROOT)).await.unwrap();
+    families.push(taken::<W>(&store).await);
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    families.push(taken::<W>(&store).await);
+    first.hand_over(LIFE).await;
+    drop(run);
+    let second = engine(&store, way);
+    drop(second.resume_open_runs().await.unwrap());
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    families.push(taken::<W>(&store).await);
+    use_run::<W>(&second, way).await;
+    second.shut_down(LIFE).await;
+    families.push(taken::<W>(&store).await);
+    families
 }
 
-/// Where a value has no parts.
-fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().for_each(|(at, item)| leaves(item, &format!("{path}/{at}"), found));
-        }
-        Value::Object(members) if !members.is_empty() => {
-            members.iter().for_each(|(key, member)| leaves(member, &format!("{path}/{key}"), found));
-        }
-        _ => found.push(path.to_owned()),
+/// What the store has, as JSON.
+async fn taken<W: Workflow<Output = Done>>(store: &MemoryStore) -> Family {
+    let mut journals = Vec::new();
+    for stored in store.runs(&RunQuery::new()).await.unwrap() {
+        let records = store.read(&stored.id, Position(0), 10_000).await.unwrap();
+        let records = records.iter().map(|record| serde_json::to_value(record).unwrap()).collect();
+        journals.push((stored.id, records));
     }
+    Family { journals, use_root: |engine, way| Box::pin(use_run::<W>(engine, way)) }
 }
 
-fn edited(which: u8, edits: &[Edit]) -> Vec<Value> {
-    let mut records = valid()[usize::from(which % 3)].clone();
-    for (kind, at, to, with) in few(edits) {
-        if records.is_empty() {
-            break;
-        }
-        let (from, into) = (pick(*at, records.len()), pick(*to, records.len()));
-        match kind % 12 {
-            0 => drop(records.remove(from)),
-            1 => records.insert(into, records[from].clone()),
-            2 => records.swap(from, into),
-            3 if *with < 64 => records.truncate(from.max(1)),
-            3 => records[from] = valid()[usize::from(with % 3)][0].clone(),
-            _ => change(&mut records, from, (*kind, *at, *to, *with)),
+/// Those that are changed, and how.
+type Input = (u8, u8, Vec<Edit>);
+
+/// The journals of a family, some of them changed, as the records that they are read as.
+fn edited((which, way, edits): &Input) -> (&'static Family, Vec<(RunId, Vec<Record>)>) {
+    let families = valid();
+    let family = &families[usize::from(*which) % families.len()];
+    let others = &families[usize::from(which.wrapping_mul(31).wrapping_add(*way)) % families.len()];
+    let mut journals = family.journals.clone();
+    let count = journals.len();
+    for (place, (_, records)) in journals.iter_mut().enumerate() {
+        // The first is the root. Mostly it alone is changed, or another alone.
+        let is_chosen = match way / 2 % 4 {
+            0 | 1 => place == 0,
+            2 => place == edits.len() % count,
+            _ => true,
+        };
+        if is_chosen {
+            let splices = &others.journals[edits.len() % others.journals.len()].1;
+            mutate::journal(records, splices, edits, |record| as_record(record).is_some());
         }
     }
-    records
+    let journals = journals.into_iter().map(|(id, records)| (id, decoded(&records)));
+    (family, journals.filter(|(_, records)| !records.is_empty()).collect())
 }
 
-/// Changes a part of a record, to another number or to a part of another record.
-fn change(records: &mut [Value], from: usize, (kind, at, to, with): Edit) {
-    let (mut paths, mut others) = (Vec::new(), Vec::new());
-    leaves(&records[from], "", &mut paths);
-    let other = records[pick(to, records.len())].clone();
-    leaves(&other, "", &mut others);
-    let path = &paths[pick(at.rotate_left(16), paths.len())];
-    let Some(part) = records[from].pointer_mut(path) else { return };
-    if part.is_number() && kind % 4 != 0 {
-        *part = number(part, with);
-    } else if let Some(other) = other.pointer(&others[pick(to.rotate_left(16), others.len())]) {
-        *part = other.clone();
-    }
+fn as_record(record: &Value) -> Option<Record> {
+    serde_json::from_str(&record.to_string()).ok()
+}
+
+/// The records up to the first that is none.
+fn decoded(records: &[Value]) -> Vec<Record> {
+    records.iter().map_while(as_record).collect()
 }
 
 thread_local! {
@@ -211,74 +177,132 @@ fn panics_of(work: impl FnOnce()) -> Vec<String> {
     PANICS.take()
 }
 
-/// The records up to the first that is none.
-fn decoded(records: &[Value]) -> Vec<Record> {
-    records.iter().map_while(|record| serde_json::from_str(&record.to_string()).ok()).collect()
+/// Makes a run of the records alone, and everything that can be made of that. Says whether they were read.
+pub(crate) fn look(records: &[Record]) -> bool {
+    let Ok(run) = RecordedRun::of(&ROOT.into(), records) else { return false };
+    let report = run.report();
+    drop((run.status(), report.to_string(), report.timeline().to_string(), format!("{run:?} {report:?}")));
+    let explanation = run.explain();
+    drop((explanation.to_string(), format!("{explanation:?}")));
+    drop((serde_json::to_value(report).unwrap(), serde_json::to_value(&explanation).unwrap()));
+    drop((run.graph().to_mermaid(), run.graph().to_dot(), run.graph().to_json()));
+    drop((run.table().shape(), run.table().graph().to_json()));
+    true
 }
 
-fn look(records: &[Record]) {
-    if let Ok(run) = RecordedRun::of(&"a".into(), records) {
-        drop((run.status(), run.report().to_string(), run.explain().to_string()));
-        drop((run.graph().to_mermaid(), run.graph().to_dot(), run.graph().to_json()));
+async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) {
+    let store = Arc::new(MemoryStore::default());
+    for (id, records) in journals {
+        let run = summary(&records);
+        store.append(&id, Position(0), Batch { records, run }).await.unwrap();
     }
-}
-
-async fn resume(records: Vec<Record>) {
-    let (store, id) = (Arc::new(MemoryStore::default()), RunId::from("a"));
-    let run = RunSummary::running("Whole", std::time::SystemTime::UNIX_EPOCH);
-    store.append(&id, Position(0), Batch { records, run }).await.unwrap();
-    let engine = engine(&store);
+    let engine = engine(&store, way);
     // Errors are typed. A run that still waits when the time is over is one that may.
-    drop(tokio::time::timeout(LIFE, use_run(&engine)).await);
-    assert!(
-        tokio::time::timeout(LIFE, engine.shut_down(LIFE)).await.is_ok(),
-        "the engine cannot be shut down"
-    );
+    drop(tokio::time::timeout(LIFE, use_engine(&engine, family, way)).await);
+    let ends = async {
+        if way.has(Way::LEAVES) {
+            engine.hand_over(LIFE / 4).await;
+        }
+        engine.shut_down(LIFE).await;
+    };
+    assert!(tokio::time::timeout(2 * LIFE, ends).await.is_ok(), "the engine cannot be shut down");
+    for stored in store.runs(&RunQuery::new()).await.unwrap() {
+        look(&store.read(&stored.id, Position(0), usize::MAX).await.unwrap());
+    }
 }
 
-async fn use_run(engine: &Engine) {
-    drop(engine.resume_open_runs().await.unwrap());
-    let Ok(run) = engine.attach::<Whole>("a").await else { return };
-    drop(run.send(Note(2)).await);
-    tokio::time::sleep(LIFE / 2).await;
-    if let Some(request) = run.requests().await.unwrap_or_default().first() {
-        drop(run.reply_json(request.seq(), json!(7)).await);
+/// What a store would list of them.
+fn summary(records: &[Record]) -> RunSummary {
+    let run = match records.first() {
+        Some(Record::RunStarted { workflow, at, .. }) => RunSummary::running(Arc::clone(workflow), *at),
+        _ => RunSummary::running("Whole", SystemTime::UNIX_EPOCH),
+    };
+    match records.last() {
+        Some(Record::RunEnded { status, .. }) => run.ended(*status),
+        Some(Record::RunWaiting { waits_for, .. }) => run.waiting(waits_for.clone()),
+        _ => run,
     }
-    drop(run.outcome().await);
-    drop(run.report().await.map(|report| report.to_string()));
+}
+
+async fn use_engine(engine: &Engine, family: &Family, way: Way) {
+    drop(engine.resume_open_runs().await.unwrap());
+    (family.use_root)(engine, way).await;
+    let listed = engine.runs(&RunQuery::new()).await.unwrap();
+    if way.has(Way::REMOVES) {
+        for stored in listed {
+            drop(engine.remove_run(&stored.id).await);
+        }
+        drop(engine.retain(&Retention::none()).await);
+    }
+}
+
+async fn use_run<W: Workflow<Output = Done>>(engine: &Engine, way: Way) {
+    let Ok(run) = engine.attach::<W>(ROOT).await else { return };
+    drop((run.timers().await, run.requests().await));
+    drop(run.report_so_far().await.map(|report| (report.to_string(), report.timeline().to_string())));
+    drop(run.explain().await.map(|explanation| explanation.to_string()));
+    drop(run.send(Note(2)).await);
+    tokio::time::sleep(LIFE / 4).await;
+    // Requests come one after the other.
+    for _ in 0..8 {
+        let requests = run.requests().await.unwrap_or_default();
+        let Some(request) = requests.first() else { break };
+        drop(run.reply_json(request.seq(), json!(7)).await);
+        run.settled().await;
+    }
+    drop(run.send(Note(9)).await);
+    if way.has(Way::CANCELS) {
+        drop(run.cancel("enough").await);
+    }
+    drop(tokio::time::timeout(LIFE / 4, run.outcome()).await);
+    drop(run.report_so_far().await.map(|report| report.to_string()));
     drop(run.explain().await.map(|explanation| explanation.to_string()));
 }
 
 #[test]
 fn a_journal_that_was_changed_is_read_alone_or_refused() {
     let check = bolero::check!().with_iterations(10 * INPUTS).with_test_time(TIME);
-    check.with_type::<(u8, Vec<Edit>)>().for_each(|(which, edits)| {
-        watched(&(which, edits), || look(&decoded(&edited(*which, edits))));
+    let watchdog = Watchdog::of("journals read alone");
+    check.with_type::<Input>().for_each(|input| {
+        watchdog
+            .watch(input, || edited(input).1.iter().fold(true, |read, (_, records)| look(records) && read));
     });
 }
 
 #[test]
 fn a_record_of_any_bytes_is_decoded_or_refused() {
     let check = bolero::check!().with_iterations(10 * INPUTS).with_test_time(TIME);
-    check.with_type::<(u8, u32, Vec<(u32, u8)>)>().for_each(|(which, record, flips)| {
-        let records = &valid()[usize::from(which % 3)];
+    let watchdog = Watchdog::of("bytes of records");
+    check.with_type::<(u8, u32, Vec<(u32, u8)>)>().for_each(|input| {
+        let (which, record, flips) = input;
+        let families = valid();
+        let journals = &families[usize::from(*which) % families.len()].journals;
+        let records = &journals[pick(record.rotate_left(16), journals.len())].1;
         let mut bytes = records[pick(*record, records.len())].to_string().into_bytes();
-        for (at, with) in flips {
+        for (at, with) in flips.iter().take(1 + pick(*record, 4)) {
             let at = pick(*at, bytes.len());
             bytes[at] ^= 1 << (with % 8);
         }
-        if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
-            look(&[record]);
-        }
+        watchdog.watch(input, || {
+            serde_json::from_slice::<Record>(&bytes).is_ok_and(|record| {
+                look(&[record]);
+                true
+            })
+        });
     });
 }
 
 #[test]
 fn an_engine_resumes_a_journal_that_was_changed_or_refuses_it() {
     let check = bolero::check!().with_iterations(INPUTS).with_test_time(TIME);
-    check.with_type::<(u8, Vec<Edit>)>().for_each(|(which, edits)| {
-        let records = decoded(&edited(*which, edits));
-        let panics = watched(&(which, edits), || panics_of(|| runtime().block_on(resume(records))));
-        assert!(panics.is_empty(), "{panics:?}");
+    let watchdog = Watchdog::of("journals resumed");
+    check.with_type::<Input>().for_each(|input| {
+        watchdog.watch(input, || {
+            let (family, journals) = edited(input);
+            let is_read = look(journals.first().map_or(&[], |(_, records)| records));
+            let panics = panics_of(|| runtime().block_on(resume(family, journals, Way(input.1))));
+            assert!(panics.is_empty(), "{panics:?}");
+            is_read
+        });
     });
 }

@@ -14,11 +14,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
+mod entries;
 mod files;
 #[path = "../it/fixtures.rs"]
 #[expect(dead_code, reason = "others use the rest")]
 mod fixtures;
 mod journals;
+mod mutate;
+mod shapes;
 mod watchdog;
 
 use std::time::Duration;

@@ -92,3 +92,40 @@ async fn contexts_that_have_something_are_listed_once_page_by_page() {
     // One that has been cleared since is a place like any other.
     assert_eq!(store.scopes(Some(&run("c")), 1).await.unwrap(), [run("aa")]);
 }
+
+/// Makes a key less than those before it, where its value is and not on the way there.
+fn misplace(bytes: &mut [u8], thread: u8) {
+    const PAGE: usize = 4096;
+    const LEAF: u8 = 1;
+    let key = [1, 0, 0, 0, 1, thread, b'k'];
+    for page in bytes.chunks_mut(PAGE).filter(|page| page[0] == LEAF) {
+        while let Some(at) = page.windows(key.len()).position(|part| part == key) {
+            page[at] = 0;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_contexts_whose_keys_are_out_of_order_ends_with_an_error() {
+    let place = Place::new();
+    let store = place.open();
+    for thread in ["a", "b", "c", "d", "e", "f"] {
+        let value = ContextValue::new("x".repeat(3_000));
+        store.set(&ContextScope::Thread(thread.into()), "k", Some(value)).await.unwrap();
+    }
+    drop(store);
+    let mut bytes = place.bytes();
+    [b'd', b'e'].into_iter().for_each(|thread| misplace(&mut bytes, thread));
+    std::fs::write(&place.file, bytes).unwrap();
+    let (store, mut after) = (place.open(), None);
+    for _ in 0..100 {
+        match store.scopes(after.as_ref(), 1).await {
+            Ok(page) => after = page.last().cloned(),
+            Err(error) => {
+                let ContextError::Unavailable { source } = &error else { panic!("{error:?}") };
+                return assert!(source.to_string().contains("out of order"), "{source}");
+            }
+        }
+    }
+    panic!("the list goes on behind {after:?}");
+}

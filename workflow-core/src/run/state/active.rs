@@ -22,7 +22,7 @@ impl ActiveTime {
     /// The run waits since this time.
     pub(crate) fn rest(&mut self, at: Duration) {
         if let Some(since) = self.since.take() {
-            self.used += at.saturating_sub(since);
+            self.used = self.used.saturating_add(at.saturating_sub(since));
         }
     }
 
@@ -35,7 +35,8 @@ impl ActiveTime {
     pub(crate) fn restart(&mut self, from: Duration, to: Duration) {
         if self.since.is_some() {
             self.rest(from);
-            self.since = Some(to);
+            // Where the clock was set back meanwhile, no time counts twice.
+            self.since = Some(to.max(from));
         }
     }
 }
@@ -57,5 +58,16 @@ mod tests {
         active.resume(seconds(20));
         assert_eq!(active.runs_out(seconds(10)), Some(seconds(27)));
         assert_eq!(active.runs_out(seconds(2)), Some(seconds(20)), "it has run out");
+    }
+
+    #[test]
+    fn no_time_counts_twice_though_the_clock_was_set_back_between_two_processes() {
+        let mut active = ActiveTime::default();
+        active.resume(Duration::ZERO);
+        for _ in 0..3 {
+            active.restart(Duration::MAX, Duration::ZERO);
+        }
+        active.rest(Duration::MAX);
+        assert_eq!(active, ActiveTime { used: Duration::MAX, since: None });
     }
 }

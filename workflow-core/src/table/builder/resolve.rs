@@ -155,6 +155,10 @@ impl Resolver<'_> {
             let similar = self.similar(request);
             return Err(TableProblem::UnknownRequest { reply: name, request: request.to_owned(), similar });
         };
+        // Nor would there be an end to who asked whom.
+        if self.known[reply].roles.is_request() {
+            return Err(TableProblem::ReplyAsks { reply: name });
+        }
         if !self.known[place].roles.is_request() {
             return Err(TableProblem::ReplyToNoRequest { reply: name, event: request.to_owned() });
         }

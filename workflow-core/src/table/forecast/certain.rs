@@ -87,7 +87,7 @@ impl DependencyTable {
         opens_once
             && self.is_item_only(fan_out)
             && !self.can_stop(&Without { event: Some(row.gathered), ..Without::FAILURES })
-            && self.is_certain(fan_out, step, &mut Vec::new())
+            && self.is_certain(fan_out, step)
     }
 
     /// Whether there is a branch for every event of the item's type.
@@ -104,25 +104,35 @@ impl DependencyTable {
         !roles.is_start() && !roles.is_external() && others.count() == 0 && !many
     }
 
-    /// Whether the step runs in every branch whose steps all succeed. `asked` are the steps that are being
-    /// looked at: one that needs itself is not certain.
-    fn is_certain(&self, fan_out: FanOutIndex, step: StepIndex, asked: &mut Vec<StepIndex>) -> bool {
-        if asked.contains(&step) {
-            return false;
+    /// Whether the step runs in every branch whose steps all succeed. One that needs itself is not certain.
+    fn is_certain(&self, fan_out: FanOutIndex, step: StepIndex) -> bool {
+        let mut certain = vec![false; self.steps.len()];
+        while self.find_certain(fan_out, &mut certain) {}
+        certain[step.get()]
+    }
+
+    /// Finds the steps that are certain since others are; says whether there are any.
+    fn find_certain(&self, fan_out: FanOutIndex, certain: &mut [bool]) -> bool {
+        let mut found = false;
+        for step in 0..certain.len() {
+            if !certain[step] && self.follows(fan_out, &self.steps[step], certain) {
+                (certain[step], found) = (true, true);
+            }
         }
-        asked.push(step);
-        let row = self.step(step);
+        found
+    }
+
+    /// Whether the step is certain if these are.
+    fn follows(&self, fan_out: FanOutIndex, step: &StepRow, certain: &[bool]) -> bool {
         let opener = self.step(self.fan_out(fan_out).step);
-        let certain = row.precondition.is_none()
-            && taken(row).filter(|input| !input.optional).all(|input| {
+        let comes =
+            |event: &EventIndex| requires(opener, *event) || self.is_certain_event(fan_out, *event, certain);
+        step.precondition.is_none()
+            && taken(step).filter(|input| !input.optional).all(|input| {
                 let plain = matches!(input.kind, InputKind::One | InputKind::List);
-                plain
-                    && input.events.iter().any(|event| {
-                        requires(opener, *event) || self.is_certain_event(fan_out, *event, asked)
-                    })
-            });
-        asked.pop();
-        certain && self.is_triggered_there(fan_out, row)
+                plain && input.events.iter().any(comes)
+            })
+            && self.is_triggered_there(fan_out, step)
     }
 
     fn is_triggered_there(&self, fan_out: FanOutIndex, step: &StepRow) -> bool {
@@ -131,14 +141,14 @@ impl DependencyTable {
         required.any(|input| input.events.iter().any(|event| own.contains(event)))
     }
 
-    fn is_certain_event(&self, fan_out: FanOutIndex, event: EventIndex, asked: &mut Vec<StepIndex>) -> bool {
+    fn is_certain_event(&self, fan_out: FanOutIndex, event: EventIndex, certain: &[bool]) -> bool {
         let emits = |step: &StepRow| {
             step.outputs
                 .iter()
                 .any(|output| output.event == event && output.least > 0 && output.fan_out.is_none())
         };
-        let mut emitters = (0..self.steps.len()).map(StepIndex::at).filter(|step| emits(self.step(*step)));
-        self.fan_out(fan_out).item == event || emitters.any(|step| self.is_certain(fan_out, step, asked))
+        let mut steps = self.steps.iter().zip(certain);
+        self.fan_out(fan_out).item == event || steps.any(|(step, is_certain)| *is_certain && emits(step))
     }
 }
 

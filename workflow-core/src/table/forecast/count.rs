@@ -25,13 +25,19 @@ pub(super) struct Counts<'a> {
     /// What is known of a step in a place. While it is being found out, only the limit that the step sets
     /// itself.
     known: HashMap<(Place, StepIndex), Most>,
+    /// How many counts are under way, each for the one before.
+    depth: usize,
 }
+
+/// What takes more counts than this, each for the one before, has no bound that is looked for: a table that comes from a
+/// journal may be of any size.
+const DEEPEST: usize = 256;
 
 impl<'a> Counts<'a> {
     pub(super) fn of(table: &'a DependencyTable) -> Self {
         let there = table.starts().map(|start| table.there(start, &Without::NOTHING)).collect();
         let root = vec![false; table.events.len()];
-        let mut counts = Self { table, root, there, known: HashMap::new() };
+        let mut counts = Self { table, root, there, known: HashMap::new(), depth: 0 };
         let given = |event: &EventIndex| {
             let roles = table.event(*event).roles;
             roles.is_start() || roles.is_external()
@@ -74,9 +80,23 @@ impl<'a> Counts<'a> {
         let limit = row.policy.max_executions.map(u64::from);
         self.known.insert((place, step), limit);
         let can_run = self.there.iter().any(|there| self.table.is_ready(step, there));
-        let most = if can_run && self.can_run(place, row) { self.triggers(place, row) } else { Some(0) };
+        let most = if can_run && self.can_run(place, row) {
+            self.deeper(|counts| counts.triggers(place, row))
+        } else {
+            Some(0)
+        };
         let most = lower(most, limit);
         self.known.insert((place, step), most);
+        most
+    }
+
+    fn deeper(&mut self, count: impl FnOnce(&mut Self) -> Most) -> Most {
+        if self.depth == DEEPEST {
+            return None;
+        }
+        self.depth += 1;
+        let most = count(self);
+        self.depth -= 1;
         most
     }
 
@@ -148,7 +168,9 @@ impl<'a> Counts<'a> {
             None => row.roles.is_start(),
             Some(fan_out) => self.table.fan_out(fan_out).item == event,
         };
-        let replies = self.request_of(event).map_or(Some(0), |request| self.count(place, request));
+        let replies = self
+            .request_of(event)
+            .map_or(Some(0), |request| self.deeper(|counts| counts.count(place, request)));
         sum(sum(Some(u64::from(given)), replies), self.emitted(place, event))
     }
 
@@ -179,7 +201,7 @@ impl<'a> Counts<'a> {
         let (mut bounded, mut unbounded) = (fixed(row), None);
         for event in retriggering(row) {
             match (self.count(None, event), unbounded) {
-                (Some(count), _) => bounded += count,
+                (Some(count), _) => bounded = bounded.saturating_add(count),
                 (None, None) => unbounded = Some(event),
                 (None, Some(_)) => return None,
             }

@@ -392,3 +392,27 @@ fn branches_that_are_not_open_yet_are_dropped_with_the_others() {
         ],
     );
 }
+
+#[test]
+fn a_failure_comes_out_of_branches_that_nest_deeper_than_calls() {
+    // S49
+    const DEEPEST: u64 = 5_000;
+    let steps = [
+        step("split", &["Order"]).output(OutputDef::fan_out("Line")),
+        step("cut", &["Line"]).output(OutputDef::fan_out("Line")),
+        step("confirm", &["Order"]).input(InputDef::gather("Line")),
+    ];
+    let mut stage = Stage::new(&["Order", "Line"], steps);
+    stage.send("Order");
+    for depth in 1..DEEPEST {
+        stage.said();
+        let opens = if depth == 1 { "split" } else { "cut" };
+        stage.commit(depth, [stage.fan_out_with(opens, 1, FanOutPolicy::FailAll, None)]);
+    }
+    assert_eq!(
+        stage.said(),
+        [format!("start x{DEEPEST} cut(#{DEEPEST}) by #{DEEPEST} in scope {}", DEEPEST - 1)]
+    );
+    stage.fail(DEEPEST);
+    assert_eq!(stage.said().last().map(String::as_str), Some("finish failed x5000"));
+}

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::{Replay, Taken};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::run::state::{Applied, Batch, DueEvent, Returned};
-use crate::scheduler::{Cause, Emission};
+use crate::scheduler::{Cause, Emission, Entry};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
 /// The events and timers of an execution's batch.
@@ -62,14 +62,19 @@ impl Replay {
         let Committed { events: logged, timers: set } = Committed::of(execution, behind);
         let emissions = self.emissions(fan_outs, &logged, &set)?;
         let mut events = Vec::with_capacity(logged.len());
+        let mut types = Vec::with_capacity(logged.len());
         for Logged { event, .. } in &logged {
-            events.push(self.decoded(event, self.event_named(event.name())?, None)?);
+            let index = self.event_named(event.name())?;
+            events.push(self.decoded(event, index, None)?);
+            types.push(index);
         }
-        let mut timers = Vec::with_capacity(set.len());
+        let (mut timers, mut timed) = (Vec::with_capacity(set.len()), Vec::with_capacity(set.len()));
         for TimerSet { request, due, event } in &set {
+            let index = self.event_named(event.name())?;
+            timed.push(index);
             let asked = request.and_then(|seq| logged.iter().position(|logged| logged.seq == seq));
             let asked = asked.and_then(|place| events.get(place));
-            let decoded = self.host.read(event, self.event_named(event.name())?, asked);
+            let decoded = self.host.read(event, index, asked);
             let unreadable = |error| {
                 let name = event.name();
                 format!("a timer has event `{name}`, which cannot be read as what it is now: {error}")
@@ -79,10 +84,15 @@ impl Replay {
         let returned = Returned::of(emissions, events, timers);
         let applied = self.apply(Batch::Succeeded { execution, returned }, at)?;
         let Applied::Entered(entered) = applied else { return Ok(1) };
-        let mut places = entered.events().iter().zip(&logged);
-        let agree = places.all(|(entry, logged)| (entry.seq, entry.scope) == (logged.seq, logged.scope));
-        if !agree || entered.events().len() != logged.len() || entered.timers().len() != set.len() {
+        let mut places = entered.events().iter().zip(logged.iter().zip(types));
+        let agree = places.all(|(entry, (Logged { seq, scope, .. }, event))| {
+            *entry == Entry { seq: *seq, scope: *scope, event }
+        });
+        if !agree || entered.events().len() != logged.len() {
             return Err("it would be logged elsewhere now".into());
+        }
+        if !entered.timers().iter().map(|timer| timer.event).eq(timed) {
+            return Err("it would set other timers now".into());
         }
         Ok(1 + logged.len() + set.len())
     }
