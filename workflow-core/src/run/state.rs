@@ -38,6 +38,8 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 mod active;
 mod log;
+#[cfg(test)]
+mod planted;
 mod replay;
 mod snapshot;
 mod timers;
