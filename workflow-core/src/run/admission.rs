@@ -134,3 +134,6 @@ impl Admission {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -197,3 +197,6 @@ impl Executor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
