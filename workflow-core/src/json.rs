@@ -11,10 +11,12 @@ use serde_json::{Error, Map, Value};
 use crate::panics::caught;
 
 mod count;
+mod difference;
 mod fit;
 
 use count::Count;
 pub(crate) use count::size_of;
+pub(crate) use difference::{Difference, difference};
 use fit::Checks;
 pub use fit::MAX_JSON_DEPTH;
 pub(crate) use fit::{Misfit, fit};
@@ -58,6 +60,8 @@ pub(crate) struct JsonWriter {
     count: Option<Count>,
     /// Refuses what cannot be read back; without it such a value is written as `serde_json` writes it.
     checks: Option<Box<Checks>>,
+    /// Marks what is `Some`, which JSON does not have: for values that are compared.
+    marks_some: bool,
 }
 
 #[derive(Debug)]
@@ -273,7 +277,11 @@ impl<'a> Serializer for &'a mut JsonWriter {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
-        value.serialize(self)
+        if !self.marks_some {
+            return value.serialize(self);
+        }
+        value.serialize(&mut *self.variant(difference::SOME)?)?;
+        self.close()
     }
 
     fn serialize_unit(self) -> Result<(), Error> {

@@ -565,6 +565,12 @@ impl Scheduler {
         self.executions.surplus_of(step)
     }
 
+    /// Loses count of them: a mistake that the replay check has to find.
+    #[cfg(test)]
+    pub(crate) fn forget_surplus(&mut self, step: StepIndex) {
+        self.executions.forget_surplus(step);
+    }
+
     /// The requests that are still open, oldest first: position and type.
     pub fn open_requests(&self) -> impl ExactSizeIterator<Item = (Seq, EventIndex)> + '_ {
         self.awaited.requests().map(|(seq, request)| (seq, request.event))

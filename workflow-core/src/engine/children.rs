@@ -99,7 +99,11 @@ impl Engine {
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let (runtime, host, index) = self.child_host(&start, &birth)?;
+        let limit = self.inner.children.depth;
+        if birth.depth > limit {
+            return Err(StartError::TooDeep { depth: birth.depth, limit });
+        }
+        let (runtime, host, index) = self.child_host(&start)?;
         self.check_start(&mut start)?;
         let layers = self.inner.layers(&host, &options);
         let made = self.shared(&host, options, Some(birth))?;
@@ -111,17 +115,9 @@ impl Engine {
         Ok(Spawned { shared, written })
     }
 
-    /// Where a child runs and what it is of, if it may be.
-    pub(super) fn child_host(
-        &self,
-        start: &Start,
-        birth: &Birth,
-    ) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
+    /// Where a child runs, and what it is of.
+    pub(super) fn child_host(&self, start: &Start) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let limit = self.inner.children.depth;
-        if birth.depth > limit {
-            return Err(StartError::TooDeep { depth: birth.depth, limit });
-        }
         let (host, index) = self.host_of(start)?;
         Ok((runtime, host, index))
     }

@@ -129,7 +129,8 @@ impl Engine {
         records: Vec<Record>,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let hosted = self.child_host(start, &birth);
+        // However deep it is: what has begun goes on under any limit.
+        let hosted = self.child_host(start);
         // It was when the child was begun, and is again with the program that goes on with it.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
             birth.let_parent_down(error.clone());

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AnyEvent, Erased, EventType, ReplyForm};
 use crate::error::{EventTooLarge, SendError, StartError, StepError, UnfitEvent, UnfitValue};
-use crate::json::{self, Misfit, ToJson};
+use crate::json::{self, Difference, Misfit, ToJson};
 use crate::panics::release;
 
 /// What an event has to be so that it may enter a run.
@@ -202,6 +202,11 @@ impl AnyEvent {
     /// The value, without its JSON.
     pub(super) fn erased(&self) -> &dyn Erased {
         self.serialised().map_or(&**self.payload(), |serialised| &**serialised.event.payload())
+    }
+
+    /// Where the value differs from that of another event, if it does.
+    pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
+        json::difference(self.erased(), other.erased())
     }
 
     fn serialised(&self) -> Option<&Serialised> {

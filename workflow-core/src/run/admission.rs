@@ -143,3 +143,6 @@ impl Admission {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,47 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn set(seconds: u64) -> Alarms {
+        Alarms { timer: Some((at(seconds), Arc::default())), ..Alarms::default() }
+    }
+
+    // S32
+    #[test]
+    fn an_alarm_rings_once_and_one_for_another_time_stays() {
+        let mut alarms = set(5);
+        alarms.rings(at(3));
+        assert!(alarms.timer.is_some() && alarms.rang == Some(at(3)));
+        alarms.rings(at(5));
+        assert!(alarms.timer.is_none());
+    }
+
+    // S32
+    #[test]
+    fn a_time_that_has_come_has_come_until_timers_are_set() {
+        let mut alarms = set(5);
+        alarms.rings(at(5));
+        alarms.rings(at(4));
+        assert_eq!(alarms.rang, Some(at(5)), "alarms that end late take nothing back");
+        assert!(!alarms.are_none());
+        alarms.sets_timers();
+        assert!(alarms.are_none());
+    }
+
+    #[test]
+    fn a_run_with_a_bound_for_its_time_has_one_to_come() {
+        assert!(Alarms::of(None).are_none());
+        assert_eq!(Alarms::of(None).limit(), Duration::ZERO);
+        let bounded = Alarms::of(Some(Duration::from_secs(9)));
+        assert!(!bounded.are_none());
+        assert_eq!(bounded.limit(), Duration::from_secs(9));
+    }
+}

@@ -11,6 +11,8 @@ use std::time::SystemTime;
 
 use super::host::Host;
 use super::state::{Contradiction, Replay, RunState};
+use crate::id::Seq;
+use crate::json::Difference;
 use crate::scheduler::{End, SchedulerLimits};
 use crate::store::{Position, Record};
 
@@ -34,6 +36,8 @@ pub(super) struct ReplayCheck {
     records: Vec<Record>,
     /// How many records there are at the next comparison.
     next: usize,
+    /// The last event of the log that was compared.
+    compared: Seq,
     /// What the run had come to when its journal ended there.
     kept: Vec<(usize, String)>,
     failures: Arc<ReplayFailures>,
@@ -67,7 +71,17 @@ impl ReplayCheck {
         let (host, records, kept) = (Arc::clone(host), Vec::new(), Vec::new());
         let replay = Replay::new(Arc::clone(&host), RunState::new(&host.table, limits), began_at);
         let failures = Arc::clone(failures);
-        Box::new(Self { host, began_at, limits, replay: Some(replay), records, next: 0, kept, failures })
+        Box::new(Self {
+            host,
+            began_at,
+            limits,
+            replay: Some(replay),
+            records,
+            next: 0,
+            compared: Seq(0),
+            kept,
+            failures,
+        })
     }
 
     /// Follows the journal that a run resumes from.
@@ -113,11 +127,17 @@ impl ReplayCheck {
             Some(_) => false,
         };
         let Some(replay) = self.replay.as_mut().filter(|_| is_due) else { return };
-        let (live, replayed) = (live.snapshot(), replay.state().snapshot());
+        let replayed = replay.state();
+        if let Some((seq, difference)) = event_difference(live, replayed, &mut self.compared) {
+            self.fail_event(live, seq, &difference);
+        }
+        let (live, replayed) = (live.snapshot(), replayed.snapshot());
         let position = replay.position();
         self.assert_same(&live, &replayed, position, self.records.last());
         let len = self.records.len();
-        self.next = if len < EACH { len + 1 } else { len + len / 4 };
+        // A batch that is in no record is a mistake too, and none may follow: short journals are compared each time.
+        self.next = if len < EACH { len } else { len + len / 4 };
+        self.kept.pop_if(|(kept, _)| *kept == len);
         if self.kept.len() < KEPT {
             self.kept.push((len, live));
         } else {
@@ -157,6 +177,23 @@ impl ReplayCheck {
         ));
     }
 
+    /// What JSON cannot tell apart, the snapshots do not.
+    fn fail_event(&self, live: &RunState, seq: Seq, Difference { path, sides }: &Difference) -> ! {
+        let is_it = |record: &Record| matches!(record, Record::EventLogged { seq: at, .. } if *at == seq);
+        let before = self.records.iter().position(is_it).unwrap_or(self.records.len());
+        let record = self.records.get(before);
+        let name = live.log.get(seq).map_or("", |record| record.event.name());
+        let place = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
+        let [live, replayed] = sides.each_ref().map(|side| side.as_deref().unwrap_or("nothing"));
+        self.failures.note(&format!(
+            "the replay check: event `{name}`, {seq} of a run of `{}`, is read back as another value{place}\n  the run \
+             has:     {live}\n  the journal has: {replayed}\n  the record at {}: {}",
+            self.host.table.name,
+            Position::default().after(before),
+            text_of(record.map(std::slice::from_ref).unwrap_or_default())
+        ));
+    }
+
     fn assert_same(&self, live: &str, replayed: &str, position: Position, last: Option<&Record>) {
         if live == replayed {
             return;
@@ -172,6 +209,15 @@ impl ReplayCheck {
     }
 }
 
+/// The first event behind those that were compared that differs, and how.
+fn event_difference(live: &RunState, replayed: &RunState, compared: &mut Seq) -> Option<(Seq, Difference)> {
+    let pairs = live.log.since(*compared).zip(replayed.log.since(*compared));
+    pairs.into_iter().find_map(|(live, replayed)| {
+        compared.0 += 1;
+        Some((*compared, live.event.difference(&replayed.event)?))
+    })
+}
+
 /// The record as it comes back from a store that keeps bytes; nothing if it has no JSON.
 fn read_back(record: &Record) -> Option<Record> {
     serde_json::from_slice(&serde_json::to_vec(record).ok()?).ok()
@@ -181,3 +227,6 @@ fn text_of(records: &[Record]) -> String {
     let lines = records.iter().map(|record| serde_json::to_string(record).unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,3 +223,6 @@ impl Executor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,8 @@ mod active;
 mod effects;
 mod inherited;
 mod log;
+#[cfg(test)]
+mod planted;
 mod replay;
 mod snapshot;
 mod timers;

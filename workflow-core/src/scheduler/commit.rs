@@ -140,6 +140,13 @@ impl Scheduler {
         self.enter_one(ScopeId::ROOT, event)
     }
 
+    /// The same while something is left to do: a mistake that the replay check has to find.
+    #[cfg(test)]
+    pub(crate) fn receive_early(&mut self, event: EventIndex) -> Option<Entered> {
+        self.scopes.hold(ScopeId::ROOT);
+        self.enter_one(ScopeId::ROOT, event)
+    }
+
     /// A reply; none if the request is not open. The request's hold on the scope becomes the batch's.
     pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<Entered> {
         self.prepare()?;

@@ -159,6 +159,11 @@ impl Executions {
         self.totals[step.get()].surplus
     }
 
+    #[cfg(test)]
+    pub(super) fn forget_surplus(&mut self, step: StepIndex) {
+        self.totals[step.get()].surplus = 0;
+    }
+
     pub(super) fn add_surplus(&mut self, step: StepIndex) {
         self.totals[step.get()].surplus += 1;
     }

@@ -129,6 +129,59 @@ impl Again {
     }
 }
 
+/// Starts its child with its second attempt.
+struct SecondTry;
+
+#[workflow]
+impl SecondTry {
+    #[step]
+    async fn first(&self, begin: &Begin, children: &Children, info: &RunInfo) -> Result<Item, StepError> {
+        match info.attempt() {
+            1 => Err(StepError::transient("busy")),
+            _ => Ok(Item(children.run::<Loops>(Begin(begin.0)).await?.0)),
+        }
+    }
+
+    #[step]
+    async fn end(&self, item: &Item) -> Done {
+        Done(item.0)
+    }
+}
+
+/// Asks before each of its steps, at once and later, and starts children behind that.
+struct Careful;
+
+#[workflow]
+impl Careful {
+    #[precondition]
+    fn at_once(&self, begin: &Begin) -> bool {
+        begin.0 > 0
+    }
+
+    #[precondition]
+    async fn later(&self, item: &Item) -> bool {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        item.0 > 0
+    }
+
+    #[step(precondition = at_once)]
+    async fn first(&self, begin: &Begin, children: &Children) -> Result<Item, RunError> {
+        Ok(Item(children.run::<Loops>(Begin(begin.0)).await?.0))
+    }
+
+    /// Runs for the same event without being asked, so that executions are not numbered as questions are.
+    #[step]
+    async fn beside(&self, begin: &Begin) -> Part {
+        Part(begin.0)
+    }
+
+    #[step(precondition = later)]
+    async fn second(&self, item: &Item, part: &Part, children: &Children) -> Result<Done, RunError> {
+        let joined = children.run::<Joins>(Begin(part.0)).await?;
+        Ok(Done(item.0 + joined.0))
+    }
+}
+
 /// Ends while its child still runs.
 struct Hurries;
 
@@ -207,6 +260,10 @@ survive! {
     children_in_branches: Scenario::new(InBranches).host(Joins).host(Loops), 3;
     children_that_fail: Scenario::new(Copes).host(Fails).host(Retries).host(Branches), 3;
     children_of_attempts: Scenario::new(Again).host(Loops), 2;
+    a_child_of_a_second_attempt: Scenario::new(SecondTry).host(Loops), 2,
+        assert(|run| run.report().children.len() == 1);
+    children_behind_preconditions: Scenario::new(Careful).host(Loops).host(Joins), 2,
+        assert(|run| run.report().children.len() == 2);
     children_that_nobody_wants_any_more: Scenario::new(Hurries).host(Asks), 2;
     children_that_wait: Scenario::new(WaitsLong).host(Rings).send(Note(5)), 2;
     children_of_a_run_that_is_cancelled:

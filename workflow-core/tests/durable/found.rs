@@ -158,7 +158,7 @@ fn gated(does: Does, store: impl EventStore, gates: &Gates) -> Engine {
 }
 
 /// What a store has at this moment, as bytes have it, in a store that nobody uses yet.
-async fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
+pub(crate) async fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     let copy = MemoryStore::default();
     for stored in store.runs(&RunQuery::new().at_most(10_000)).await.unwrap() {
         let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();

@@ -516,3 +516,60 @@ fn an_event_without_a_store_is_json_as_ever() {
     let event = AnyEvent::new(Told(Data::Small(f32::NAN)));
     assert_eq!(event.to_json().unwrap(), json!({"Small": null}));
 }
+
+/// What is wanted, if it is known, and nobody may know.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Surveyed {
+    answers: Vec<Option<Option<u8>>>,
+}
+
+struct Surveys(Option<Option<u8>>);
+
+#[workflow]
+impl Surveys {
+    #[step]
+    async fn survey(&self, _begin: &Begin) -> Surveyed {
+        Surveyed { answers: vec![Some(Some(1)), self.0] }
+    }
+
+    #[step]
+    async fn end(&self, surveyed: &Surveyed) -> Done {
+        Done(u32::try_from(surveyed.answers.len()).unwrap())
+    }
+}
+
+/// What fails a test whose run has this answer.
+fn survey_fails_with(answer: Option<Option<u8>>, has_store: bool) -> Option<String> {
+    let test = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let engine = Engine::builder().workflow(Surveys(answer));
+            let engine = if has_store { engine.store(CrashStore::default()) } else { engine };
+            let engine = engine.build().unwrap();
+            let run = engine.start::<Surveys>(Begin(1)).await.unwrap();
+            let _ = run.outcome().await;
+        });
+    };
+    let panic = std::panic::catch_unwind(test).err()?;
+    Some(panic.downcast_ref::<String>().unwrap().clone())
+}
+
+// S39
+#[test]
+fn a_value_that_is_read_back_as_another_one_fails_the_test_with_its_event_and_its_path() {
+    for has_store in [false, true] {
+        assert_eq!(survey_fails_with(None, has_store), None);
+        assert_eq!(survey_fails_with(Some(Some(2)), has_store), None);
+        let failure = survey_fails_with(Some(None), has_store).unwrap();
+        for part in [
+            "the replay check: event `Surveyed`, #2 of a run of `Surveys`, is read back as another value at \
+             `answers[1]`",
+            "the run has:     Some(null)",
+            "the journal has: null",
+            r#"the record at 2: {"event_logged":{"seq":2,"#,
+            r#"{"answers":[1,null]}"#,
+        ] {
+            assert!(failure.contains(part), "`{part}` is missing in:\n{failure}");
+        }
+    }
+}

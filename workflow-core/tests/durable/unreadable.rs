@@ -7,8 +7,8 @@ use serde::Deserializer;
 use serde_json::json;
 use workflow_core::prelude::*;
 use workflow_core::{
-    ConfigError, ConfigLayers, EngineBuilder, Incompatibility, Position, ResumeError, RunOptions, RunStatus,
-    SendError,
+    ConfigError, ConfigLayers, EngineBuilder, EventStore, Incompatibility, Position, Record, ResumeError,
+    RunOptions, RunStatus, SendError,
 };
 use workflow_testkit::{CrashStore, VirtualClock};
 
@@ -171,4 +171,55 @@ async fn a_run_whose_configuration_cannot_be_read_is_refused_and_all_others_go_o
     assert_eq!((run.as_str(), &*source.to_string()), ("p", "its `Deserialize` panicked: a later program"));
     IS_BROKEN.store(false, Ordering::SeqCst);
     assert_eq!(second.attach::<Priced>("p").await.unwrap().outcome().await.unwrap(), Done(15));
+}
+
+/// Has a child that cannot be read.
+struct Raises;
+
+#[workflow]
+impl Raises {
+    #[step]
+    async fn delegate(&self, _begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Wakes>(Wake(Touchy(13))).await
+    }
+}
+
+// S27, S39, S43
+#[tokio::test(start_paused = true)]
+async fn a_parent_whose_child_cannot_be_read_is_left_as_it_is_and_all_others_go_on() {
+    let store = CrashStore::default();
+    let first = engine(&store).workflow(Raises).build().unwrap();
+    let parent = first.start_with::<Raises>(Begin(1), RunOptions::new().id("p")).await.unwrap();
+    let child = "p/delegate-x1.1";
+    while store.read(&child.into(), Position(0), 10).await.unwrap().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let other = first.start_with::<Wakes>(Wake(Touchy(1)), RunOptions::new().id("o")).await.unwrap();
+    other.settled().await;
+    drop((parent, other, first));
+    let journal = async |id: &str| store.read(&id.into(), Position(0), usize::MAX).await.unwrap();
+    let before = journal(child).await.len();
+
+    let engine = engine(&store).workflow(Raises).build().unwrap();
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert!(resumed.runs.contains(&"o".into()) && resumed.error.is_none(), "{resumed:?}");
+    let parent = engine.attach::<Raises>("p").await.unwrap();
+    let error = parent.outcome().await.unwrap_err();
+    assert!(matches!(error, RunError::Store { .. }), "{error:?}");
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    assert!(causes.iter().any(|cause| cause.contains("thirteen")), "{causes:?}");
+    let is_end = |record: &Record| matches!(record, Record::RunEnded { .. });
+    for id in ["p", child] {
+        assert!(!journal(id).await.iter().any(is_end), "{id} is left as it is");
+    }
+    assert_eq!(journal(child).await.len(), before);
+
+    let other = engine.attach::<Wakes>("o").await.unwrap();
+    while other.requests().await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let request = other.requests().await.unwrap()[0].seq();
+    other.reply_json(request, json!(5)).await.unwrap();
+    assert_eq!(other.outcome().await.unwrap(), Done(5));
 }

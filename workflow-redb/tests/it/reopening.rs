@@ -16,8 +16,10 @@ use crate::fixtures::{Place, batch};
 /// How often each way is tried.
 const TIMES: u64 = 500;
 
-/// How often an engine is made, which takes longer.
-const ENGINES: u64 = 100;
+/// How often an engine is made, which takes longer: `REOPENED=500` makes more of them than a test needs each time.
+fn engines() -> u64 {
+    std::env::var("REOPENED").ok().and_then(|times| times.parse().ok()).unwrap_or(100)
+}
 
 fn reopened(place: &Place, time: u64) -> RedbStore {
     RedbStore::open(&place.file).unwrap_or_else(|error| panic!("time {time}: {error}"))
@@ -142,7 +144,7 @@ async fn run_an_engine(store: RedbStore) {
 
 fn after_engines(runtime: impl Fn() -> Runtime) {
     let place = Place::new();
-    for time in 0..ENGINES {
+    for time in 0..engines() {
         let store = reopened(&place, time);
         let runtime = runtime();
         runtime.block_on(run_an_engine(store));
@@ -157,10 +159,20 @@ fn a_store_is_opened_at_once_when_an_engine_and_its_runtime_are_gone() {
     after_engines(|| Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
 }
 
-#[tokio::test]
-async fn a_store_is_opened_at_once_when_an_engine_of_one_thread_was_shut_down() {
+/// Engines on one runtime, each on the store that the one before has shut down.
+async fn after_shut_down() {
     let place = Place::new();
-    for time in 0..ENGINES {
+    for time in 0..engines() {
         run_an_engine(reopened(&place, time)).await;
     }
+}
+
+#[tokio::test]
+async fn a_store_is_opened_at_once_when_an_engine_of_one_thread_was_shut_down() {
+    after_shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_store_is_opened_at_once_when_an_engine_of_several_threads_was_shut_down() {
+    after_shut_down().await;
 }

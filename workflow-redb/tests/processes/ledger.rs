@@ -16,6 +16,10 @@ pub(crate) enum Line {
     Started { run: String },
     /// A step has done something outside.
     Did(Deed),
+    /// A process that was killed has left the contexts of so many runs that had ended.
+    Left { contexts: usize },
+    /// A worker has read this many journals, which a process that was killed has left.
+    Read { journals: usize },
     /// The store has answered that an execution's success is kept.
     Kept { run: String, execution: u64 },
 }

@@ -42,7 +42,7 @@ pub(crate) struct Doubled(u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
-/// Joins, a timer, branches of which some fail at first, a request, a child run, and a context.
+/// Joins, a timer, branches of which some fail at first, a request, a child run, and contexts of runs and threads.
 pub(crate) struct Load(pub(crate) Ledger);
 
 fn once_more() -> RetryPolicy {
@@ -56,10 +56,12 @@ impl Load {
         &self,
         begin: &Begin,
         run: RunContext,
+        thread: ThreadContext,
         info: &RunInfo,
     ) -> Result<(Left, Timer<Rang>), StepError> {
         self.0.did(begin.number, info);
         run.set("number", begin.number).await?;
+        thread.set("number", begin.number).await?;
         let later = Duration::from_millis(u64::from(begin.number % 13));
         Ok((Left(begin.number % 7), Timer::after(later, Rang(begin.number % 5))))
     }
@@ -107,11 +109,19 @@ impl Load {
     }
 
     #[step]
-    async fn end(&self, doubled: &Doubled, run: RunContext, info: &RunInfo) -> Result<Done, StepError> {
+    async fn end(
+        &self,
+        doubled: &Doubled,
+        run: RunContext,
+        thread: ThreadContext,
+        info: &RunInfo,
+    ) -> Result<Done, StepError> {
         self.0.did(doubled.0, info);
-        let number: Option<u32> = run.get("number").await?;
-        let number = number.ok_or_else(|| StepError::permanent("the context is lost"))?;
-        Ok(Done(doubled.0 + number))
+        let numbers: [Option<u32>; 2] = [run.get("number").await?, thread.get("number").await?];
+        match numbers {
+            [Some(number), Some(same)] if number == same => Ok(Done(doubled.0 + number)),
+            _ => Err(StepError::permanent("a context is lost")),
+        }
     }
 }
 
@@ -121,9 +131,10 @@ pub(crate) struct Double(pub(crate) Ledger);
 #[workflow]
 impl Double {
     #[step]
-    async fn wait(&self, begin: &Begin, info: &RunInfo) -> Timer<Rang> {
+    async fn wait(&self, begin: &Begin, run: RunContext, info: &RunInfo) -> Result<Timer<Rang>, StepError> {
         self.0.did(begin.number, info);
-        Timer::after(Duration::from_millis(3), Rang(begin.number))
+        run.set("number", begin.number).await?;
+        Ok(Timer::after(Duration::from_millis(3), Rang(begin.number)))
     }
 
     #[step]

@@ -11,6 +11,7 @@ use workflow_core::scheduler::Cause;
 use workflow_core::{EventStore, Position, Record, RunId, RunQuery, RunStatus, Seq, StoredRun};
 use workflow_redb::{RedbStore, StoreFile};
 
+use crate::contexts;
 use crate::ledger::{Deed, Ledger, Line, lines};
 use crate::load::{Done, Double, Expected, Load};
 use crate::worker::number_of;
@@ -24,12 +25,20 @@ pub(crate) struct Seen {
     pub(crate) resumed: u64,
     /// How many deeds were done again.
     pub(crate) repeated: u64,
+    /// How many runs that had ended had contexts when their process was killed.
+    pub(crate) left: usize,
+    /// How many journals were read, by whoever came after a process that was killed.
+    pub(crate) read: usize,
 }
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, resumed, repeated } = self;
-        write!(f, "{runs} runs completed, were gone on with {resumed} times, and repeated {repeated} deeds")
+        let Self { runs, resumed, repeated, left, read } = self;
+        write!(
+            f,
+            "{runs} runs completed, were resumed {resumed} times, and repeated {repeated} deeds; {read} journals were \
+             read after kills; {left} runs had ended and still had contexts, which were cleared"
+        )
     }
 }
 
@@ -43,6 +52,7 @@ pub(crate) fn judge(folder: &Path) -> Seen {
     let mut seen = Seen::default();
     let runs = runtime.block_on(all_runs(&store));
     for stored in &runs {
+        assert_eq!(stored.run.status, RunStatus::Completed, "run {}", stored.id);
         let records = runtime.block_on(records_of(&store, stored));
         seen.resumed +=
             records.iter().filter(|record| matches!(record, Record::RunResumed { .. })).count() as u64;
@@ -51,7 +61,11 @@ pub(crate) fn judge(folder: &Path) -> Seen {
     }
     runtime.block_on(looks_back(&store, folder, &runs));
     let runs = runs.iter().map(|stored| stored.id.to_string()).collect();
-    seen.repeated = judge_deeds(&lines(folder), &runs);
+    runtime.block_on(has_no_contexts(&store));
+    let lines = lines(folder);
+    seen.left = lines.iter().map(|line| if let Line::Left { contexts } = line { *contexts } else { 0 }).sum();
+    seen.read = lines.iter().map(|line| if let Line::Read { journals } = line { *journals } else { 0 }).sum();
+    seen.repeated = judge_deeds(&lines, &runs);
     seen
 }
 
@@ -64,21 +78,22 @@ fn expected(run: &RunId) -> Expected {
     if is_child(run) { Expected::of_child(number) } else { Expected::of(number) }
 }
 
-async fn all_runs(store: &RedbStore) -> Vec<StoredRun> {
+/// Every run has ended, and what was left of the contexts of any is cleared by who resumed after that.
+async fn has_no_contexts(store: &RedbStore) {
+    assert_eq!(contexts::scopes(store).await, [], "contexts without a run");
+}
+
+pub(crate) async fn all_runs(store: &RedbStore) -> Vec<StoredRun> {
     let (mut runs, mut query) = (Vec::new(), RunQuery::new());
     loop {
         let page = store.runs(&query).await.unwrap();
-        let Some(last) = page.last() else { break };
+        let Some(last) = page.last() else { return runs };
         query = query.after(last.id.clone());
         runs.extend(page);
     }
-    for stored in &runs {
-        assert_eq!(stored.run.status, RunStatus::Completed, "run {}", stored.id);
-    }
-    runs
 }
 
-async fn records_of(store: &RedbStore, stored: &StoredRun) -> Vec<Record> {
+pub(crate) async fn records_of(store: &RedbStore, stored: &StoredRun) -> Vec<Record> {
     let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();
     assert_eq!(records.len() as u64, stored.end.0, "the journal of {} has gaps", stored.id);
     records
@@ -217,6 +232,7 @@ fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
             Line::Kept { run, execution } => {
                 assert!(kept.insert((run.as_str(), *execution)), "x{execution} of {run} was kept twice");
             }
+            Line::Left { .. } | Line::Read { .. } => {}
             Line::Did(deed) => {
                 let execution = (deed.run.as_str(), deed.execution);
                 assert!(!kept.contains(&execution), "done again after that was kept: {deed:?}");

@@ -1,5 +1,6 @@
 //! A worker: it waits for the file, goes on with what it finds, and keeps so many runs going until it is killed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -17,8 +18,10 @@ use workflow_core::{
 };
 use workflow_redb::{OpenError, RedbStore};
 
+use crate::contexts;
 use crate::ledger::{Ledger, Line, hold};
 use crate::load::{Ask, Begin, Done, Double, Expected, Load, answer};
+use crate::verdict::{all_runs, records_of};
 
 /// The folder that a worker works in.
 const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
@@ -28,6 +31,9 @@ const LAST: &str = "WORKFLOW_REDB_WORKER_IS_LAST";
 
 /// How many runs go on at a time.
 const AT_A_TIME: usize = 32;
+
+/// How long the contexts of a run that had ended may stay. It takes a small part of that.
+const CLEARING: Duration = Duration::from_mins(1);
 
 /// How long a process waits before it looks again.
 const BREATH: Duration = Duration::from_millis(1);
@@ -143,8 +149,10 @@ pub(crate) fn work(role: &Role) {
     });
     let store = waits_for_the_store(&role.folder.join("runs.redb"));
     let ledger = Ledger::of(&role.folder);
-    hold(&role.folder);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // Before it counts as the one that has the file: the time until it is killed is for its work.
+    runtime.block_on(reads_every_journal(&store, &ledger));
+    hold(&role.folder);
     runtime.block_on(keeps_runs_going(store, ledger, role.is_last));
 }
 
@@ -159,14 +167,44 @@ fn waits_for_the_store(file: &Path) -> RedbStore {
     }
 }
 
+/// Nothing that a process was killed at made a journal unreadable.
+async fn reads_every_journal(store: &RedbStore, ledger: &Ledger) {
+    let runs = all_runs(store).await;
+    for run in &runs {
+        let records = records_of(store, run).await;
+        assert!(matches!(records.first(), Some(Record::RunStarted { .. })), "the beginning of {}", run.id);
+        let is_last = matches!(records.last(), Some(Record::RunEnded { .. }));
+        assert_eq!(is_last, run.run.status.is_ended(), "the end of {}", run.id);
+    }
+    ledger.add(&Line::Read { journals: runs.len() });
+}
+
+/// Resumes the runs that the process before left, and finds nothing any more of those that had ended.
+async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<RunId> {
+    let ended = all_runs(store).await.into_iter().filter(|run| run.run.status.is_ended());
+    let ended: BTreeSet<RunId> = ended.map(|run| run.id).collect();
+    let left = contexts::of_runs(store, &ended).await;
+    ledger.add(&Line::Left { contexts: left.len() });
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
+    // Of a child that its parent looks back at just then, the engine clears them behind that.
+    let since = Instant::now();
+    loop {
+        let left = contexts::of_runs(store, &ended).await;
+        if left.is_empty() {
+            return resumed.runs;
+        }
+        assert!(since.elapsed() < CLEARING, "contexts of runs that had ended stay: {left:?}");
+        tokio::time::sleep(BREATH).await;
+    }
+}
+
 async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
     let witnessed = Witnessed { store: store.clone(), ledger: ledger.clone() };
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
     let engine = engine.store(witnessed).contexts(store.clone()).build().unwrap();
     let mut runs = JoinSet::new();
-    let resumed = engine.resume_open_runs().await.unwrap();
-    assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
-    for id in resumed.runs {
+    for id in resumes(&engine, &store, &ledger).await {
         let run = engine.attach::<Load>(id.clone()).await.unwrap();
         runs.spawn(until_it_has_ended(run, number_of(&id)));
     }
@@ -176,9 +214,10 @@ async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
             runs.spawn(begun(engine.clone(), next, ledger.clone()));
             next += 1;
         }
-        let Some(ended) = runs.join_next().await else { return };
+        let Some(ended) = runs.join_next().await else { break };
         ended.unwrap();
     }
+    engine.shut_down(Duration::from_mins(5)).await;
 }
 
 async fn begun(engine: Engine, number: u32, ledger: Ledger) {

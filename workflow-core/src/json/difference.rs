@@ -1,0 +1,160 @@
+//! Where two values differ, also where both have the same JSON: `Some(None)` is written as `null`, and so is `None`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Error, Value};
+
+use super::{JsonWriter, ToJson, written};
+
+/// Stands around the content of a `Some`, so that it is not lost. No field has this name.
+pub(super) const SOME: &str = "$some";
+
+/// The first place at which two values differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// As in `lines[3].price`. Empty for the whole.
+    pub(crate) path: String,
+    /// What stands there in the first value, and in the second; nothing where one of them ends before.
+    pub(crate) sides: [Option<String>; 2],
+}
+
+/// Where the values differ first, if they do. A value without JSON differs from nothing.
+pub(crate) fn difference(one: &(impl ToJson + ?Sized), other: &(impl ToJson + ?Sized)) -> Option<Difference> {
+    let (one, other) = (told_apart(one).ok()?, told_apart(other).ok()?);
+    let mut path = String::new();
+    let sides = differ(Some(&one), Some(&other), &mut path)?;
+    Some(Difference { path, sides })
+}
+
+/// The value as JSON in which each `Some` is marked.
+fn told_apart(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
+    let mut writer = JsonWriter { marks_some: true, ..JsonWriter::default() };
+    written(value, &mut writer)?;
+    Ok(writer.done.unwrap_or_default())
+}
+
+/// Both sides where they differ first; the path leads there then, and is as it was otherwise.
+fn differ(one: Option<&Value>, other: Option<&Value>, path: &mut String) -> Option<[Option<String>; 2]> {
+    let before = path.len();
+    match (one, other) {
+        (Some(one), Some(other)) if one == other => return None,
+        (Some(Value::Object(ones)), Some(Value::Object(others))) => {
+            for key in ones.keys().chain(others.keys().filter(|key| !ones.contains_key(*key))) {
+                enter(key, path);
+                if let Some(sides) = differ(ones.get(key), others.get(key), path) {
+                    return Some(sides);
+                }
+                path.truncate(before);
+            }
+        }
+        (Some(Value::Array(ones)), Some(Value::Array(others))) => {
+            for place in 0..ones.len().max(others.len()) {
+                // Writing to a text does not fail.
+                let _ = write!(path, "[{place}]");
+                if let Some(sides) = differ(ones.get(place), others.get(place), path) {
+                    return Some(sides);
+                }
+                path.truncate(before);
+            }
+        }
+        _ => {}
+    }
+    Some([one, other].map(|side| side.map(text_of)))
+}
+
+fn enter(key: &str, path: &mut String) {
+    if key != SOME {
+        let dot = if path.is_empty() { "" } else { "." };
+        let _ = write!(path, "{dot}{key}");
+    }
+}
+
+/// JSON as a store has it, but for a `Some` that it cannot tell from `None`.
+fn text_of(value: &Value) -> String {
+    match inside(value) {
+        Some(inner) if plain(inner).is_null() => format!("Some({})", text_of(inner)),
+        _ => plain(value).to_string(),
+    }
+}
+
+/// What a marked `Some` holds.
+fn inside(value: &Value) -> Option<&Value> {
+    value.as_object().filter(|entries| entries.len() == 1)?.get(SOME)
+}
+
+/// The value without marks.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => values.iter().map(plain).collect(),
+        Value::Object(entries) => match inside(value) {
+            Some(inner) => plain(inner),
+            None => entries.iter().map(|(key, value)| (key.clone(), plain(value))).collect(),
+        },
+        _ => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Serialize;
+
+    use super::*;
+
+    #[derive(Clone, Default, Serialize)]
+    struct Order {
+        id: u32,
+        lines: Vec<Line>,
+        unit: Option<()>,
+        by_name: BTreeMap<String, Option<Option<u8>>>,
+    }
+
+    #[derive(Clone, Serialize)]
+    enum Line {
+        Of { price: Option<Option<u8>> },
+        Some(u8),
+    }
+
+    fn found(one: &Order, other: &Order) -> Option<(String, [Option<String>; 2])> {
+        difference(one, other).map(|Difference { path, sides }| (path, sides))
+    }
+
+    fn sides(one: &str, other: &str) -> [Option<String>; 2] {
+        [one, other].map(|side| Some(side.to_owned()))
+    }
+
+    fn of(price: Option<Option<u8>>) -> Order {
+        Order { lines: vec![Line::Some(1), Line::Of { price }], ..Order::default() }
+    }
+
+    #[test]
+    fn values_with_the_same_json_are_told_apart_by_what_is_some() {
+        let path = "lines[1].Of.price".to_owned();
+        assert_eq!(found(&of(Some(None)), &of(Some(None))), None);
+        assert_eq!(found(&of(Some(None)), &of(None)), Some((path.clone(), sides("Some(null)", "null"))));
+        assert_eq!(found(&of(Some(Some(7))), &of(None)), Some((path, sides("7", "null"))));
+        let order = Order { unit: Some(()), ..Order::default() };
+        assert_eq!(found(&order, &Order::default()), Some(("unit".into(), sides("Some(null)", "null"))));
+    }
+
+    #[test]
+    fn what_only_one_of_them_has_is_a_difference_of_its_own_place() {
+        let one = Order { lines: vec![Line::Some(1)], ..Order::default() };
+        let two = Order { lines: vec![Line::Some(1), Line::Some(2)], ..Order::default() };
+        let second = |sides| Some(("lines[1]".to_owned(), sides));
+        assert_eq!(found(&one, &two), second([None, Some(r#"{"Some":2}"#.into())]));
+        assert_eq!(found(&two, &one), second([Some(r#"{"Some":2}"#.into()), None]));
+        let named = |name: &str| Order { by_name: [(name.into(), Some(None))].into(), ..Order::default() };
+        assert_eq!(
+            found(&named("a"), &named("b")),
+            Some(("by_name.a".into(), [Some("Some(null)".into()), None]))
+        );
+    }
+
+    #[test]
+    fn the_whole_has_no_path() {
+        let found = difference(&Some(None::<u8>), &None::<Option<u8>>).unwrap();
+        assert_eq!(found, Difference { path: String::new(), sides: sides("Some(null)", "null") });
+    }
+}

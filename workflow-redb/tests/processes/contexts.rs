@@ -1,0 +1,29 @@
+//! The contexts of runs in the file: which there are, and of which runs.
+
+use std::collections::BTreeSet;
+
+use workflow_core::{ContextScope, ContextStore, RunId};
+use workflow_redb::RedbStore;
+
+/// How many scopes are asked for at a time.
+const PAGE: usize = 1_000;
+
+/// Every scope that has something.
+pub(crate) async fn scopes(store: &RedbStore) -> Vec<ContextScope> {
+    let (mut scopes, mut after) = (Vec::new(), None);
+    loop {
+        let page = ContextStore::scopes(store, after.as_ref(), PAGE).await.unwrap();
+        let Some(last) = page.last() else { return scopes };
+        after = Some(last.clone());
+        scopes.extend(page);
+    }
+}
+
+/// The contexts of these runs.
+pub(crate) async fn of_runs(store: &RedbStore, runs: &BTreeSet<RunId>) -> Vec<RunId> {
+    let owners = scopes(store).await.into_iter().filter_map(|scope| match scope {
+        ContextScope::Run(run) => Some(run),
+        ContextScope::Thread(_) => None,
+    });
+    owners.filter(|run| runs.contains(run)).collect()
+}
