@@ -37,7 +37,7 @@ pub(crate) struct Journal {
     run: RunSummary,
     /// The table that the run resumes by, if the journal was written by another.
     table: Option<RecordedTable>,
-    /// What the store does not have, in order; the records of the write that is under way are the first of them.
+    /// The records that the store does not have, in order. Those of the write that is under way come first.
     records: VecDeque<Record>,
     /// The batches of `records`, oldest first.
     queued: VecDeque<QueuedBatch>,
@@ -48,7 +48,7 @@ pub(crate) struct Journal {
     writing: Option<Write>,
     /// How many of the first batches are written one by one: the store has refused a write of them.
     apart: usize,
-    /// What was read back so far of what the store has.
+    /// The journal as far as it was read back, while it is.
     reading: Option<Box<Reading>>,
     /// Why nothing is written any more.
     failure: Option<StoreError>,
@@ -56,10 +56,18 @@ pub(crate) struct Journal {
     ended: bool,
     /// Whether the run resumes from what an earlier process has written.
     resumes: bool,
-    /// Whether nothing but the record with which the run begins is queued: the next batch enters with it.
-    begins: bool,
-    /// Whether the next batch says that the run goes on.
-    goes_on: bool,
+    next: NextBatch,
+}
+
+/// How the next batch is queued.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum NextBatch {
+    #[default]
+    Plain,
+    /// With the record with which the run begins, which alone is queued.
+    JoinsFirst,
+    /// As the one that says that the run goes on.
+    GoesOn,
 }
 
 /// Records that enter the journal at once.
@@ -71,7 +79,7 @@ struct QueuedBatch {
     run: Option<RunSummary>,
 }
 
-/// What the store was given and has not answered.
+/// A write that the store has not answered.
 struct Write {
     answer: StoreFuture<()>,
     batches: usize,
@@ -80,7 +88,7 @@ struct Write {
     run: RunSummary,
 }
 
-/// The journal on its way back from the store.
+/// A journal that is being read back.
 struct Reading {
     records: Vec<Record>,
     page: StoreFuture<Vec<Record>>,
@@ -88,24 +96,24 @@ struct Reading {
     refused: StoreError,
 }
 
-/// What the store answered to a write.
+/// The store's answer to a write.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It has it.
+    /// The store has it.
     Written,
-    /// It refused the content of several batches, which are written one by one from here on.
+    /// The store refused the content of several batches. They are written one by one from here on.
     Repeats,
-    /// It refused the content of a single batch of so many records. Nothing more is written until it is decided what
-    /// becomes of that.
+    /// The store refused the content of a single batch of so many records. The caller either rewinds the journal or lets it
+    /// fail.
     Refused { records: usize, why: StoreError },
-    /// It has let the run down: nothing more is written.
+    /// The store is unavailable, or somebody else writes the journal: nothing more is written.
     Failed,
 }
 
-/// What the store has of a journal, and why it was read.
+/// A journal as the store has it.
 pub(super) struct ReadBack {
     pub(super) records: Vec<Record>,
-    /// What the store said of the batch behind it.
+    /// Why the store refused the batch behind these records.
     pub(super) refused: StoreError,
 }
 
@@ -129,7 +137,7 @@ impl Journal {
     pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
         let mut journal = Self::at(store, Position(0), run);
         journal.queue([first]);
-        journal.begins = true;
+        journal.next = NextBatch::JoinsFirst;
         journal
     }
 
@@ -148,8 +156,7 @@ impl Journal {
             failure: None,
             ended: false,
             resumes: end > Position(0),
-            begins: false,
-            goes_on: false,
+            next: NextBatch::Plain,
         }
     }
 
@@ -224,11 +231,11 @@ impl Journal {
         self.records.extend(records.into_iter().inspect(|record| bytes += record.stored_bytes()));
         let records = self.records.len() - before;
         self.end = self.end.after(records);
-        let goes_on = std::mem::take(&mut self.goes_on);
-        let run = run.or_else(|| goes_on.then(|| self.run.clone().going_on()));
+        let next = std::mem::take(&mut self.next);
+        let run = run.or_else(|| (next == NextBatch::GoesOn).then(|| self.run.clone().going_on()));
         let batch = QueuedBatch { records, bytes, run };
-        // A journal that has nothing but its beginning is no run's.
-        match self.queued.back_mut().filter(|_| std::mem::take(&mut self.begins)) {
+        // A journal without a start event could not be resumed.
+        match self.queued.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
             Some(first) => *first = first.with(batch),
             None => self.queued.push_back(batch),
         }
@@ -247,7 +254,7 @@ impl Journal {
 
     /// The run goes on: the next batch says so.
     pub(super) fn note_going_on(&mut self) {
-        self.goes_on = true;
+        self.next = NextBatch::GoesOn;
     }
 
     /// Begins to write what is queued, unless a write is under way.
@@ -330,14 +337,14 @@ impl Journal {
         }))
     }
 
-    /// Begins to read what the store has, in front of the batch that it refused for this reason. Nothing is written
-    /// before [`rewind`](Self::rewind).
+    /// Begins to read the journal back, because the store refused the batch behind it for this reason. Nothing is written
+    /// until it is read.
     pub(super) fn read_back(&mut self, run: &RunId, refused: StoreError) {
         let page = self.page(run, Position(0));
         self.reading = Some(Box::new(Reading { records: Vec::new(), page, refused }));
     }
 
-    /// Whether what the store has is being read.
+    /// Whether the journal is being read back.
     pub(super) fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
@@ -347,7 +354,7 @@ impl Journal {
         page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))
     }
 
-    /// Ready once everything is read that the store has. Each record is handed over as it comes.
+    /// Ready once the journal is read up to where this run has written it. `read` gets each record as it comes.
     pub(super) fn poll_read_back(
         &mut self,
         run: &RunId,
@@ -371,7 +378,7 @@ impl Journal {
             }
             let Some(reading) = self.reading.take() else { return Poll::Pending };
             let Reading { mut records, refused, .. } = *reading;
-            // Somebody has removed the run, or written to it, which the next write finds.
+            // Somebody has removed the run.
             if records.len() < has {
                 return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
             }
@@ -380,10 +387,10 @@ impl Journal {
         }
     }
 
-    /// Forgets what the store does not have: those records.
+    /// Removes the records that the store does not have, and returns them.
     pub(super) fn rewind(&mut self) -> Vec<Record> {
         self.queued.clear();
-        (self.end, self.ended, self.goes_on) = (self.written, false, false);
+        (self.end, self.ended, self.next) = (self.written, false, NextBatch::Plain);
         self.records.drain(..).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! What is in a run's state and not in its store: whom to notify once the store has it, and what is to enter again if the
-//! store refuses a batch before it.
+//! Pending batches: they are in a run's state, and its store does not have them. Each knows its sender, who is notified once
+//! the store has it, and can be applied again if the store refuses a batch before it.
 
 use tokio::sync::oneshot;
 
@@ -12,7 +12,7 @@ use crate::display::Display;
 use crate::id::{ExecutionId, Seq};
 use crate::store::{Position, Record};
 
-/// Something that is in the state and that the store does not have.
+/// A batch, an entry or a question behind the records that the store has.
 pub(super) struct PendingBatch {
     /// Where the journal ends with it.
     pub(super) end: Position,
@@ -23,11 +23,11 @@ pub(super) enum PendingWhat {
     /// A batch.
     Entered {
         batch: Batch,
-        /// What it left in the log; nothing of one that only notes something.
+        /// Its events in the log; none for a batch without events, such as the answer of a precondition.
         logged: Option<Logged>,
-        /// Who sent it.
+        /// Notifies its sender.
         done: Option<Done>,
-        /// What the execution showed whose batch it is.
+        /// The display of its execution, if that has shown something.
         shown: Option<Box<Display>>,
     },
     /// An entry that followed by itself.
@@ -64,7 +64,7 @@ pub(super) trait Asked: Send {
     /// Gives the answer.
     fn answer(self: Box<Self>);
 
-    /// The question: its answer is not so any more.
+    /// The question, to be asked again: its answer may be wrong now.
     fn ask_again(self: Box<Self>) -> Command;
 }
 
@@ -76,7 +76,7 @@ struct Answered<T> {
 
 impl<T: Send> Asked for Answered<T> {
     fn answer(self: Box<Self>) {
-        // Who does not listen any more has no use for it.
+        // The caller may be gone.
         let _ = self.done.send(self.answer);
     }
 
@@ -100,7 +100,7 @@ impl Run {
         self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
     }
 
-    /// A batch without events is in the state. Behind nothing that the store could refuse it needs no note.
+    /// Notes a batch without events, unless nothing is pending before it.
     pub(super) fn note_pending(&mut self, batch: Option<Batch>) {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)
@@ -110,7 +110,7 @@ impl Run {
         }
     }
 
-    /// The execution whose batch is the last has shown something.
+    /// Keeps the display of the execution whose batch is the last pending one.
     pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
         if let Some(PendingBatch { what: PendingWhat::Entered { batch, shown, .. }, .. }) =
             self.pending.back_mut()
@@ -122,7 +122,7 @@ impl Run {
 }
 
 impl Batch {
-    /// The same batch, whose events have their JSON again that went with its records.
+    /// The same batch, whose events carry the JSON of these records again.
     pub(super) fn recordable(mut self, records: &[Record]) -> Self {
         let logged = records.iter().filter_map(|record| match record {
             Record::EventLogged { event, .. } => event.recordable(1),

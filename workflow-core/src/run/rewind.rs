@@ -1,10 +1,10 @@
-//! What becomes of a batch that the store refuses for its content: the run goes back to where its journal ends, and takes
-//! in again what had entered since, but for that batch. A refused emission fails its execution, and a refused send is its
-//! caller's error.
+//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads to,
+//! and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused send is
+//! an error of its caller.
 //!
-//! Whatever is in flight follows from what the store has (S38), so that nothing of it is in the way: executions and
-//! questions go on, and what had entered since depends on what the store has as well. What was dropped because of a batch
-//! that enters no more begins again, as it does in a run that resumes.
+//! Everything in flight follows from records that the store has (S38). So do the pending batches: none depends on another.
+//! Executions and questions therefore continue. An execution that was dropped because of the refused batch begins again, as
+//! it does in a run that resumes.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,22 +26,22 @@ use crate::scheduler::CandidateId;
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 
 impl Run {
-    /// The store has refused a batch of so many records for what is in it: somebody's failure, or else the run's end.
+    /// The store has refused a batch of so many records for its content. An execution or a caller fails, or else the run.
     pub(super) fn refused(&mut self, records: usize, why: StoreError) {
         let Some(journal) = self.journal.as_deref_mut() else { return };
         let end = journal.written().after(records);
         let first = self.pending.front();
         // Without its start event there is no run.
-        let is_somebodys = journal.written() > Position(0)
-            && first.is_some_and(|first| first.end == end && first.what.is_somebodys());
-        if is_somebodys {
+        let can_fail_alone = journal.written() > Position(0)
+            && first.is_some_and(|first| first.end == end && first.what.can_fail_alone());
+        if can_fail_alone {
             journal.read_back(&self.shared.id, why);
         } else {
             self.give_up(why);
         }
     }
 
-    /// Whether the run is where it goes on from: it does nothing else while its journal is read back.
+    /// Whether no rewind is under way. While its journal is read back, the run does nothing else.
     pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(journal) = self.journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
             return true;
@@ -55,7 +55,7 @@ impl Run {
         true
     }
 
-    /// The store has let the run down.
+    /// The run stops here: nothing more is written.
     fn give_up(&mut self, why: StoreError) {
         if let Some(journal) = self.journal.as_deref_mut() {
             journal.refuse(why);
@@ -91,11 +91,11 @@ impl Run {
         for seq in derived {
             self.derived(seq);
         }
-        // These were dropped with what is in no journal.
+        // These waits were dropped because of batches that the store does not have.
         for (execution, due) in retries {
             self.wait_for_retry(execution, due.duration_since(self.clock.wall()).unwrap_or_default());
         }
-        self.enter_all_again(pending, unwritten, &refused);
+        self.enter_all_again(pending, &unwritten, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The wait for its next attempt is over.
             self.state.defer(Begins::Attempt(execution));
@@ -123,8 +123,8 @@ impl Run {
         self.executor.executions().all(is_same)
     }
 
-    /// Leaves out of the state's effects what has begun and goes on, or has its answer. An execution that was begun and
-    /// dropped since begins again.
+    /// Removes effects that have begun and are in flight, or that have their answer. An execution that was begun and then
+    /// dropped begins again.
     fn leave_begun(&self, state: &mut RunState, answered: &Answered) {
         let unbegun = self.unbegun();
         let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
@@ -150,12 +150,12 @@ impl Run {
         });
     }
 
-    /// What had entered enters again, in its order, but for the first, which is refused. An execution fails behind the
-    /// others: what these left stays, also where the failure ends the run.
+    /// Applies the pending batches again, in order, but the first, which is refused. Its execution fails behind the others:
+    /// their events stay in the log, also where the failure ends the run.
     fn enter_all_again(
         &mut self,
         pending: impl IntoIterator<Item = PendingBatch>,
-        unwritten: Unwritten,
+        unwritten: &Unwritten,
         refused: &StoreError,
     ) {
         let mut pending = pending.into_iter();
@@ -178,7 +178,7 @@ impl Run {
         }
     }
 
-    /// The store refuses a batch.
+    /// Reports the refusal of a batch to its execution or its caller.
     fn dismiss(&mut self, batch: Batch, done: Option<Done>, shown: Option<&Display>, why: &StoreError) {
         match batch {
             Batch::Succeeded { execution, .. } => {
@@ -197,12 +197,12 @@ impl Run {
                     let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
                 }
             }
-            // Nobody's: such a batch has ended the run.
+            // No other batch can fail alone.
             _ => {}
         }
     }
 
-    /// A batch that had entered enters again, if it still means something.
+    /// Applies a pending batch again, unless its execution was dropped or its request is not open any more.
     fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
         self.advance(&mut usize::MAX.clone());
         let mut returned = None;
@@ -213,12 +213,13 @@ impl Run {
                 return self.refuse(*execution, returned.events().iter().chain(timed));
             }
             Batch::Succeeded { execution, .. } => returned = Some(*execution),
-            Batch::Replied { request, .. } if self.state.end().is_none() => {
-                if !self.state.scheduler.open_requests().any(|(seq, _)| seq == *request) {
-                    let why = why_not_open(&self.state, *request);
-                    drop(done.map(|done| done.send(Err(why))));
-                    return;
-                }
+            Batch::Replied { request, .. }
+                if self.state.end().is_none()
+                    && !self.state.scheduler.open_requests().any(|(seq, _)| seq == *request) =>
+            {
+                let why = why_not_open(&self.state, *request);
+                drop(done.map(|done| done.send(Err(why))));
+                return;
             }
             _ => {}
         }
@@ -231,8 +232,8 @@ impl Run {
 }
 
 impl PendingWhat {
-    /// Whether it is somebody's failure, and not the run's, if the store refuses it.
-    fn is_somebodys(&self) -> bool {
+    /// Whether its execution or its caller fails if the store refuses it, and not the run.
+    fn can_fail_alone(&self) -> bool {
         match self {
             Self::Entered { batch: Batch::Succeeded { .. }, .. } => true,
             Self::Entered { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => {
@@ -256,7 +257,7 @@ impl Unwritten {
     }
 }
 
-/// What has its answer, which the store does not have.
+/// Executions and questions whose answers are pending: the store does not have them.
 #[derive(Default)]
 struct Answered {
     executions: FxHashSet<ExecutionId>,
@@ -292,7 +293,7 @@ impl Answered {
     }
 }
 
-/// The record with the value that the run has of its event: nobody has to read what is there.
+/// The record with the value of its event that the run has, so that no JSON is decoded.
 fn with_value(record: Record, live: &RunState) -> Record {
     match record {
         Record::EventLogged { seq, scope, cause, event, at } => {

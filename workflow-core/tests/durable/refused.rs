@@ -1,5 +1,5 @@
-//! Writes that a store refuses for what is in them, or for how much it is: each is repeated batch by batch, and a batch
-//! that is refused alone is the failure of its execution, or of who sent it. Nothing else is concerned.
+//! Writes that a store refuses for their content or their size. Each is repeated batch by batch. A batch that is refused
+//! alone fails its execution, or is an error of its sender. Nothing else is affected.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::fixtures::{Begin, Done, Note, until};
 
 mod same;
 
-/// What the store refuses when it is in an event.
+/// The store refuses records with this text.
 const UNWANTED: &str = "unwanted";
 
 /// Why the store refuses something.
@@ -310,7 +310,7 @@ async fn a_batch_that_the_store_refuses_fails_its_execution_with_the_stores_reas
     assert_eq!((&**step, *class), ("work", ErrorClass::Permanent));
     assert_unwanted(source.downcast_ref().unwrap());
     assert!(source.source().is_some());
-    // What the others committed in the same write stays.
+    // The batches of the others in the same write stay.
     let report = run.report().await.unwrap();
     let outcomes: Vec<_> =
         report.trace.iter().filter(|it| &*it.step == "work").map(|it| &it.outcome).collect();
@@ -353,7 +353,7 @@ async fn a_refused_batch_is_a_failure_that_can_be_caught_and_the_run_is_resumed(
         assert_eq!(made_good, unwanted.len(), "{texts:?}");
         assert_eq!(recorded(&store).await.report().log.len(), before.log.len());
         drop((run, first));
-        // A permanent failure has no other attempt, and what was done is not done again.
+        // A permanent failure is not retried, and no execution is repeated.
         assert_eq!(returned.load(Ordering::SeqCst), 5);
         let second = engine(copes(), &store);
         let resumed = second.resume_open_runs().await.unwrap();
@@ -449,7 +449,7 @@ async fn sends_of_the_same_write_as_a_refused_one_arrive() {
     assert!(sent.0.is_ok() && sent.2.is_ok(), "{sent:?}");
     assert_refused(sent.1, "Said");
     assert_refused(sent.3, "Said");
-    // Nobody is told of what is in no log.
+    // The report has nothing of the refused events.
     let report = report.unwrap();
     assert_eq!((report.log.len(), report.violations.len()), (4, 0), "{report}");
     run.send(said("ef")).await.unwrap();
@@ -607,7 +607,7 @@ async fn a_run_whose_end_the_store_refuses_goes_on_with_all_that_is_in_flight() 
 }
 
 #[tokio::test]
-async fn what_is_cancelled_while_a_batch_is_refused_is_cancelled() {
+async fn a_run_that_is_cancelled_while_a_batch_is_refused_is_cancelled() {
     let store = Picky::default().held_after(2);
     let returned = Arc::default();
     let engine = engine(Copes(Texts { unwanted: &[2], returned: Arc::clone(&returned) }), &store);

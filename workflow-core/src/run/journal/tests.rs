@@ -15,13 +15,13 @@ use crate::store::{MemoryStore, RecordedEvent, Retention, RunQuery, StoredRun};
 #[event(crate = crate)]
 struct Text(String);
 
-/// Refuses what holds a text that it does not like, and notes what it is given.
+/// Refuses writes with a text that begins with `bad`, and notes all writes.
 #[derive(Default)]
 struct Picky {
     kept: MemoryStore,
     /// Where each write was to be, how many records it had, and whether it was taken.
     writes: Mutex<Vec<(u64, usize, bool)>>,
-    /// What it answers to everything from here on.
+    /// The answer to every write, if it is set.
     answers: Mutex<Option<StoreError>>,
 }
 
@@ -155,7 +155,7 @@ fn a_write_has_at_most_sixteen_mebibytes_unless_one_batch_has_more() {
     for count in [6, 6, 6, 20, 1, 15, 1] {
         journal.queue([megabytes(count)]);
     }
-    // What is in a batch is not parted.
+    // A batch is never split.
     journal.queue([megabytes(8), megabytes(8), megabytes(8)]);
     assert_eq!(writes(&mut journal, &store), [2, 1, 1, 2, 1, 3]);
 }
@@ -182,7 +182,7 @@ fn a_write_that_is_refused_for_its_content_is_repeated_batch_by_batch() {
 }
 
 #[test]
-fn what_comes_behind_a_refused_write_is_written_together_again() {
+fn batches_behind_a_refused_write_are_written_together_again() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     // The store takes each of them, and not both at once.
