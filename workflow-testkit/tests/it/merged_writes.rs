@@ -86,8 +86,8 @@ struct Forgets(MemoryStore);
 impl EventStore for Forgets {
     fn append(&self, run: &RunId, expected: Position, mut batch: Batch) -> StoreFuture<()> {
         let completes = |record: &Record| matches!(record, Record::ExecutionSucceeded { .. });
-        let completions = batch.records.iter().enumerate().filter(|(_, record)| completes(record));
-        if let Some((second, _)) = completions.skip(1).next() {
+        let mut completions = batch.records.iter().enumerate().filter(|(_, record)| completes(record));
+        if let Some((second, _)) = completions.nth(1) {
             batch.records.truncate(second);
         }
         self.0.append(run, expected, batch)
