@@ -197,13 +197,12 @@ impl Scopes {
         SuspendedRoot { satisfied, topics, steps, pending, next: self.next }
     }
 
-    pub(super) fn restore(root: SuspendedRoot, sweeps: u32) -> Self {
+    pub(super) fn restore(root: SuspendedRoot) -> Self {
         let SuspendedRoot { satisfied, topics, steps, pending, next } = root;
         let (topics, steps) = (Seen::of(topics), Seen::of(steps));
         Self {
             root: Scope { satisfied, topics, steps, pending, ..Scope::default() },
             next,
-            sweeps,
             ..Self::default()
         }
     }

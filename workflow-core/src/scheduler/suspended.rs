@@ -20,35 +20,11 @@ pub(crate) struct SuspendedScheduler {
     root: SuspendedRoot,
     executions: SuspendedExecutions,
     requests: SuspendedRequests,
-    evaluations: Evaluations,
+    decisions: Box<[Decision]>,
     next_candidate: u64,
     last_seq: u64,
     groups: u32,
     degraded: bool,
-}
-
-/// What is stored of its evaluations. Few runs have sweeps, and the others have no room for them.
-#[derive(Debug)]
-enum Evaluations {
-    Unswept(Box<[Decision]>),
-    Swept(Box<(Vec<Decision>, Sweeps)>),
-}
-
-impl Evaluations {
-    fn of(decisions: Vec<Decision>, sweeps: Sweeps) -> Self {
-        if sweeps.history().is_none() {
-            Self::Unswept(decisions.into())
-        } else {
-            Self::Swept(Box::new((decisions, sweeps)))
-        }
-    }
-
-    fn restore(self) -> (Vec<Decision>, Sweeps) {
-        match self {
-            Self::Unswept(decisions) => (decisions.into(), Sweeps::default()),
-            Self::Swept(all) => *all,
-        }
-    }
 }
 
 /// The only scope of a run.
@@ -74,6 +50,7 @@ impl Scheduler {
             && self.groups.are_none()
             && self.awaited.timers().len() == 0
             && self.scopes.can_suspend()
+            && self.sweeps.history().is_none()
     }
 
     /// Suspends what it has come to, if it [can be](Self::can_suspend); the rest of it is of no use. O(what it has).
@@ -85,10 +62,7 @@ impl Scheduler {
             root: self.scopes.suspend(),
             executions: self.executions.suspend(),
             requests: self.awaited.suspend(),
-            evaluations: Evaluations::of(
-                std::mem::take(&mut self.evaluation.decisions),
-                std::mem::take(&mut self.sweeps),
-            ),
+            decisions: std::mem::take(&mut self.evaluation.decisions).into(),
             next_candidate,
             last_seq: self.last_seq,
             groups: self.groups.count(),
@@ -107,14 +81,13 @@ impl Scheduler {
 impl SuspendedScheduler {
     /// The scheduler as it was.
     pub(crate) fn restore(self, table: Arc<DependencyTable>) -> Scheduler {
-        let (decisions, sweeps) = self.evaluations.restore();
         Scheduler {
             table,
             limits: self.limits,
-            scopes: Scopes::restore(self.root, sweeps.count()),
-            sweeps,
+            scopes: Scopes::restore(self.root),
+            sweeps: Sweeps::default(),
             groups: Groups::counted(self.groups),
-            evaluation: Evaluation::of(decisions, self.next_candidate),
+            evaluation: Evaluation::of(self.decisions.into(), self.next_candidate),
             executions: Executions::restore(self.executions),
             awaited: Awaited::restore(self.requests),
             actions: VecDeque::new(),
