@@ -48,7 +48,7 @@ impl Run {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered(entered) => self.entered(by, entered, again, done),
+            Applied::Entered(entered) => self.entered(by, &entered, again, done),
             Applied::Noted => {
                 self.note_pending(again);
                 None
@@ -86,7 +86,7 @@ impl Run {
     fn entered(
         &mut self,
         by: Option<ExecutionId>,
-        entered: Entered,
+        entered: &Entered,
         again: Option<Batch>,
         done: Option<Done>,
     ) -> Option<ExecutionStart> {
@@ -450,10 +450,10 @@ fn plain_output(
     event: &AnyEvent,
 ) -> Result<EventIndex, Internal> {
     let known = event.known_type();
-    let declares = |row: &&OutputRow| {
+    let is_it = |row: &&OutputRow| {
         row.fan_out.is_none() && !row.timed && table.event(row.event).type_id == Some(known.type_id)
     };
-    let declared = outputs.iter().find(declares);
+    let declared = outputs.iter().find(is_it);
     declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
 }
 

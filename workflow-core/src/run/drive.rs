@@ -76,12 +76,13 @@ pub(crate) struct Run {
 }
 
 /// The state of a run, which is kept when the run has finished: what is kept of it has the same memory.
+#[derive(Debug)]
 pub(super) struct HeldState(Option<Box<RunState>>);
 
 impl HeldState {
     /// Takes the state out of a run that has finished: nothing asks the run for it from there on.
-    pub(super) fn take(&mut self) -> Option<Box<RunState>> {
-        self.0.take()
+    pub(super) fn take(&mut self) -> Self {
+        Self(self.0.take())
     }
 }
 

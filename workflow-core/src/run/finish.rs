@@ -103,7 +103,7 @@ impl Run {
         self.shared.shown.close(status);
         let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
         // Only this task finishes the run.
-        let finished = Finished { status, outcome, kept: self.keep(status) };
+        let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
         let _ = self.shared.finished.set(Box::new(finished));
     }
 
@@ -116,7 +116,7 @@ impl Run {
             Some(end) => self.outcome(&end),
             None => Err(self.past(status, error.unwrap_or_default(), asked)),
         };
-        let kept = self.keep(status);
+        let kept = Some(self.keep(status));
         let _ = self.shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
 
@@ -207,9 +207,8 @@ impl Run {
     }
 
     /// What reports and explanations are made of, if anybody asks.
-    fn keep(&mut self, status: RunStatus) -> Option<Kept> {
-        let (state, began_at) = (self.state.take()?, self.clock.began_at);
-        Some(Kept::new(Past { status, state, began_at }))
+    fn keep(&mut self, status: RunStatus) -> Kept {
+        Kept::new(Past { status, state: self.state.take(), began_at: self.clock.began_at })
     }
 }
 

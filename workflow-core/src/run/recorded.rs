@@ -8,8 +8,7 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
-use super::drive::{Run, RunLimits};
-use super::state::RunState;
+use super::drive::{HeldState, Run, RunLimits};
 use super::view::View;
 use super::waiting::Deferred;
 use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
@@ -89,7 +88,7 @@ use crate::table::DependencyTable;
 /// # }
 /// ```
 pub struct RecordedRun {
-    state: Box<RunState>,
+    state: HeldState,
     report: RunReport,
 }
 
@@ -107,8 +106,7 @@ impl RecordedRun {
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        let state = replayed.state.take().expect("a run that was read has its state");
-        Ok(Self { state, report })
+        Ok(Self { state: replayed.state.take(), report })
     }
 
     /// Where the run stands when its records end.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use super::drive::HeldState;
 use super::report::{
     BranchReport, ChildReport, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation,
 };
@@ -29,7 +30,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(super) struct Past {
     pub(super) status: RunStatus,
-    pub(super) state: Box<RunState>,
+    pub(super) state: HeldState,
     pub(super) began_at: SystemTime,
 }
 

@@ -93,8 +93,6 @@ pub(super) struct Interest {
     nested: bool,
     /// The steps that see the numbers of their own executions and of the events that these are bound to.
     numbered: Vec<bool>,
-    /// Whether one of them gathers.
-    gathers_numbered: bool,
     sight: Sight,
     /// Whether the run has a store whose confirmations are operations.
     durable: bool,
@@ -166,7 +164,6 @@ impl Interest {
             collected: W::TABLE.steps().iter().map(collected).collect(),
             one_fan_out,
             nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
-            gathers_numbered: table.steps().iter().any(|step| gathering(step) && numbered(step)),
             numbered: table.steps().iter().map(numbered).collect(),
             sight: Sight::of(&table, one_fan_out),
             durable,
@@ -182,6 +179,11 @@ impl Interest {
     }
 
     /// Whether the run has a store whose confirmations are operations.
+    /// Whether a step gathers that sees its numbers. Whatever gathers is discerning.
+    fn gathers_numbered(&self) -> bool {
+        self.gathers.iter().any(|step| self.numbered[*step])
+    }
+
     pub(super) fn is_durable(&self) -> bool {
         self.durable
     }
@@ -211,7 +213,7 @@ impl Interest {
             if row.outputs().iter().any(OutputRow::is_fan_out) {
                 entry.steps.extend(&self.gathers);
                 entry.shifts = true;
-                entry.numbered |= self.gathers_numbered;
+                entry.numbered |= self.gathers_numbered();
             }
             self.ends_bounded(entry, step.get());
         }
@@ -246,7 +248,7 @@ impl Interest {
         let in_branch = scope != ScopeId::ROOT;
         let (mut steps, mut bounded, mut shifts) = (Vec::new(), Vec::new(), in_branch);
         // The commit of a branch may be the one that its fan-out is gathered with.
-        let mut numbered = in_branch && self.gathers_numbered;
+        let mut numbered = in_branch && self.gathers_numbered();
         for name in names {
             let Some(event) = self.table.event_named(name) else { return Footprint::Everything };
             shifts = true;
@@ -290,13 +292,14 @@ impl Interest {
     fn footprints_commute(&self, one: &Footprint, other: &Footprint) -> bool {
         match (one, other) {
             _ if self.sight == Sight::Anything => false,
-            (Footprint::Everything, _) | (_, Footprint::Everything) => false,
             // What enters the log first is given the lower positions, and starts executions with the lower numbers.
             (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
             // Which batches share a write, and which is confirmed first, depends on their order among each other and
             // on that of confirmations among them.
             (Footprint::Log(_), Footprint::Log(_)) if self.durable => false,
-            (Footprint::Log(_) | Footprint::Confirmation, Footprint::Confirmation)
+            (Footprint::Everything, _)
+            | (_, Footprint::Everything)
+            | (Footprint::Log(_) | Footprint::Confirmation, Footprint::Confirmation)
             | (Footprint::Confirmation, Footprint::Log(_)) => false,
             (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
             (

@@ -4,8 +4,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use smallvec::smallvec;
-
 use super::*;
 use crate::clock::EngineClock;
 use crate::event::AnyEvent;
@@ -17,7 +15,7 @@ use crate::run::clock::RunClock;
 use crate::run::host::Unhosted;
 use crate::run::records::{Noted, Records, logged};
 use crate::run::resume::unlimited;
-use crate::run::state::{Applied, Batch, Begins, DueEvent};
+use crate::run::state::{Applied, Batch, Begins, DueEvent, Returned, ReturnedBatch};
 use crate::scheduler::Emission;
 use crate::table::{EventIndex, StepIndex};
 
@@ -148,9 +146,8 @@ impl Driven {
     }
 
     fn succeeded<E: Event>(&self, execution: u64, event: E) -> Batch {
-        let emissions = smallvec![Emission::Event(self.event::<E>())];
-        let (execution, events, timers) = (ExecutionId(execution), smallvec![AnyEvent::new(event)], vec![]);
-        Batch::Succeeded { execution, emissions, events, timers }
+        let returned = Returned::Event(self.event::<E>(), AnyEvent::new(event));
+        Batch::Succeeded { execution: ExecutionId(execution), returned }
     }
 
     /// An execution opens a branch for each of so many pages.
@@ -159,8 +156,7 @@ impl Driven {
         let fan_out = gathers.into_iter().find_map(|event| self.state.table().event(event).gathers).unwrap();
         let (items, events) = (u32::from(items), (0..items).map(|page| AnyEvent::new(Page(page))).collect());
         let emission = Emission::FanOut { fan_out, items, concurrency: None, policy: FanOutPolicy::FailAll };
-        let (execution, timers) = (ExecutionId(execution), vec![]);
-        Batch::Succeeded { execution, emissions: smallvec![emission], events, timers }
+        returned(execution, vec![emission], events, vec![])
     }
 
     /// Completes what follows; what followed by itself is journaled.
@@ -197,8 +193,8 @@ impl Driven {
     /// scheduler of a fact too early.
     fn enter_early(&mut self, note: Note) -> Record {
         let applied = self.state.receive_early(AnyEvent::new(note), self.event::<Note>());
-        let Applied::Entered { entered, .. } = applied else { panic!("the run takes it") };
-        self.logged(entered.entries[0].seq)
+        let Applied::Entered(entered) = applied else { panic!("the run takes it") };
+        self.logged(entered.events()[0].seq)
     }
 
     /// What the check says of the run as it is now.
@@ -254,8 +250,7 @@ fn a_run_and_its_journal_are_the_same_where_nothing_is_wrong() {
     assert_eq!(run.running("annotate").len(), 1, "the other branch is settled");
     run.enter(run.succeeded(3, Read(1)));
     let annotation = run.running("annotate")[0];
-    let (execution, emissions) = (ExecutionId(annotation), smallvec![]);
-    run.enter(Batch::Succeeded { execution, emissions, events: smallvec![], timers: vec![] });
+    run.enter(returned(annotation, vec![], vec![], vec![]));
     run.advance();
     let (_, last) = run.state.log.records().last().unwrap();
     assert!(last.event.payload_ref::<Gathered>().is_some());
@@ -302,16 +297,23 @@ fn an_event_that_enters_between_a_batch_and_the_gather_that_follows_from_it_is_f
     );
 }
 
+/// An execution returned this.
+fn returned(execution: u64, emissions: Vec<Emission>, events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Batch {
+    let returned = Returned::Many(Box::new(ReturnedBatch { emissions, events, timers }));
+    Batch::Succeeded { execution: ExecutionId(execution), returned }
+}
+
 /// A run whose precondition has answered yes; and the record of the answer, which the journal does not have.
 fn answered() -> (Driven, Records) {
     let mut run = Driven::begin(Asks);
     run.enter(run.received(Note(1)));
     run.advance();
     let asked = std::iter::from_fn(|| run.state.next_effect(None)).find_map(|begins| match begins {
-        Begins::Question(question) => Some((question.candidate, question.step)),
+        Begins::Question(candidate) => Some(candidate),
         _ => None,
     });
-    let (candidate, step) = asked.unwrap();
+    let candidate = asked.unwrap();
+    let step = run.state.scheduler.asked(candidate).unwrap().step;
     let records = run.apply(Batch::Answered { candidate, step, answer: Ok(true) });
     run.advance();
     assert_eq!(run.running("take"), [1]);
@@ -358,8 +360,7 @@ fn the_answer_of_a_precondition_that_is_in_no_record_is_found_by_what_follows_fr
 fn set_timer(run: &Driven, later: Duration) -> Batch {
     let due = run.clock.began_at + Duration::from_mins(1) + later;
     let timers = vec![DueEvent { due, event: AnyEvent::new(Rang) }];
-    let emissions = smallvec![Emission::Timer(run.event::<Rang>())];
-    Batch::Succeeded { execution: ExecutionId(1), emissions, events: smallvec![], timers }
+    returned(1, vec![Emission::Timer(run.event::<Rang>())], vec![], timers)
 }
 
 /// What the check says if the run has its timer so much later than the journal.

@@ -84,7 +84,7 @@ struct Queued(u64);
 impl Queued {
     #[step]
     async fn some(&self, _: &Go) -> Vec<A> {
-        (0..1 + roll(self.0, "some", 0, 2)).map(A).collect()
+        (0..=roll(self.0, "some", 0, 2)).map(A).collect()
     }
 
     #[step]
