@@ -84,7 +84,7 @@ fn shift_times(records: &mut [Value], with: u8) {
 }
 
 /// The last second that the clock of the system can show.
-const LATEST: u64 = i64::MAX as u64;
+const LATEST: u64 = i64::MAX.unsigned_abs();
 
 /// Where a part is: in which value, by which path, and the name that it has there.
 struct Part {
@@ -183,8 +183,8 @@ fn number(was: u64, which: u32) -> Value {
         u64::from(u32::MAX),
         1 << 31,
         1 << 32,
-        i64::MAX as u64 - 1,
-        i64::MAX as u64,
+        i64::MAX.unsigned_abs() - 1,
+        i64::MAX.unsigned_abs(),
         1 << 63,
         u64::MAX - 1,
         u64::MAX,
