@@ -115,7 +115,8 @@ async fn a_list_of_contexts_whose_keys_are_out_of_order_ends_with_an_error() {
     }
     drop(store);
     let mut bytes = place.bytes();
-    [b'd', b'e'].into_iter().for_each(|thread| misplace(&mut bytes, thread));
+    misplace(&mut bytes, b'd');
+    misplace(&mut bytes, b'e');
     std::fs::write(&place.file, bytes).unwrap();
     let (store, mut after) = (place.open(), None);
     for _ in 0..100 {
