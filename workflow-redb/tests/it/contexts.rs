@@ -124,7 +124,7 @@ async fn a_list_of_contexts_whose_keys_are_out_of_order_ends_with_an_error() {
             Ok(page) => after = page.last().cloned(),
             Err(error) => {
                 let ContextError::Unavailable { source } = &error else { panic!("{error:?}") };
-                return assert!(source.to_string().contains("out of order"), "{source}");
+                return assert!(format!("{source:?}").contains("out of order"), "{source:?}");
             }
         }
     }
