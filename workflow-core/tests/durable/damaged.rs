@@ -16,7 +16,7 @@ use crate::fixtures::{Begin, Done, Item, Note, Part};
 use crate::shapes::{Branches, Waits};
 
 /// The last second that the system's clock can show.
-const LAST: u64 = i64::MAX as u64;
+const LAST: u64 = i64::MAX.unsigned_abs();
 
 /// The journal of a run that waits, as JSON.
 async fn journal<W: Workflow>(workflow: W, at: Duration) -> Vec<Value> {

@@ -160,7 +160,7 @@ fn valid() -> &'static Valid {
             let ended = engine.start_with::<Lists>(Begin(4), waits("d")).await.unwrap();
             ended.send(Note(1)).await.unwrap();
             ended.outcome().await.unwrap();
-            (alone.settled().await, together.settled().await, lists.settled().await);
+            let _ = (alone.settled().await, together.settled().await, lists.settled().await);
             engine.hand_over(END).await;
         });
         let bytes = place.bytes();

@@ -84,7 +84,7 @@ fn shift_times(records: &mut [Value], with: u8) {
 }
 
 /// The last second that the clock of the system can show.
-const LATEST: u64 = i64::MAX as u64;
+const LATEST: u64 = i64::MAX.unsigned_abs();
 
 /// Where a part is: in which value, by which path, and the name that it has there.
 struct Part {
@@ -99,7 +99,7 @@ fn part_of_one(values: &mut [Value], others: &[Value], (kind, at, to, with): Edi
     let in_table = kind / 16 % 4 == 0;
     let mut parts = Vec::new();
     for (place, value) in values.iter().enumerate() {
-        parts_of(value, String::new(), "", &mut |path, name| {
+        parts_of(value, "", "", &mut |path, name| {
             if in_table == path.contains("/table/shape/") || !has_table(value) {
                 parts.push(Part { value: place, path: path.to_owned(), name: name.to_owned() });
             }
@@ -183,8 +183,8 @@ fn number(was: u64, which: u32) -> Value {
         u64::from(u32::MAX),
         1 << 31,
         1 << 32,
-        i64::MAX as u64 - 1,
-        i64::MAX as u64,
+        i64::MAX.unsigned_abs() - 1,
+        i64::MAX.unsigned_abs(),
         1 << 63,
         u64::MAX - 1,
         u64::MAX,
@@ -214,7 +214,7 @@ fn text(was: &str, which: u32) -> String {
 fn same_name(values: &[Value], others: &[Value], name: &str, which: u32) -> Option<Value> {
     let mut found = Vec::new();
     for value in values.iter().chain(others) {
-        parts_of(value, String::new(), "", &mut |path, other| {
+        parts_of(value, "", "", &mut |path, other| {
             if other == name {
                 found.extend(value.pointer(path).cloned());
             }
@@ -228,23 +228,23 @@ fn anything(values: &[Value], others: &[Value], which: u32) -> Option<Value> {
     let from = if which & 1 == 0 { values } else { others };
     let other = from.get(pick(which, from.len()))?;
     let mut paths = Vec::new();
-    parts_of(other, String::new(), "", &mut |path, _| paths.push(path.to_owned()));
+    parts_of(other, "", "", &mut |path, _| paths.push(path.to_owned()));
     other.pointer(paths.get(pick(which.rotate_left(16), paths.len()))?).cloned()
 }
 
 /// Every part of a value, the value itself among them, by its path and the name that it has.
-fn parts_of(value: &Value, path: String, name: &str, found: &mut impl FnMut(&str, &str)) {
-    found(&path, name);
+fn parts_of(value: &Value, path: &str, name: &str, found: &mut impl FnMut(&str, &str)) {
+    found(path, name);
     match value {
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                parts_of(item, format!("{path}/{at}"), name, found);
+                parts_of(item, &format!("{path}/{at}"), name, found);
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
                 let step = key.replace('~', "~0").replace('/', "~1");
-                parts_of(member, format!("{path}/{step}"), key, found);
+                parts_of(member, &format!("{path}/{step}"), key, found);
             }
         }
         _ => {}

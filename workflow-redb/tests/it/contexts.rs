@@ -115,7 +115,8 @@ async fn a_list_of_contexts_whose_keys_are_out_of_order_ends_with_an_error() {
     }
     drop(store);
     let mut bytes = place.bytes();
-    [b'd', b'e'].into_iter().for_each(|thread| misplace(&mut bytes, thread));
+    misplace(&mut bytes, b'd');
+    misplace(&mut bytes, b'e');
     std::fs::write(&place.file, bytes).unwrap();
     let (store, mut after) = (place.open(), None);
     for _ in 0..100 {
@@ -123,7 +124,7 @@ async fn a_list_of_contexts_whose_keys_are_out_of_order_ends_with_an_error() {
             Ok(page) => after = page.last().cloned(),
             Err(error) => {
                 let ContextError::Unavailable { source } = &error else { panic!("{error:?}") };
-                return assert!(source.to_string().contains("out of order"), "{source}");
+                return assert!(format!("{source:?}").contains("out of order"), "{source:?}");
             }
         }
     }

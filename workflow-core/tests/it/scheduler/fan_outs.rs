@@ -414,5 +414,5 @@ fn a_failure_comes_out_of_branches_that_nest_deeper_than_calls() {
         [format!("start x{DEEPEST} cut(#{DEEPEST}) by #{DEEPEST} in scope {}", DEEPEST - 1)]
     );
     stage.fail(DEEPEST);
-    assert_eq!(stage.said().last().map(String::as_str), Some("finish failed x5000"));
+    assert_eq!(stage.said().last().map(String::as_str), Some("failed by x5000"));
 }
