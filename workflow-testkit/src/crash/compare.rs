@@ -133,6 +133,8 @@ fn children(run: &RunId, store: &CrashStore) -> impl Iterator<Item = String> {
         });
         let mut logged: Vec<String> = logged.collect();
         logged.sort();
-        format!("of {}, {} with {}", summary.workflow, summary.status, logged.join(", "))
+        // Nothing waits for the record that a run waits, so that a store that confirms late may lack it.
+        let status = if summary.status.is_ended() { summary.status.to_string() } else { "open".into() };
+        format!("of {}, {status} with {}", summary.workflow, logged.join(", "))
     })
 }
