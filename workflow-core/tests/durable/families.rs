@@ -154,7 +154,7 @@ struct Careful;
 #[workflow]
 impl Careful {
     #[precondition]
-    fn at_once(&self, begin: &Begin) -> bool {
+    fn at_once(begin: &Begin) -> bool {
         begin.0 > 0
     }
 

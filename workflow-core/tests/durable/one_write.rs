@@ -21,7 +21,7 @@ struct LateStore(Arc<Late>);
 
 struct Late {
     kept: Arc<MemoryStore>,
-    is_late: AtomicBool,
+    waits: AtomicBool,
     /// What waits to be kept, oldest first.
     appends: Mutex<Vec<Vec<Record>>>,
     may_keep: Semaphore,
@@ -33,7 +33,7 @@ impl LateStore {
     fn new() -> Self {
         Self(Arc::new(Late {
             kept: Arc::default(),
-            is_late: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
             appends: Mutex::default(),
             may_keep: Semaphore::new(0),
             is_silent: AtomicBool::new(false),
@@ -44,7 +44,7 @@ impl LateStore {
 impl EventStore for LateStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         let (store, run) = (Arc::clone(&self.0), run.clone());
-        let is_late = store.is_late.load(Ordering::SeqCst);
+        let is_late = store.waits.load(Ordering::SeqCst);
         if is_late {
             store.appends.lock().unwrap().push(batch.records.clone());
         }
@@ -157,7 +157,7 @@ async fn left() -> Arc<MemoryStore> {
     let LateStore(store) = store;
     let run = engine.start_with::<Pages>(Begin(2), RunOptions::new().id("r")).await.unwrap();
     until(async || seen.read.lock().unwrap().len() == 2).await;
-    store.is_late.store(true, Ordering::SeqCst);
+    store.waits.store(true, Ordering::SeqCst);
     // While this is not kept, what follows gathers behind it.
     let pinged = tokio::spawn({
         let run = run.clone();

@@ -477,7 +477,7 @@ struct Rings;
 impl Rings {
     #[step]
     async fn set(&self, begin: &Begin) -> Timer<Item> {
-        Timer::after(Duration::from_secs(60), Item(begin.0))
+        Timer::after(Duration::from_mins(1), Item(begin.0))
     }
 
     #[step]

@@ -518,11 +518,13 @@ fn an_event_without_a_store_is_json_as_ever() {
 }
 
 /// What is wanted, if it is known, and nobody may know.
+#[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Surveyed {
     answers: Vec<Option<Option<u8>>>,
 }
 
+#[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
 struct Surveys(Option<Option<u8>>);
 
 #[workflow]
@@ -539,6 +541,7 @@ impl Surveys {
 }
 
 /// What fails a test whose run has this answer.
+#[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
 fn survey_fails_with(answer: Option<Option<u8>>, has_store: bool) -> Option<String> {
     let test = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -73,7 +73,7 @@ struct Asks;
 #[workflow(crate = crate)]
 impl Asks {
     #[precondition]
-    fn wants(&self, _note: &Note) -> bool {
+    fn wants(_note: &Note) -> bool {
         true
     }
 

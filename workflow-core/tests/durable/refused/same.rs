@@ -57,7 +57,7 @@ impl Fans {
 
 /// How the run ended, in words that say nothing of why a branch failed.
 async fn end(fans: Fans) -> String {
-    let store = Picky { serialises: fans.set % 2 == 0, ..Picky::default() };
+    let store = Picky { serialises: fans.set.is_multiple_of(2), ..Picky::default() };
     let engine = engine(fans, &store);
     let run = start::<Fans>(&engine, 5).await;
     let outcome = run.outcome().await;
