@@ -257,7 +257,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         let wholes = self.wholes()?;
         let (mut crashes, mut pairs) = (Crashes::default(), Vec::new());
         for whole in &wholes {
-            crashes.appends += whole.appends;
+            crashes.appends += whole.answered;
             for first in whole.crashes() {
                 let Some(appends) = self.try_out(whole, &[first])? else { continue };
                 crashes.once += 1;
@@ -326,6 +326,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
             confirms,
             sum: Sum::of(&run, &store),
             appends,
+            answered: appends - store.turns(|turns| turns.len()) as u64,
             writes: store.writes(),
             runs: store.kept_runs().len(),
             transcript: shortened(&run.transcript()),
@@ -386,6 +387,8 @@ struct Whole {
     confirms: Confirms,
     sum: Sum,
     appends: u64,
+    /// How many of them the store had answered when the run settled. No process goes down with another.
+    answered: u64,
     /// A digest of each write.
     writes: Vec<u64>,
     /// How many runs its store has, child runs included.

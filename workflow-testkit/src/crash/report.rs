@@ -22,7 +22,7 @@ pub struct Crashes {
 }
 
 impl Crashes {
-    /// How many writes the uninterrupted run and its child runs have given to the store, in all the ways of
+    /// How many writes of the uninterrupted run and its child runs the store has answered, in all the ways of
     /// [confirming](crate::Confirms) together that were tried.
     pub fn appends(&self) -> u64 {
         self.appends
