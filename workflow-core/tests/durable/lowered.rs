@@ -220,6 +220,31 @@ fn nests(busy: &Arc<Busy>, store: &Arc<MemoryStore>) -> EngineBuilder {
     Engine::builder().workflow(Nests(Arc::clone(busy))).store(Arc::clone(store))
 }
 
+// S39
+#[tokio::test]
+async fn children_that_nest_deeper_than_they_may_now_go_on_and_no_others_begin() {
+    let (store, busy) = (Arc::new(MemoryStore::default()), Busy::hanging());
+    let engine = nests(&busy, &store).max_child_depth(4).build().unwrap();
+    let run = engine.start_with::<Nests>(Begin(4), RunOptions::new().id("r")).await.unwrap();
+    until(async || busy.most() == 1).await;
+    drop(run);
+    for limit in [0, 1, 3] {
+        let store = copy(&store).await;
+        let engine = nests(&Arc::default(), &store).max_child_depth(limit).build().unwrap();
+        let run = engine.attach::<Nests>("r").await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(5), "children nest {limit} deep at most");
+        assert_eq!(run.report().await.unwrap().children.len(), 1);
+        let error = engine.start::<Nests>(Begin(limit + 1)).await.unwrap().outcome().await.unwrap_err();
+        // Of the deepest, in the errors of those above.
+        let text = error.to_string();
+        assert!(text.contains(&format!("children nest {limit} deep at most")), "{text}");
+        // What has ended is looked back at as ever.
+        let engine = nests(&Arc::default(), &copy(&store).await).max_child_depth(0).build().unwrap();
+        let again = engine.attach::<Nests>("r").await.unwrap();
+        assert_eq!(again.outcome().await.unwrap(), Done(5));
+    }
+}
+
 /// Has three children at a time.
 struct Many;
 
