@@ -147,9 +147,8 @@ impl Interest {
         let discerning: Vec<bool> = (table.steps().iter().zip(&bounded))
             .map(|(step, bounded)| *bounded || limited(step) || !takes_one_at_a_time(step))
             .collect();
-        let gathering = |step: &StepRow| step.inputs().iter().any(|input| input.kind() == InputKind::Gather);
         let gathers =
-            (0..discerning.len()).filter(|step| discerning[*step] && gathering(&table.steps()[*step]));
+            (0..discerning.len()).filter(|step| discerning[*step] && is_gathering(&table.steps()[*step]));
         let opener = |step: &StepRow| step.outputs().iter().any(OutputRow::is_fan_out);
         let openers: Vec<&StepRow> = table.steps().iter().filter(|step| opener(step)).collect();
         let once = |step: &StepRow| {
@@ -179,9 +178,9 @@ impl Interest {
     }
 
     /// Whether the run has a store whose confirmations are operations.
-    /// Whether a step gathers that sees its numbers. Whatever gathers is discerning.
+    /// Whether a step gathers that sees its numbers.
     fn gathers_numbered(&self) -> bool {
-        self.gathers.iter().any(|step| self.numbered[*step])
+        self.table.steps().iter().zip(&self.numbered).any(|(step, numbered)| *numbered && is_gathering(step))
     }
 
     pub(super) fn is_durable(&self) -> bool {
@@ -332,6 +331,10 @@ impl Interest {
         // Siblings do not see each other; who gathers one fan-out does not see who was last.
         self.one_fan_out || !intersect(&one.gathers, &other.gathers)
     }
+}
+
+fn is_gathering(step: &StepRow) -> bool {
+    step.inputs().iter().any(|input| input.kind() == InputKind::Gather)
 }
 
 /// Whether an injectable tells the number of the execution that it is injected into: that number is a part of the ids of
