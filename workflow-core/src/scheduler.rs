@@ -461,6 +461,7 @@ impl Scheduler {
             }
             QueuedAction::Free(scope) => Action::FreeScope { scope },
             QueuedAction::Drop(execution) => Action::DropExecution { execution },
+            QueuedAction::Unask => return None,
             QueuedAction::Wait => Action::Wait,
             QueuedAction::Said(action) => *action,
         })
@@ -579,6 +580,11 @@ impl Scheduler {
     /// The timers that are pending, in the order in which they were set.
     pub fn timers(&self) -> impl ExactSizeIterator<Item = &TimerEntry> {
         self.awaited.timers()
+    }
+
+    /// The number of the timer that was set last; 0 before the first.
+    pub(crate) fn last_timer(&self) -> TimerId {
+        self.awaited.last_timer()
     }
 
     /// The timer, while it is pending.

@@ -110,6 +110,11 @@ impl Admission {
         self.deferred.push_back(begins);
     }
 
+    /// It may not begin now, and waits longest as before.
+    pub(super) fn put_back(&mut self, begins: Begins) {
+        self.deferred.push_front(begins);
+    }
+
     /// The execution that waits longest, if there is room beside so many.
     pub(super) fn next_deferred(&mut self, executing: usize) -> Option<Begins> {
         if self.deferred.is_empty() || !self.has_room(executing) { None } else { self.deferred.pop_front() }

@@ -360,6 +360,8 @@ impl Run {
     pub(super) fn unkept(&mut self) {
         // From here on the run and its journal differ.
         self.telemetry.check = None;
+        // Nothing is evaluated by what is taken back.
+        self.advance(&mut usize::MAX.clone());
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
         let mut from = None;

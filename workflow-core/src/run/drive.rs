@@ -308,8 +308,16 @@ impl Run {
         if self.state.end().is_some() {
             return false;
         }
-        if let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
-            return self.begin(begins, left, cx);
+        while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
+            if !self.state.is_wanted(&begins) {
+                continue;
+            }
+            if self.may_begin(cx) {
+                self.begin(begins, left, cx);
+                return true;
+            }
+            self.admission.put_back(begins);
+            return false;
         }
         loop {
             if !self.state.has_effects() {
@@ -317,25 +325,25 @@ impl Run {
             }
             let written = self.journal.as_deref().map(Journal::written);
             let Some(begins) = self.state.next_effect(written) else { return false };
-            let is_first = matches!(begins, Begins::Execution(_));
-            if is_first && !self.admission.has_room(self.executor.executing()) {
+            if matches!(begins, Begins::Wait) {
+                self.wait();
+                return true;
+            }
+            let is_attempt = begins.execution().is_some();
+            if is_attempt && !self.admission.has_room(self.executor.executing()) {
                 self.admission.defer(begins);
                 continue;
             }
-            return self.begin(begins, left, cx);
-        }
-    }
-
-    /// Begins this, unless the run may not begin anything now.
-    fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        if matches!(begins, Begins::Wait) {
-            self.wait();
-            return true;
-        }
-        if !self.may_begin(cx) {
+            if self.may_begin(cx) {
+                self.begin(begins, left, cx);
+                return true;
+            }
             self.state.put_back(begins);
             return false;
         }
+    }
+
+    fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
             Begins::Execution(start) => self.run_on(start, Which::First, left, cx),
             Begins::Attempt(execution) => {
@@ -353,7 +361,6 @@ impl Run {
             }
             Begins::Wait => {}
         }
-        true
     }
 
     /// Whether the run may begin anything now: it has its permit, and is this engine's.

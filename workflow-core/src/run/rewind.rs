@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::RunStatus;
 use super::command::why_not_open;
 use super::commit::Done;
 use super::drive::Run;
@@ -21,7 +22,7 @@ use super::resume::unlimited;
 use super::state::{Batch, Begins, Replay, Replayed, RunState};
 use crate::display::Display;
 use crate::error::{SendError, StepError};
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, TimerId};
 use crate::scheduler::CandidateId;
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 
@@ -70,7 +71,11 @@ impl Run {
         else {
             return self.give_up(refused);
         };
-        let unwritten = Unwritten { from: journal.written(), records: journal.rewind() };
+        let mut unwritten = Unwritten::of(journal.written(), journal.rewind());
+        // What it goes on with was refused, or enters again.
+        if self.shared.status() == RunStatus::Running {
+            journal.note_going_on();
+        }
         let pending = std::mem::take(&mut self.pending);
         let answered = Answered::by(pending.iter().map(|batch| &batch.what));
         state.inherit(&self.state, unwritten.from.after(derived.len()));
@@ -93,9 +98,10 @@ impl Run {
         }
         // These waits were dropped because of batches that the store does not have.
         for (execution, due) in retries {
+            self.shared.cancellations.revoke(execution);
             self.wait_for_retry(execution, due.duration_since(self.clock.wall()).unwrap_or_default());
         }
-        self.enter_all_again(pending, &unwritten, &refused);
+        self.enter_all_again(pending, &mut unwritten, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The wait for its next attempt is over.
             self.state.defer(Begins::Attempt(execution));
@@ -155,7 +161,7 @@ impl Run {
     fn enter_all_again(
         &mut self,
         pending: impl IntoIterator<Item = PendingBatch>,
-        unwritten: &Unwritten,
+        unwritten: &mut Unwritten,
         refused: &StoreError,
     ) {
         let mut pending = pending.into_iter();
@@ -167,7 +173,13 @@ impl Run {
                 PendingWhat::Derived(_) => {}
                 PendingWhat::Asked(asked) => self.handle_command(asked.ask_again()),
                 PendingWhat::Entered { batch, done, shown, .. } => {
-                    self.enter_again(batch.recordable(unwritten.between(from, end)), done, shown);
+                    let records = unwritten.between(from, end);
+                    let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
+                    if let Some(batch) = unwritten.renumbered(batch.recordable(records)) {
+                        let before = self.state.scheduler.last_timer();
+                        self.enter_again(batch, done, shown);
+                        unwritten.note_timers(&set, before, self.state.scheduler.last_timer());
+                    }
                 }
             }
             from = end;
@@ -248,9 +260,31 @@ impl PendingWhat {
 struct Unwritten {
     from: Position,
     records: Vec<Record>,
+    /// The timers that these set: what number each has now, none if nobody sets it any more.
+    timers: FxHashMap<TimerId, Option<TimerId>>,
 }
 
 impl Unwritten {
+    fn of(from: Position, records: Vec<Record>) -> Self {
+        let timers = records.iter().filter_map(Record::timer_set).map(|timer| (timer, None)).collect();
+        Self { from, records, timers }
+    }
+
+    /// A batch that set these timers has entered again, if there are as many new ones.
+    fn note_timers(&mut self, set: &[TimerId], before: TimerId, now: TimerId) {
+        if now.0 - before.0 == set.len() as u64 {
+            let numbered = set.iter().zip(before.0 + 1..).map(|(old, new)| (*old, Some(TimerId(new))));
+            self.timers.extend(numbered);
+        }
+    }
+
+    /// The batch with the number that its timer has now; none if there is no such timer any more.
+    fn renumbered(&self, batch: Batch) -> Option<Batch> {
+        let Batch::Fired { timer, event } = batch else { return Some(batch) };
+        let timer = self.timers.get(&timer).copied().unwrap_or(Some(timer))?;
+        Some(Batch::Fired { timer, event })
+    }
+
     fn between(&self, from: Position, to: Position) -> &[Record] {
         let place = |at: Position| usize::try_from(at.0.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
         self.records.get(place(from)..place(to)).unwrap_or_default()

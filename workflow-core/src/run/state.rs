@@ -305,10 +305,11 @@ impl RunState {
             self.advance(&mut usize::MAX.clone());
         }
         // A child's record has the time at which it was started, and not that of a batch.
+        // And a run that waits has nothing to do by it.
         if !matches!(batch, Batch::ChildStarted { .. }) {
             self.now = self.now.max(at);
+            self.active.resume(self.now);
         }
-        self.active.resume(self.now);
         match batch {
             Batch::Succeeded { execution, returned } => self.succeed(execution, returned),
             Batch::Received { event, index } => match self.scheduler.receive(index) {
@@ -516,6 +517,7 @@ impl RunState {
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => self.drop_execution(execution),
+                QueuedAction::Unask => self.dropped.candidates = true,
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
                     self.defer(Begins::Wait);
@@ -582,7 +584,7 @@ impl RunState {
         !self.effects.is_empty()
     }
 
-    fn is_wanted(&self, begins: &Begins) -> bool {
+    pub(super) fn is_wanted(&self, begins: &Begins) -> bool {
         match begins {
             Begins::Execution(start) => self.scheduler.is_running(start.execution),
             Begins::Attempt(execution) => self.scheduler.is_running(*execution),

@@ -96,6 +96,10 @@ impl Awaited {
         self.timers.get(&timer)
     }
 
+    pub(super) fn last_timer(&self) -> TimerId {
+        TimerId(self.last_timer)
+    }
+
     pub(super) fn number_timer(&mut self) -> TimerId {
         self.last_timer += 1;
         TimerId(self.last_timer)

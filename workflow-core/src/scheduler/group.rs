@@ -233,6 +233,7 @@ impl Scheduler {
     pub(super) fn drop_group(&mut self, id: GroupId) {
         let dropped = self.groups.take_dropped(id, &self.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
+        let asked = self.evaluation.candidates.asked();
         for (sweep, at) in self.evaluation.drop_in(&scopes) {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
@@ -240,6 +241,9 @@ impl Scheduler {
         self.actions.retain(
             |queued| !matches!(queued, QueuedAction::Ask(candidate) if candidates.get(*candidate).is_none()),
         );
+        if candidates.asked() < asked {
+            self.actions.push_back(QueuedAction::Unask);
+        }
         // Each before the one it is below.
         for scope in dropped.iter().rev() {
             self.close_branch(*scope);

@@ -16,6 +16,8 @@ pub(crate) enum QueuedAction {
     Gathered(Box<(Entry, GroupSummary)>),
     Free(ScopeId),
     Drop(ExecutionId),
+    /// Questions are gone with their branches.
+    Unask,
     Wait,
     /// Said of what was applied, to nobody who drives a run.
     Said(Box<Action>),

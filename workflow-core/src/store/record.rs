@@ -242,6 +242,11 @@ impl Record {
         }
     }
 
+    /// The timer that it says was set.
+    pub(crate) fn timer_set(&self) -> Option<TimerId> {
+        if let Self::TimerSet { timer, .. } = self { Some(*timer) } else { None }
+    }
+
     /// The table that it says its journal is written by from here on.
     pub(crate) fn table(&self) -> Option<&RecordedTable> {
         match self {

@@ -137,6 +137,32 @@ async fn executions_that_ran_together_run_one_by_one_where_only_one_may() {
     assert_eq!(busy.most(), 1);
 }
 
+// S21, S39
+#[tokio::test]
+async fn executions_that_an_earlier_process_was_at_run_one_by_one_as_well() {
+    let (mut store, mut busy) = (Arc::new(MemoryStore::default()), Busy::hanging());
+    let engine = grows(&busy, &store).max_concurrent_executions(4).build().unwrap();
+    let run = engine.start_with::<Grows>(Begin(4), RunOptions::new().id("r")).await.unwrap();
+    until(async || busy.most() == 4).await;
+    // Behind the batch that they follow from the journal has another, and then the notes of those who resumed it.
+    run.send(Note(1)).await.unwrap();
+    drop(run);
+    for _ in 0..2 {
+        (store, busy) = (copy(&store).await, Busy::hanging());
+        let engine = grows(&busy, &store).max_concurrent_executions(1).build().unwrap();
+        let _run = engine.attach::<Grows>("r").await.unwrap();
+        until(async || busy.most() == 1).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(busy.most(), 1);
+    }
+    (store, busy) = (copy(&store).await, Arc::default());
+    let engine = grows(&busy, &store).max_concurrent_executions(1).build().unwrap();
+    assert_eq!(engine.attach::<Grows>("r").await.unwrap().outcome().await.unwrap(), Done(7));
+    assert_eq!(busy.most(), 1);
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(external)]
 struct Word(String);

@@ -502,6 +502,61 @@ async fn the_event_of_a_timer_that_the_store_refuses_ends_the_run_with_the_reaso
     assert_eq!(well.attach::<Rings>("r").await.unwrap().outcome().await.unwrap(), Done(5));
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Early(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Late(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Told(String);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Alarm(u32);
+
+/// Two steps set a timer each; the store does not want what the first one says besides.
+struct Alarms;
+
+#[workflow]
+impl Alarms {
+    #[step]
+    async fn split(&self, begin: &Begin) -> (Early, Late) {
+        (Early(begin.0), Late(begin.0))
+    }
+
+    #[step]
+    async fn early(&self, _early: &Early) -> (Told, Timer<Alarm>) {
+        (Told(UNWANTED.into()), Timer::after(Duration::from_secs(1), Alarm(1)))
+    }
+
+    #[step]
+    async fn late(&self, _late: &Late) -> Timer<Alarm> {
+        Timer::after(Duration::from_hours(1), Alarm(2))
+    }
+
+    #[step(catches = [early])]
+    async fn cope(&self, _failed: &StepFailed) {}
+
+    #[step]
+    async fn end(&self, alarm: &Alarm) -> Done {
+        Done(alarm.0)
+    }
+}
+
+// S23, S32
+#[tokio::test(start_paused = true)]
+async fn a_timer_of_a_refused_batch_never_was_though_it_fired_before_the_refusal() {
+    let store = Picky::default().held_after(2);
+    let engine = Engine::builder().workflow(Alarms).store(store.clone()).clock(VirtualClock::new());
+    let run = start::<Alarms>(&engine.build().unwrap(), 5).await;
+    until(async || store.is_holding(2)).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    store.open();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(run.report().await.unwrap().executions("cope"), 1);
+    assert_eq!(recorded(&store).await.status(), RunStatus::Completed);
+}
+
 /// Ends with what the store does not want, while other things go on.
 struct Ends {
     slow: Arc<Semaphore>,

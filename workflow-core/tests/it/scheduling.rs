@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Barrier;
 use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, ExecutionOutcome, Retries, RetryPolicy};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{
-    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Saw, Seen, everyone_else, saw, started, until,
+    Alpha, Begin, Beta, Close, Done, Gate, Item, Part, Saw, Seen, everyone_else, outcomes_of, saw, started,
+    until,
 };
 
 struct InOrder;
@@ -172,6 +175,100 @@ async fn an_engine_bounds_the_concurrent_executions_of_a_run() {
     assert_eq!(seen.lines(), ["1"]);
     gate.let_pass(5);
     assert_eq!(run.outcome().await.unwrap(), Done(15));
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Worked;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Joined;
+
+/// Opens branches in a branch, of which the first fails; the others wait for their turn behind it.
+struct Within(Seen);
+
+#[workflow]
+impl Within {
+    #[step]
+    async fn open(&self, _begin: &Begin) -> FanOut<Item> {
+        FanOut::new(vec![Item(0)]).continue_others()
+    }
+
+    #[step]
+    async fn within(&self, _item: &Item) -> FanOut<Part> {
+        FanOut::new(vec![Part(1), Part(2), Part(3)]).fail_all()
+    }
+
+    #[step]
+    async fn work(&self, part: &Part) -> Result<Worked, StepError> {
+        self.0.note(part.0.to_string());
+        tokio::task::yield_now().await;
+        if part.0 < 4 { Err(StepError::permanent("it is broken")) } else { Ok(Worked) }
+    }
+
+    #[step]
+    async fn gathered(&self, _all: &Gather<Worked>) -> Joined {
+        Joined
+    }
+
+    #[step]
+    async fn end(&self, all: &Gather<Joined>) -> Done {
+        Done(u32::try_from(all.failed().count()).unwrap())
+    }
+}
+
+// S21, S49
+#[tokio::test]
+async fn what_waits_for_its_turn_does_not_begin_once_its_branch_is_dropped() {
+    let seen = Seen::default();
+    let engine = Engine::builder().workflow(Within(seen.clone())).max_concurrent_executions(1);
+    let run = engine.build().unwrap().start::<Within>(Begin(1)).await.unwrap();
+    let _ = run.outcome().await;
+    assert_eq!(seen.lines(), ["1"]);
+    let report = run.report().await.unwrap();
+    let dropped = outcomes_of(&report, "work").into_iter().filter(|it| **it == ExecutionOutcome::Dropped);
+    assert_eq!(dropped.count(), 2);
+}
+
+fn at_once() -> RetryPolicy {
+    RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(1, Duration::ZERO))
+}
+
+/// The first attempt at each item fails.
+struct Attempts(Seen, Arc<Level>);
+
+#[workflow]
+impl Attempts {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Vec<Item> {
+        (1..=begin.0).map(Item).collect()
+    }
+
+    #[step(retry = at_once())]
+    async fn work(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+        let now = self.1.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.1.highest.fetch_max(now, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        self.1.now.fetch_sub(1, Ordering::SeqCst);
+        self.0.note(format!("{} {}", item.0, info.attempt()));
+        if info.attempt() == 1 { Err(StepError::transient("not yet")) } else { Ok(Part(item.0)) }
+    }
+
+    #[step]
+    async fn end(&self, parts: &FixedList<Part, 5>) -> Done {
+        Done(parts.iter().map(|part| part.0).sum())
+    }
+}
+
+// S21
+#[tokio::test(start_paused = true)]
+async fn another_attempt_waits_for_its_turn_as_the_first_did() {
+    let seen = Seen::default();
+    let level = Arc::<Level>::default();
+    let engine = Engine::builder().workflow(Attempts(seen.clone(), Arc::clone(&level)));
+    let engine = engine.max_concurrent_executions(1).build().unwrap();
+    let run = engine.start::<Attempts>(Begin(5)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(15));
+    assert_eq!((seen.lines().len(), level.highest.load(Ordering::SeqCst)), (10, 1));
 }
 
 #[derive(Default)]
