@@ -417,6 +417,7 @@ impl Scheduler {
     fn report(&mut self, before: usize, cause: Cause, entered: Entered) {
         let next = entered.next();
         let (entries, timers) = match entered {
+            Entered::Nothing => (SmallVec::new(), Vec::new()),
             Entered::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
             Entered::Many(entries) => {
                 let Entries { events, timers } = *entries;

@@ -218,6 +218,9 @@ impl Run {
     fn returned(&self, step: StepIndex, mut emitted: Emitted) -> Result<(Returned, Shown), StepError> {
         let check = self.shared.common.event_check();
         let outputs = &self.state.table().step(step).outputs;
+        if emitted.items().is_empty() {
+            return Ok((Returned::Nothing, emitted.stand()));
+        }
         let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
         let index = plain_output(self.state.table(), outputs, &event)?;
         check.check(&mut event, 1)?;

@@ -109,6 +109,7 @@ impl Batch {
 /// What an execution returned.
 #[derive(Debug, Clone)]
 pub(super) enum Returned {
+    Nothing,
     /// One event, as nearly every execution does.
     Event(EventIndex, AnyEvent),
     /// Anything else. Boxed: batches are handed on.
@@ -129,6 +130,7 @@ impl Returned {
     fn of(emissions: Vec<Emission>, mut events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Self {
         match (emissions.as_slice(), events.pop()) {
             ([Emission::Event(index)], Some(event)) if events.is_empty() => Self::Event(*index, event),
+            ([], None) if timers.is_empty() => Self::Nothing,
             (_, last) => {
                 events.extend(last);
                 Self::Many(Box::new(ReturnedBatch { emissions, events, timers }))
@@ -139,6 +141,7 @@ impl Returned {
     /// What enters the log, in order.
     pub(super) fn events(&self) -> &[AnyEvent] {
         match self {
+            Self::Nothing => &[],
             Self::Event(_, event) => std::slice::from_ref(event),
             Self::Many(many) => &many.events,
         }
@@ -146,6 +149,7 @@ impl Returned {
 
     pub(super) fn events_mut(&mut self) -> &mut [AnyEvent] {
         match self {
+            Self::Nothing => &mut [],
             Self::Event(_, event) => std::slice::from_mut(event),
             Self::Many(many) => &mut many.events,
         }
@@ -153,7 +157,7 @@ impl Returned {
 
     pub(super) fn timers_mut(&mut self) -> &mut [DueEvent] {
         match self {
-            Self::Event(..) => &mut [],
+            Self::Nothing | Self::Event(..) => &mut [],
             Self::Many(many) => &mut many.timers,
         }
     }
@@ -161,7 +165,7 @@ impl Returned {
     /// The timers that are set, in order.
     pub(super) fn timers(&self) -> &[DueEvent] {
         match self {
-            Self::Event(..) => &[],
+            Self::Nothing | Self::Event(..) => &[],
             Self::Many(many) => &many.timers,
         }
     }
@@ -169,7 +173,7 @@ impl Returned {
     /// The same in the scheduler's terms, unless it is one event.
     pub(super) fn emissions(&self) -> &[Emission] {
         match self {
-            Self::Event(..) => &[],
+            Self::Nothing | Self::Event(..) => &[],
             Self::Many(many) => &many.emissions,
         }
     }
@@ -386,6 +390,7 @@ impl RunState {
                 one = Emission::Event(*event);
                 std::slice::from_ref(&one)
             }
+            Returned::Nothing => &[],
             Returned::Many(many) => &many.emissions,
         };
         let Committed::Entered(entered) = self.scheduler.succeed(execution, emissions) else {
@@ -395,6 +400,7 @@ impl RunState {
         match returned {
             // It is of the scope of its execution.
             Returned::Event(_, event) => self.enter_one(Cause::Execution(execution), entered, event),
+            Returned::Nothing => self.enter(entered, 1),
             Returned::Many(many) => self.enter_many(execution, entered, *many),
         }
     }

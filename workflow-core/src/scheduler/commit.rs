@@ -13,6 +13,8 @@ use crate::table::{EventIndex, StepIndex};
 /// A batch that is in the log.
 #[derive(Debug)]
 pub(crate) enum Entered {
+    /// It leaves nothing.
+    Nothing,
     /// It is one event, as nearly every batch is. With the execution that follows from it, where that is all that
     /// follows: no queue has it.
     One(Entry, Option<Follower>),
@@ -41,6 +43,7 @@ impl Entered {
     #[inline]
     pub(crate) fn events(&self) -> &[Entry] {
         match self {
+            Self::Nothing => &[],
             Self::One(entry, _) => std::slice::from_ref(entry),
             Self::Many(entries) => &entries.events,
         }
@@ -50,7 +53,7 @@ impl Entered {
     #[inline]
     pub(crate) fn timers(&self) -> &[TimerEntry] {
         match self {
-            Self::One(..) => &[],
+            Self::Nothing | Self::One(..) => &[],
             Self::Many(entries) => &entries.timers,
         }
     }
@@ -181,6 +184,10 @@ impl Scheduler {
         // The execution's hold on its scope becomes the batch's.
         let entered = match emissions {
             [Emission::Event(event)] => self.enter_one(scope, *event),
+            [] => {
+                self.scopes.release(scope);
+                Some(Entered::Nothing)
+            }
             _ => self.enter_all(id, scope, emissions),
         };
         self.start_waiting();
