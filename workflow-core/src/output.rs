@@ -224,7 +224,7 @@ impl Emitted {
         self.shown = Shown(display.map(Box::new));
     }
 
-    /// The batch is to be committed: what was shown stays, unless whoever gets the display takes it back.
+    /// The batch is to be committed: displayed items stay, unless the caller takes them back by this display.
     #[inline]
     pub(crate) fn stand(&mut self) -> Option<Box<Display>> {
         self.shown.0.take()

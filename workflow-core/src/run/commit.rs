@@ -1,5 +1,5 @@
-//! The one way into a run's log while it is driven: a batch enters the state, its records the journal, and whoever waits
-//! for it is notified once the store has it (S38).
+//! The one way into a run's log while it is driven: a batch enters the state and its records the journal. Its sender is
+//! notified once the store has it (S38).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,24 +12,20 @@ use super::in_flight::StepResult;
 use super::journal::{Answer, Journal};
 use super::pending::{Logged, PendingBatch, PendingWhat};
 use super::records::{Noted, logged};
-use super::state::{Applied, Batch, Begins, DueEvent, Returned, ReturnedBatch, Stop};
-use crate::display::Display;
-use crate::error::{Internal, RunError, SendError, StepError};
+use super::returned::Shown;
+use super::state::{Applied, Batch, Begins, Returned, Stop};
+use crate::error::{RunError, SendError, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
-use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{Emission, End, Entered, ExecutionStart};
+use crate::scheduler::{End, Entered, ExecutionStart};
 use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
-use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
+use crate::table::{EventIndex, StepIndex};
 
 use smallvec::SmallVec;
 
-/// Whoever wants to know that something was taken in.
+/// Notifies the sender of a batch.
 pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
-
-/// What the execution showed that left a batch.
-type Shown = Option<Box<Display>>;
 
 impl Run {
     /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
@@ -53,7 +49,7 @@ impl Run {
                 self.note_pending(again);
                 None
             }
-            // Without an answer the sender waits for the end, which may still be on its way, and is told of it.
+            // Without an answer the sender waits for the end of the run, which may not be written yet.
             Applied::Refused => None,
         }
     }
@@ -214,37 +210,6 @@ impl Run {
         }
     }
 
-    /// What an execution returned, if the run may take it.
-    fn returned(&self, step: StepIndex, mut emitted: Emitted) -> Result<(Returned, Shown), StepError> {
-        let check = self.shared.common.event_check();
-        let outputs = &self.state.table().step(step).outputs;
-        if emitted.items().is_empty() {
-            return Ok((Returned::Nothing, emitted.stand()));
-        }
-        let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
-        let index = plain_output(self.state.table(), outputs, &event)?;
-        check.check(&mut event, 1)?;
-        Ok((Returned::Event(index, event), emitted.stand()))
-    }
-
-    fn returned_batch(
-        &self,
-        outputs: &[OutputRow],
-        mut emitted: Emitted,
-    ) -> Result<(Returned, Shown), StepError> {
-        let emissions = emissions(self.state.table(), outputs, &emitted)?;
-        emitted.check_events(self.shared.common.event_check())?;
-        let timers = emitted.timers();
-        if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
-            return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
-        }
-        let (shown, now) = (emitted.stand(), self.clock.wall());
-        let (events, timers) = emitted.into_parts();
-        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
-        let timers = timers.into_iter().map(due).collect();
-        Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
-    }
-
     /// A failed attempt is followed by another (S35), or the execution fails.
     pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         match self.decide_retry(execution, step, error.class()) {
@@ -271,7 +236,7 @@ impl Run {
         self.follow(next);
     }
 
-    /// The run waits, which is told to whoever looks at the store. Nothing waits for it to be written.
+    /// Records that the run waits, for listings of the store. Nothing waits for this record.
     pub(super) fn record_wait(&mut self) {
         if self.journal.is_none() {
             return;
@@ -446,39 +411,4 @@ impl Run {
             source => RunError::Store { source },
         })
     }
-}
-
-/// The event type that a step declares, if it is what it emitted.
-fn plain_output(
-    table: &DependencyTable,
-    outputs: &[OutputRow],
-    event: &AnyEvent,
-) -> Result<EventIndex, Internal> {
-    let known = event.known_type();
-    let is_it = |row: &&OutputRow| {
-        row.fan_out.is_none() && !row.timed && table.event(row.event).type_id == Some(known.type_id)
-    };
-    let declared = outputs.iter().find(is_it);
-    declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
-}
-
-/// What an execution emitted, as its step declares it.
-fn emissions(
-    table: &DependencyTable,
-    outputs: &[OutputRow],
-    emitted: &Emitted,
-) -> Result<Vec<Emission>, Internal> {
-    let mut emissions = Vec::with_capacity(emitted.items().len());
-    for item in emitted.items() {
-        let event = item.event_type();
-        let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
-        let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
-        // A request can expire only where that is declared too.
-        let emission = emission.filter(|emission| match emission {
-            Emission::Expiring(request) => table.event(*request).expired.is_some(),
-            _ => true,
-        });
-        emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
-    }
-    Ok(emissions)
 }

@@ -10,7 +10,6 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -23,6 +22,7 @@ use super::begin::Which;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::executor::Executor;
+use super::held_state::HeldState;
 use super::host::Host;
 use super::in_flight::{Arrived, Due};
 use super::journal::Journal;
@@ -74,35 +74,6 @@ pub(crate) struct Run {
     /// None as long as nobody has given one.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
-
-/// The state of a run, which is kept when the run has finished: what is kept of it has the same memory.
-#[derive(Debug)]
-pub(super) struct HeldState(Option<Box<RunState>>);
-
-impl HeldState {
-    /// Takes the state out of a run that has finished: nothing asks the run for it from there on.
-    pub(super) fn take(&mut self) -> Self {
-        Self(self.0.take())
-    }
-}
-
-impl Deref for HeldState {
-    type Target = RunState;
-
-    #[inline]
-    fn deref(&self) -> &RunState {
-        self.0.as_ref().expect(UNTIL_FINISHED)
-    }
-}
-
-impl DerefMut for HeldState {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut RunState {
-        self.0.as_mut().expect(UNTIL_FINISHED)
-    }
-}
-
-const UNTIL_FINISHED: &str = "a run has its state until it has finished";
 
 /// Who has the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +142,7 @@ impl Run {
         Box::new(Self {
             shared,
             host,
-            state: HeldState(Some(Box::new(state))),
+            state: HeldState::of(state),
             executor: Executor::default(),
             admission,
             journal: None,

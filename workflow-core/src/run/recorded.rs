@@ -8,7 +8,8 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
-use super::drive::{HeldState, Run, RunLimits};
+use super::drive::{Run, RunLimits};
+use super::held_state::HeldState;
 use super::view::View;
 use super::waiting::Deferred;
 use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};

@@ -72,7 +72,7 @@ impl Run {
             return self.give_up(refused);
         };
         let mut unwritten = Unwritten::of(journal.written(), journal.rewind());
-        // What it goes on with was refused, or enters again.
+        // The event that woke the run was refused, or enters again.
         if self.shared.status() == RunStatus::Running {
             journal.note_going_on();
         }

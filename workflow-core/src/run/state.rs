@@ -12,7 +12,7 @@
 //!
 //! [`RunState::apply`] is the only way anything enters a log. What a batch leads to depends on the sequence of batches
 //! alone: each takes effect once everything that follows from those before it is in the state. Whether a store has kept
-//! a batch is not known here. Whoever performs effects waits until the store has the journal up to their position (S38).
+//! a batch is not known here. The driver performs an effect once the store has the journal up to its position (S38).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -528,7 +528,7 @@ impl RunState {
                     self.active.rest(self.now);
                     self.defer(Begins::Wait);
                 }
-                // The end is seen by itself, and a batch is entered by whoever applies it.
+                // The driver reads the end from the state, and has what it applied.
                 QueuedAction::Said(_) => {}
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use super::drive::HeldState;
+use super::held_state::HeldState;
 use super::report::{
     BranchReport, ChildReport, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation,
 };

@@ -1,0 +1,85 @@
+//! The batch of an execution that succeeded: its step's declared outputs, checked, in the terms of the scheduler.
+
+use super::drive::Run;
+use super::state::{DueEvent, Returned, ReturnedBatch};
+use crate::display::Display;
+use crate::error::{Internal, StepError};
+use crate::event::AnyEvent;
+use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
+use crate::scheduler::Emission;
+use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
+
+/// The display items of the execution that returned a batch.
+pub(super) type Shown = Option<Box<Display>>;
+
+impl Run {
+    /// What an execution returned, if the run may take it.
+    pub(super) fn returned(
+        &self,
+        step: StepIndex,
+        mut emitted: Emitted,
+    ) -> Result<(Returned, Shown), StepError> {
+        let check = self.shared.common.event_check();
+        let outputs = &self.state.table().step(step).outputs;
+        if emitted.items().is_empty() {
+            return Ok((Returned::Nothing, emitted.stand()));
+        }
+        let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
+        let index = plain_output(self.state.table(), outputs, &event)?;
+        check.check(&mut event, 1)?;
+        Ok((Returned::Event(index, event), emitted.stand()))
+    }
+
+    fn returned_batch(
+        &self,
+        outputs: &[OutputRow],
+        mut emitted: Emitted,
+    ) -> Result<(Returned, Shown), StepError> {
+        let emissions = emissions(self.state.table(), outputs, &emitted)?;
+        emitted.check_events(self.shared.common.event_check())?;
+        let timers = emitted.timers();
+        if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
+            return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
+        }
+        let (shown, now) = (emitted.stand(), self.clock.wall());
+        let (events, timers) = emitted.into_parts();
+        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
+        let timers = timers.into_iter().map(due).collect();
+        Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
+    }
+}
+
+/// The event type that a step declares, if it is what it emitted.
+fn plain_output(
+    table: &DependencyTable,
+    outputs: &[OutputRow],
+    event: &AnyEvent,
+) -> Result<EventIndex, Internal> {
+    let known = event.known_type();
+    let is_it = |row: &&OutputRow| {
+        row.fan_out.is_none() && !row.timed && table.event(row.event).type_id == Some(known.type_id)
+    };
+    let declared = outputs.iter().find(is_it);
+    declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
+}
+
+/// What an execution emitted, as its step declares it.
+fn emissions(
+    table: &DependencyTable,
+    outputs: &[OutputRow],
+    emitted: &Emitted,
+) -> Result<Vec<Emission>, Internal> {
+    let mut emissions = Vec::with_capacity(emitted.items().len());
+    for item in emitted.items() {
+        let event = item.event_type();
+        let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
+        let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
+        // A request can expire only where that is declared too.
+        let emission = emission.filter(|emission| match emission {
+            Emission::Expiring(request) => table.event(*request).expired.is_some(),
+            _ => true,
+        });
+        emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
+    }
+    Ok(emissions)
+}
