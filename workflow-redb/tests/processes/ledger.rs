@@ -1,5 +1,8 @@
 //! What workers write down beside the store: lines of a file that each is appended to with one call, so that they stand
-//! in the order in which things happened, whoever did them.
+//! in the order in which things happened, in whichever process.
+//!
+//! Linux cuts a call short where a page of the file ends if its process is killed meanwhile. So each line also begins
+//! with a line break: the part that such a process leaves stands on a line of its own.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -47,11 +50,10 @@ impl Ledger {
     }
 
     pub(crate) fn add(&self, line: &Line) {
-        let mut text = serde_json::to_vec(line).unwrap();
-        text.push(b'\n');
-        // One call, so that no line is torn, and lines of several processes do not mix.
-        let written = (&*self.0).write(&text).unwrap();
-        assert_eq!(written, text.len(), "a line was torn");
+        let text = format!("\n{}\n", serde_json::to_string(line).unwrap());
+        // One call, so that lines of several processes do not mix.
+        let written = (&*self.0).write(text.as_bytes()).unwrap();
+        assert_eq!(written, text.len(), "the process lives, and a part of its line is missing");
     }
 
     /// A step does something for this.
@@ -70,22 +72,35 @@ impl Ledger {
 
 /// The whole lines that are there.
 pub(crate) fn lines(folder: &Path) -> Vec<Line> {
-    let text = fs::read_to_string(path(folder)).unwrap_or_default();
-    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    whole.map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines_of(&fs::read_to_string(path(folder)).unwrap_or_default())
+}
+
+fn lines_of(text: &str) -> Vec<Line> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines.filter_map(line).collect()
+}
+
+/// None for the beginning of a line whose process was killed while it wrote it: the process has done nothing after it.
+fn line(text: &str) -> Option<Line> {
+    match serde_json::from_str(text) {
+        Ok(line) => Some(line),
+        Err(error) if error.is_eof() => None,
+        Err(error) => panic!("{error}: {text}"),
+    }
 }
 
 /// This process has opened the store.
 pub(crate) fn hold(folder: &Path) {
     let mut holders = OpenOptions::new().create(true).append(true).open(holders(folder)).unwrap();
-    holders.write_all(format!("{}\n", std::process::id()).as_bytes()).unwrap();
+    // Eight bytes each, so that none of these lines goes over the end of a page.
+    holders.write_all(format!("{:>7}\n", std::process::id()).as_bytes()).unwrap();
 }
 
 /// The process that has opened the store last; none if nobody has.
 pub(crate) fn latest_holder(folder: &Path) -> Option<u32> {
     let text = fs::read_to_string(holders(folder)).unwrap_or_default();
     let whole = text.split_inclusive('\n').rfind(|line| line.ends_with('\n'))?;
-    Some(whole.trim_end().parse().unwrap())
+    Some(whole.trim().parse().unwrap())
 }
 
 fn holders(folder: &Path) -> PathBuf {
@@ -94,4 +109,16 @@ fn holders(folder: &Path) -> PathBuf {
 
 fn path(folder: &Path) -> PathBuf {
     folder.join("ledger")
+}
+
+#[test]
+fn a_line_that_a_killed_process_has_begun_hides_none_that_follow() {
+    let started = |run: &str| Line::Started { run: run.to_owned() };
+    let whole = [started("a"), started("b")].map(|line| serde_json::to_string(&line).unwrap());
+    let [first, second] = &whole;
+    for end in 1..first.len() {
+        let text = format!("\n{}\n{second}\n", &first[..end]);
+        assert_eq!(lines_of(&text), [started("b")], "cut after {end} bytes");
+    }
+    assert_eq!(lines_of(&format!("\n{first}\n{second}\n")), [started("a"), started("b")]);
 }
