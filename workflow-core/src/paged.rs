@@ -1,77 +1,108 @@
-//! A vector that never moves what is in it: it grows by pages, each twice the size of the one before.
+//! A vector that never moves what is in it: it grows by pages, each twice the size of the one before. In front of them are
+//! the first few values, in place, so that they need no memory of their own.
+
+use arrayvec::ArrayVec;
 
 /// How many the first page holds.
 const FIRST: usize = 4;
 
-/// Values by their places, from 0.
+/// Values by their places, from 0; so many of them in place.
 #[derive(Debug)]
-pub(crate) struct Paged<T> {
+pub(crate) struct Paged<T, const IN_PLACE: usize = 4> {
+    front: ArrayVec<T, IN_PLACE>,
     /// The pages that are full.
     full: Vec<Vec<T>>,
     /// The page behind them. Few have another.
     last: Vec<T>,
+    /// The place of the first value of `last`.
+    begins: usize,
+    /// How many values `last` may have, whatever room the allocator has given it; 0 before there is a page.
+    room: usize,
 }
 
-impl<T> Default for Paged<T> {
+impl<T, const IN_PLACE: usize> Default for Paged<T, IN_PLACE> {
     fn default() -> Self {
-        Self { full: Vec::new(), last: Vec::new() }
+        Self { front: ArrayVec::new(), full: Vec::new(), last: Vec::new(), begins: IN_PLACE, room: 0 }
     }
 }
 
-impl<T> Paged<T> {
+impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        before(self.full.len()) + self.last.len()
+        if self.room == 0 { self.front.len() } else { self.begins + self.last.len() }
     }
 
     /// Amortised O(1).
     #[inline]
     pub(crate) fn push(&mut self, value: T) {
-        // Whatever room the allocator has given it: places are reckoned by this.
-        if self.last.len() == FIRST << self.full.len() {
-            self.turn_page();
-        }
-        self.last.push(value);
+        if self.last.len() < self.room { self.last.push(value) } else { self.push_further(value) }
     }
 
-    #[cold]
-    fn turn_page(&mut self) {
-        let full = std::mem::take(&mut self.last);
-        self.full.push(full);
-        self.last.reserve_exact(FIRST << self.full.len());
+    /// Where the last page has no room.
+    fn push_further(&mut self, value: T) {
+        let Err(full) = self.front.try_push(value) else { return };
+        if self.room > 0 {
+            self.full.push(std::mem::take(&mut self.last));
+        }
+        self.turn_to_last();
+        self.last.reserve_exact(self.room);
+        self.last.push(full.element());
+    }
+
+    /// The page behind the full ones is the last.
+    fn turn_to_last(&mut self) {
+        self.begins = IN_PLACE + before(self.full.len());
+        self.room = FIRST << self.full.len();
     }
 
     /// O(1).
     #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
+        match place.checked_sub(self.begins) {
+            Some(offset) => self.last.get(offset),
+            None => self.get_before(place),
+        }
+    }
+
+    fn get_before(&self, place: usize) -> Option<&T> {
+        let Some(place) = place.checked_sub(IN_PLACE) else { return self.front.get(place) };
         let (page, offset) = at(place);
-        if page == self.full.len() { self.last.get(offset) } else { self.full.get(page)?.get(offset) }
+        self.full.get(page)?.get(offset)
     }
 
     /// O(1).
     #[inline]
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
-        let (page, offset) = at(place);
-        if page == self.full.len() {
-            self.last.get_mut(offset)
-        } else {
-            self.full.get_mut(page)?.get_mut(offset)
+        match place.checked_sub(self.begins) {
+            Some(offset) => self.last.get_mut(offset),
+            None => self.get_mut_before(place),
         }
+    }
+
+    fn get_mut_before(&mut self, place: usize) -> Option<&mut T> {
+        let Some(place) = place.checked_sub(IN_PLACE) else { return self.front.get_mut(place) };
+        let (page, offset) = at(place);
+        self.full.get_mut(page)?.get_mut(offset)
     }
 
     /// Keeps the first so many.
     pub(crate) fn truncate(&mut self, len: usize) {
-        while before(self.full.len()) > len
+        while self.begins > len
             && let Some(page) = self.full.pop()
         {
             self.last = page;
+            self.turn_to_last();
         }
-        self.last.truncate(len - before(self.full.len()));
+        self.last.truncate(len.saturating_sub(self.begins));
+        if len < self.front.len() {
+            self.front.truncate(len);
+            (self.last, self.room) = (Vec::new(), 0);
+        }
     }
 
     /// All of them, without room for more.
     pub(crate) fn into_boxed(self) -> Box<[T]> {
-        self.full.into_iter().flatten().chain(self.last).collect()
+        self.front.into_iter().chain(self.full.into_iter().flatten()).chain(self.last).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
@@ -80,16 +111,16 @@ impl<T> Paged<T> {
 
     /// Those at this place and behind it.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = &T> {
-        let (page, offset) = at(place);
-        let behind = |page: usize| self.full.get(page..).unwrap_or_default().iter().flatten();
-        let first = self.full.get(page).and_then(|page| page.get(offset..)).unwrap_or_default();
-        let last = if page < self.full.len() { 0 } else { place.saturating_sub(before(self.full.len())) };
-        let last = self.last.get(last..).unwrap_or_default();
-        first.iter().chain(behind(page.saturating_add(1))).chain(last)
+        let front = self.front.get(place..).unwrap_or_default();
+        let last = self.last.get(place.saturating_sub(self.begins)..).unwrap_or_default();
+        let (page, offset) = at(place.saturating_sub(IN_PLACE));
+        let begun = self.full.get(page).and_then(|page| page.get(offset..)).unwrap_or_default();
+        let behind = self.full.get(page.saturating_add(1)..).unwrap_or_default().iter().flatten();
+        front.iter().chain(begun).chain(behind).chain(last)
     }
 }
 
-impl<T> FromIterator<T> for Paged<T> {
+impl<T, const IN_PLACE: usize> FromIterator<T> for Paged<T, IN_PLACE> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut paged = Self::default();
         values.into_iter().for_each(|value| paged.push(value));
@@ -97,14 +128,12 @@ impl<T> FromIterator<T> for Paged<T> {
     }
 }
 
-/// How many so many pages hold: `FIRST` less than the next one.
-#[inline]
+/// How many so many pages hold: as many as the next one, less those of the first.
 fn before(pages: usize) -> usize {
     (FIRST << pages) - FIRST
 }
 
-/// The page of a place, and the place in it.
-#[inline]
+/// The page of a place behind those in front, and the place in it.
 fn at(place: usize) -> (usize, usize) {
     let shifted = place.saturating_add(FIRST);
     let page = (shifted / FIRST).ilog2() as usize;
@@ -117,7 +146,7 @@ mod tests {
 
     #[test]
     fn values_are_at_their_places_and_nothing_is_behind_them() {
-        let mut paged = Paged::default();
+        let mut paged: Paged<usize> = Paged::default();
         for n in 0..1_000 {
             assert_eq!(paged.get(n), None);
             paged.push(n);
@@ -129,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_first_so_many_stay() {
-        for len in [0, 1, 4, 5, 11, 12, 99, 100, 1_000] {
+        for len in [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 15, 16, 17, 99, 100, 1_000] {
             let mut paged: Paged<usize> = (0..100).collect();
             paged.truncate(len);
             assert_eq!(paged.iter().copied().collect::<Vec<_>>(), (0..len.min(100)).collect::<Vec<_>>());
@@ -140,13 +169,13 @@ mod tests {
 
     #[test]
     fn they_are_told_in_order_from_any_place() {
-        let mut paged = Paged::default();
+        let mut paged: Paged<usize> = Paged::default();
         (0..100).for_each(|n| paged.push(n));
         assert_eq!(
             paged.iter().copied().collect::<Paged<usize>>().into_boxed()[..],
             (0..100).collect::<Vec<_>>()
         );
-        for from in [0, 1, 3, 4, 5, 11, 12, 99, 100, 1_000] {
+        for from in [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 15, 16, 99, 100, 1_000, usize::MAX] {
             let told: Vec<usize> = paged.iter_from(from).copied().collect();
             assert_eq!(told, (from..100).collect::<Vec<_>>(), "{from}");
         }
@@ -155,10 +184,25 @@ mod tests {
 
     #[test]
     fn what_is_in_it_stays_where_it_is() {
-        let mut paged = Paged::default();
+        let mut paged: Paged<i32> = Paged::default();
         paged.push(0);
         let first: *const i32 = paged.get(0).unwrap();
         (1..1_000).for_each(|n| paged.push(n));
         assert!(std::ptr::eq(first, paged.get(0).unwrap()));
+    }
+
+    #[test]
+    fn none_need_be_in_place() {
+        let mut paged = Paged::<usize, 0>::default();
+        for n in 0..100 {
+            paged.push(n);
+            assert_eq!((paged.len(), paged.get(n), paged.get(n + 1)), (n + 1, Some(&n), None));
+        }
+        for len in [50, 12, 4, 3, 0] {
+            paged.truncate(len);
+            assert_eq!((paged.len(), paged.iter().count(), paged.get(len)), (len, len, None));
+        }
+        paged.push(7);
+        assert_eq!((paged.len(), paged.get(0)), (1, Some(&7)));
     }
 }

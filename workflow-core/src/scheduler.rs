@@ -352,6 +352,7 @@ impl Scheduler {
     }
 
     /// A scheduler with an empty log.
+    #[inline]
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         Self {
             scopes: Scopes::new(&table),

@@ -81,7 +81,17 @@ struct Kept(Option<Box<dyn Any + Send>>);
 #[derive(Debug, Default)]
 struct KeptValues {
     first: [Kept; 2],
-    more: Vec<Kept>,
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
+    more: Option<Box<Vec<Kept>>>,
+}
+
+impl Kept {
+    #[inline]
+    fn clear(&mut self) {
+        if let Some(value) = self.0.take() {
+            discard(value);
+        }
+    }
 }
 
 impl KeptValues {
@@ -89,16 +99,22 @@ impl KeptValues {
     #[inline]
     fn of(slots: usize) -> Self {
         let more = slots.saturating_sub(2);
-        let more = if more == 0 { Vec::new() } else { (0..more).map(|_| Kept::default()).collect() };
+        let more = (more > 0).then(|| Box::new((0..more).map(|_| Kept::default()).collect()));
         Self { first: [Kept(None), Kept(None)], more }
+    }
+
+    fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, Kept>, slice::IterMut<'_, Kept>> {
+        let more = self.more.as_mut().map_or(&mut [][..], |more| &mut more[..]);
+        self.first.iter_mut().chain(more)
     }
 
     #[inline]
     fn clear(&mut self) {
-        for kept in self.first.iter_mut().chain(&mut self.more) {
-            if let Some(value) = kept.0.take() {
-                discard(value);
-            }
+        for kept in &mut self.first {
+            kept.clear();
+        }
+        if let Some(more) = &mut self.more {
+            more.iter_mut().for_each(Kept::clear);
         }
     }
 }
@@ -198,8 +214,7 @@ impl StepCall {
     /// The slots of its parameters, and where what it returns is put.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
-        let KeptValues { first, more } = &mut self.kept;
-        let kept = first.iter_mut().chain(more).take(self.frame.slots.len());
+        let kept = self.kept.iter_mut().take(self.frame.slots.len());
         (Slots { frame: &self.frame, kept: kept.enumerate() }, &mut self.batch)
     }
 

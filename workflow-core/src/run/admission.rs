@@ -98,11 +98,16 @@ impl Admission {
         executing < self.most
     }
 
+    /// Whether the run may begin something without asking anybody: no lease is to be looked at, and it has its permit.
+    #[inline]
+    pub(super) fn is_admitted(&self) -> bool {
+        self.fence.is_none() && self.seat.as_ref().is_none_or(|seat| seat.has_place())
+    }
+
     /// Whether an execution may begin beside so many without asking anybody.
     #[inline]
     pub(super) fn is_open(&self, executing: usize) -> bool {
-        let is_seated = self.seat.as_ref().is_none_or(|seat| seat.has_place());
-        is_seated && self.fence.is_none() && self.deferred.is_empty() && self.has_room(executing)
+        self.is_admitted() && self.deferred.is_empty() && self.has_room(executing)
     }
 
     /// An execution waits for others of the run.

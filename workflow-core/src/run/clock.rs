@@ -10,11 +10,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::clock::EngineClock;
 
+/// A thousand years: longer than any process goes on.
+const ROOM: Duration = Duration::from_hours(24 * 366 * 1_000);
+
 #[derive(Debug, Clone)]
 pub(super) struct RunClock {
     /// The last reading, from the beginning of the run. It never goes backwards.
     pub(super) now: Duration,
     pub(super) began_at: SystemTime,
+    /// Whether there are times as late as [`ROOM`] after it.
+    has_room: bool,
     /// What the system's clock showed since it was read last, if somebody wanted to know.
     shown: Cell<Option<SystemTime>>,
     /// When it was read last. The cost of polls is weighed by this, whatever the engine's clock is.
@@ -24,18 +29,20 @@ pub(super) struct RunClock {
 
 impl RunClock {
     pub(super) fn start(clock: EngineClock) -> Self {
-        Self {
-            now: Duration::ZERO,
-            began_at: clock.now(),
-            shown: Cell::default(),
-            read: Instant::now(),
-            clock,
-        }
+        let began_at = clock.now();
+        Self::resume(clock, began_at)
     }
 
     /// The clock of a run that began then.
     pub(super) fn resume(clock: EngineClock, began_at: SystemTime) -> Self {
-        Self { now: Duration::ZERO, began_at, shown: Cell::default(), read: Instant::now(), clock }
+        Self {
+            now: Duration::ZERO,
+            began_at,
+            has_room: began_at.checked_add(ROOM).is_some(),
+            shown: Cell::default(),
+            read: Instant::now(),
+            clock,
+        }
     }
 
     /// Shows the time that a record tells of.
@@ -67,7 +74,8 @@ impl RunClock {
     /// So much later, if there is a time to be shown for it: a journal may say that its run began when there is hardly one.
     fn later(&self, passed: Duration) -> Option<Duration> {
         let now = self.now.checked_add(passed)?;
-        self.began_at.checked_add(now).map(|_| now)
+        let is_shown = self.has_room && now < ROOM || self.began_at.checked_add(now).is_some();
+        is_shown.then_some(now)
     }
 
     /// The last reading as people and records have it. A run's state goes by `now`, and a replay makes its times of those in

@@ -33,7 +33,7 @@ use super::release::{Paused, Registration};
 use super::resume::unlimited;
 use super::seat::Admitted;
 use super::shared::RunShared;
-use super::state::{Batch, Begins, RunState, Stop};
+use super::state::{Batch, Begins, Stop};
 use super::suspended::Suspended;
 use super::telemetry::Telemetry;
 use super::view::View;
@@ -111,7 +111,7 @@ impl Run {
         slots: Option<(Places, Option<Place>)>,
         journal: Option<Journal>,
     ) -> Box<Self> {
-        let mut state = RunState::new(&host.table, limits.scheduler);
+        let mut state = HeldState::new(&host.table, limits.scheduler);
         let (meter, clock) = (Meter::new(&host.table.name), RunClock::start(shared.common.clock.clone()));
         state.skip(journal.as_ref().map_or(0, Journal::queued_records));
         let admission = Admission::new(slots, shared.common.lease.as_ref(), limits.concurrent_executions);
@@ -134,7 +134,7 @@ impl Run {
     pub(super) fn of(
         shared: Arc<RunShared>,
         host: Arc<Host>,
-        state: RunState,
+        state: HeldState,
         admission: Admission,
         telemetry: Telemetry,
         clock: RunClock,
@@ -142,7 +142,7 @@ impl Run {
         Box::new(Self {
             shared,
             host,
-            state: HeldState::of(state),
+            state,
             executor: Executor::default(),
             admission,
             journal: None,
@@ -338,6 +338,9 @@ impl Run {
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         if self.is_leaving() {
             return false;
+        }
+        if self.admission.is_admitted() {
+            return true;
         }
         let mut admitted = Admitted::Had;
         let admit = self.admission.admit(self.journal.as_deref_mut(), self.clock.stamp(), cx, &mut admitted);

@@ -2,8 +2,11 @@
 //! memory: nothing is copied.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use super::state::RunState;
+use crate::scheduler::SchedulerLimits;
+use crate::table::DependencyTable;
 
 /// The state of a run until the run has finished, and from then on of its report.
 #[derive(Debug)]
@@ -12,6 +15,12 @@ pub(super) struct HeldState(Option<Box<RunState>>);
 const UNTIL_FINISHED: &str = "a run has its state until it has finished";
 
 impl HeldState {
+    /// The state of a run that begins. It is made where it stays.
+    #[inline]
+    pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
+        Self(Some(Box::new(RunState::new(table, limits))))
+    }
+
     pub(super) fn of(state: RunState) -> Self {
         Self(Some(Box::new(state)))
     }

@@ -43,7 +43,12 @@ impl Run {
     }
 
     /// Whether no rewind is under way. While its journal is read back, the run does nothing else.
+    #[inline]
     pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
+        self.journal.is_none() || self.reads_no_more(cx)
+    }
+
+    fn reads_no_more(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(journal) = self.journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
             return true;
         };

@@ -14,6 +14,11 @@
 //! alone: each takes effect once everything that follows from those before it is in the state. Whether a store has kept
 //! a batch is not known here. The driver performs an effect once the store has the journal up to its position (S38).
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -260,10 +265,12 @@ pub(super) struct SuspendedState {
 }
 
 impl RunState {
+    #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         Self::of(Scheduler::with_limits(Arc::clone(table), limits))
     }
 
+    #[inline]
     fn of(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
@@ -356,7 +363,7 @@ impl RunState {
     }
 
     /// One event enters the log, by itself or behind a record of what it follows from.
-    #[inline]
+    #[inline(always)]
     fn enter_one(&mut self, cause: Cause, entered: Entered, event: AnyEvent) -> Applied {
         if let Entered::One(entry, _) = entered {
             self.log.append(self.scheduler.table(), entry, event, cause, self.now);
@@ -366,7 +373,7 @@ impl RunState {
     }
 
     /// A batch is in the log, behind so many other records.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, entered: Entered, before: usize) -> Applied {
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
@@ -382,7 +389,7 @@ impl RunState {
         matches!(self.scheduler.end(), Some(End::Completed(_)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn succeed(&mut self, execution: ExecutionId, returned: Returned) -> Applied {
         let one;
         let emissions = match &returned {
@@ -488,7 +495,7 @@ impl RunState {
                 (Answer::Failed, 0)
             }
         };
-        self.scheduler.apply(Fact::PreconditionAnswered { candidate, answer });
+        self.scheduler.answered(candidate, answer);
         self.note(records)
     }
 

@@ -7,6 +7,7 @@ use super::admission::Admission;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::drive::{Phase, Run};
+use super::held_state::HeldState;
 use super::host::Host;
 use super::meter::Meter;
 use super::seat::Seat;
@@ -102,7 +103,7 @@ impl Parts {
         let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
         let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter, check));
-        Run::of(shared, host, state, admission, telemetry, clock)
+        Run::of(shared, host, HeldState::of(state), admission, telemetry, clock)
     }
 }
 

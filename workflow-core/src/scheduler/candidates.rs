@@ -78,7 +78,13 @@ impl Candidates {
     /// Amortised O(1).
     pub(super) fn remove(&mut self, id: CandidateId) -> Option<Candidate> {
         let place = self.place(id)?;
-        let candidate = self.open.get_mut(place)?.take()?;
+        let candidate = if place == 0 {
+            let oldest = self.open.pop_front()??;
+            self.first += 1;
+            oldest
+        } else {
+            self.open.get_mut(place)?.take()?
+        };
         self.asked -= 1;
         self.forget_answered();
         Some(candidate)

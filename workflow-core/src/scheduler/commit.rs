@@ -1,5 +1,10 @@
 //! What enters the log: a batch gets its positions and takes effect at once (S4, S23), whoever keeps it afterwards.
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use smallvec::SmallVec;
 
 use super::awaited::OpenRequest;
@@ -88,13 +93,14 @@ enum Part {
 
 impl Scheduler {
     /// One event enters the log, from outside, as a reply, by a timer or as a failure. Its scope is held for it.
+    #[inline(always)]
     fn enter_one(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entered> {
         let entry = self.number(scope, event)?;
         Some(Entered::One(entry, self.enter_single(entry)))
     }
 
     /// An event that is a batch of its own takes effect: the execution that follows, where that is all that follows.
-    #[inline]
+    #[inline(always)]
     fn enter_single(&mut self, entry: Entry) -> Option<Follower> {
         if self.table.event(entry.event).roles.is_stop() {
             self.close(End::Completed(entry.seq));
@@ -109,7 +115,7 @@ impl Scheduler {
     }
 
     /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
-    #[inline]
+    #[inline(always)]
     fn follower(&self, entry: Entry) -> Option<StepIndex> {
         let row = self.table.event(entry.event);
         let step = row.direct.filter(|_| !row.roles.is_request())?;
@@ -123,7 +129,7 @@ impl Scheduler {
     }
 
     /// The event is evaluated. Its hold on the scope is the execution's from here on.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self, step: StepIndex, trigger: Entry) -> Follower {
         let Entry { seq, scope, .. } = trigger;
         self.count(trigger);
@@ -167,7 +173,7 @@ impl Scheduler {
     }
 
     /// None if the run has ended. What follows from the batches before is complete: whoever tells of one sees to it.
-    #[inline]
+    #[inline(always)]
     fn prepare(&mut self) -> Option<()> {
         debug_assert!(self.end.is_some() || self.evaluation.is_done() && self.scopes.are_settled());
         self.waits = false;
@@ -175,6 +181,7 @@ impl Scheduler {
     }
 
     /// S23: an execution's emissions enter the log as one batch.
+    #[inline(always)]
     pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> Committed {
         let accepts = self.prepare().is_some();
         let Some((_, scope)) = self.executions.end(id) else { return Committed::Nothing };
@@ -245,7 +252,7 @@ impl Scheduler {
     }
 
     /// Gives an event its position, unless the log is full.
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
         if self.last_seq >= self.limits.events {
             self.finish(End::LogFull);
@@ -346,7 +353,7 @@ impl Scheduler {
     }
 
     /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_waiting(&mut self) {
         while self.end.is_none()
             && let Some(start) = self.executions.next_waiting(&self.table)

@@ -1,7 +1,14 @@
 //! Evaluation: once per control event, in order of position, for the steps that take its type, in
 //! declaration order (S11), there and in each open branch below where it can make one run (S46).
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use std::collections::{HashSet, VecDeque};
+
+use smallvec::SmallVec;
 
 use super::bind::{Binder, key_of};
 use super::candidates::{Candidate, Candidates, Place};
@@ -21,7 +28,8 @@ pub(super) struct Evaluation {
     /// The event being evaluated, and where.
     cursor: Option<Cursor>,
     pub(super) candidates: Candidates,
-    pub(super) decisions: Vec<Decision>,
+    /// Those of a short run need no memory of their own.
+    pub(super) decisions: SmallVec<[Decision; 4]>,
 }
 
 /// The event being evaluated, and how far that is.
@@ -39,8 +47,12 @@ struct Cursor {
 
 impl Evaluation {
     /// Of a run that waits: nothing is left to evaluate, and nothing is asked.
-    pub(super) fn of(decisions: Vec<Decision>, next_candidate: u64) -> Self {
-        Self { candidates: Candidates::from(next_candidate), decisions, ..Self::default() }
+    pub(super) fn of(decisions: Box<[Decision]>, next_candidate: u64) -> Self {
+        Self {
+            candidates: Candidates::from(next_candidate),
+            decisions: decisions.into_vec().into(),
+            ..Self::default()
+        }
     }
 
     /// Whether no event is left to evaluate.
@@ -110,16 +122,25 @@ impl Evaluation {
 impl Scheduler {
     /// Evaluates one step; `false` if no event is left to evaluate.
     pub(super) fn evaluate_next(&mut self) -> bool {
-        let Some(cursor) = &mut self.evaluation.cursor else { return self.begin_next() };
+        if self.evaluation.cursor.is_none() && !self.begin_next() {
+            return false;
+        }
+        let Some(cursor) = &mut self.evaluation.cursor else { return true };
         let takers = &self.table.event(cursor.entry.event).takers;
         let (entry, scope, sweep) = (cursor.entry, cursor.scope, cursor.sweep);
         while let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
             if sweep.is_none() || self.sweeps.is_ready(step, scope) {
+                let is_last = cursor.taker == takers.len();
                 self.evaluate(step, entry, scope, sweep);
-                return true;
+                if !is_last {
+                    return true;
+                }
+                break;
             }
         }
+        // It is closed where the evaluation has ended the run.
+        let Some(cursor) = &mut self.evaluation.cursor else { return true };
         if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else if sweep.is_none() && !self.scopes.get(scope).is_none_or(Scope::is_leaf) {
@@ -156,7 +177,7 @@ impl Scheduler {
     }
 
     /// Takes the event into account; from here on every step sees it (S12).
-    #[inline]
+    #[inline(always)]
     pub(super) fn count(&mut self, entry: Entry) {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
         scope.count(&self.table, entry.event, entry.seq);
@@ -219,6 +240,12 @@ impl Scheduler {
         self.scopes.hold(candidate.scope);
         let candidate = self.evaluation.candidates.add(candidate);
         self.actions.push_back(QueuedAction::Ask(candidate));
+    }
+
+    /// The same where everything that follows from the batches before is complete.
+    pub(crate) fn answered(&mut self, id: CandidateId, answer: Answer) {
+        self.waits = false;
+        self.answer(id, answer);
     }
 
     /// S18. An error ends the run; the other steps of the trigger are evaluated by now.

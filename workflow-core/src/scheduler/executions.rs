@@ -1,7 +1,14 @@
 //! The executions of a run, from creation to their end, and how many run at a time (S21). This part knows steps and
 //! scopes by their numbers; what an execution leaves behind is the business of [`commit`](super::commit).
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use std::collections::{HashSet, VecDeque};
+
+use smallvec::SmallVec;
 
 use super::recalled::Recalled;
 use super::{Evaluated, ExecutionStart, Inputs, QueuedAction};
@@ -15,8 +22,8 @@ pub(crate) struct Executions {
     entries: Paged<Execution>,
     /// The numbers that a journal has; none in a run that begins.
     recalled: Option<Box<Recalled>>,
-    /// By step.
-    totals: Vec<StepTotals>,
+    /// By step. Those of a small table need no memory of their own.
+    totals: SmallVec<[StepTotals; 4]>,
     running: usize,
     /// Those of the running executions that can be dropped with their branches, each at the place that it knows.
     running_in_branches: Vec<ExecutionId>,
@@ -51,8 +58,12 @@ struct StepTotals {
     executions: u64,
     surplus: u64,
     running: u32,
-    /// The surplus over the step's concurrency, in order.
-    waiting: VecDeque<ExecutionId>,
+    /// The surplus over the step's concurrency, in order; none if nothing waits.
+    #[expect(
+        clippy::box_collection,
+        reason = "few steps have any, and a queue takes four times the room of a pointer to it"
+    )]
+    waiting: Option<Box<VecDeque<ExecutionId>>>,
 }
 
 /// The executions of a run that waits: none runs or waits for its turn.
@@ -110,10 +121,17 @@ impl Execution {
     }
 }
 
+impl StepTotals {
+    /// Those that wait for others of the step, in order.
+    fn waiting(&self) -> impl Iterator<Item = ExecutionId> {
+        self.waiting.iter().flat_map(|waiting| waiting.iter().copied())
+    }
+}
+
 impl Executions {
+    #[inline]
     pub(super) fn new(steps: usize) -> Self {
-        let mut totals = Vec::with_capacity(steps);
-        totals.resize_with(steps, StepTotals::default);
+        let totals = (0..steps).map(|_| StepTotals::default()).collect();
         Self { totals, ..Self::default() }
     }
 
@@ -137,8 +155,8 @@ impl Executions {
     /// By step, how many executions it had, how many run, its surplus, and which wait.
     pub(super) fn counts(&self) -> Vec<(u64, u32, u64, Vec<ExecutionId>)> {
         let counts = self.totals.iter().map(|totals| {
-            let StepTotals { executions, surplus, running, ref waiting } = *totals;
-            (executions, running, surplus, waiting.iter().copied().collect())
+            let StepTotals { executions, surplus, running, .. } = *totals;
+            (executions, running, surplus, totals.waiting().collect())
         });
         counts.collect()
     }
@@ -202,7 +220,7 @@ impl Executions {
     }
 
     /// The same for one that runs at once, on the event that triggers it alone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionId {
         let (step, scope, trigger) = evaluated;
         let (place, state) = (self.place_in_branches(), ExecutionState::Running);
@@ -212,7 +230,7 @@ impl Executions {
         execution
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&mut self, created: Execution) -> ExecutionId {
         let Execution { step, scope, trigger, .. } = created;
         let evaluated = (step, scope, trigger);
@@ -228,11 +246,11 @@ impl Executions {
 
     /// Lets a new execution run, or wait behind others of its step: it is handed back if it runs.
     pub(super) fn admit(&mut self, start: ExecutionStart, table: &DependencyTable) -> Option<ExecutionStart> {
-        if self.totals[start.step.get()].waiting.is_empty() && self.has_room(start.step, table) {
+        if self.totals[start.step.get()].waiting.is_none() && self.has_room(start.step, table) {
             self.run(&start);
             return Some(start);
         }
-        self.totals[start.step.get()].waiting.push_back(start.execution);
+        self.totals[start.step.get()].waiting.get_or_insert_default().push_back(start.execution);
         self.waiting += 1;
         None
     }
@@ -282,11 +300,13 @@ impl Executions {
 
     fn next_of_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
         let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
-            let id = totals.waiting.front()?;
-            self.has_room(StepIndex::at(row), table).then_some((*id, row))
+            let id = totals.waiting().next()?;
+            self.has_room(StepIndex::at(row), table).then_some((id, row))
         });
         let (id, row) = heads.min()?;
-        self.totals[row].waiting.pop_front();
+        let waiting = &mut self.totals[row].waiting;
+        waiting.as_mut()?.pop_front();
+        waiting.take_if(|waiting| waiting.is_empty());
         self.waiting -= 1;
         let start = self.get(id)?.start(id);
         self.run(&start);
@@ -297,15 +317,12 @@ impl Executions {
     pub(super) fn unbegun<'a>(&'a self, table: &'a DependencyTable) -> impl Iterator<Item = Unbegun> + 'a {
         self.totals.iter().enumerate().flat_map(move |(row, totals)| {
             let full = self.full(StepIndex::at(row), table);
-            totals
-                .waiting
-                .iter()
-                .filter_map(move |id| Some(Unbegun { start: self.get(*id)?.start(*id), full }))
+            totals.waiting().filter_map(move |id| Some(Unbegun { start: self.get(id)?.start(id), full }))
         })
     }
 
     /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.get_mut(id).filter(|execution| execution.is_running())?;
         execution.state = ExecutionState::Ended;
@@ -361,9 +378,10 @@ impl Executions {
             entry.is_some_and(|entry| scopes.contains(&entry.scope))
         };
         for totals in &mut *totals {
-            totals.waiting.retain(|id| !lies_there(*id));
+            totals.waiting.iter_mut().for_each(|waiting| waiting.retain(|id| !lies_there(*id)));
+            totals.waiting.take_if(|waiting| waiting.is_empty());
         }
-        *waiting = totals.iter().map(|totals| totals.waiting.len()).sum();
+        *waiting = totals.iter().map(|totals| totals.waiting().count()).sum();
     }
 
     /// Whether they can be suspended: none runs or waits, and no number of a journal is left.

@@ -16,7 +16,7 @@ use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicI
 pub(super) struct Scopes {
     root: Scope,
     /// The open branches, and between them what is left of closed ones, for those that open later.
-    branches: Paged<Scope>,
+    branches: Paged<Scope, 0>,
     /// The places of closed ones.
     free: Vec<u32>,
     /// Where branch n is, at n - 1; `CLOSED` if it is not open. It takes the place of a map, since branches are numbered
@@ -166,6 +166,7 @@ impl Scope {
 }
 
 impl Scopes {
+    #[inline]
     pub(super) fn new(table: &DependencyTable) -> Self {
         Self { root: Scope::root(table), next: 1, ..Self::default() }
     }

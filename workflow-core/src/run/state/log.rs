@@ -1,6 +1,11 @@
 //! A run's log in memory: every event with its position, scope and cause, and the lists that inputs take
 //! prefixes of.
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -80,7 +85,7 @@ impl Log {
         Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn append(
         &mut self,
         table: &DependencyTable,

@@ -1,6 +1,11 @@
 //! The record of a run's executions beside what the scheduler knows of them: when each began and ended, what it left in
 //! the log, and the attempts that failed. Reports are made of it ([`view`](crate::run::view)).
 
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -135,7 +140,7 @@ impl Trace {
     }
 
     /// An execution is due.
-    #[inline]
+    #[inline(always)]
     pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) {
         let Some(place) = place_of(execution) else { return };
         self.scheduled = self.scheduled.saturating_add(1);
@@ -240,7 +245,7 @@ impl Trace {
     }
 
     /// What the step returned is in the log.
-    #[inline]
+    #[inline(always)]
     pub(super) fn committed(&mut self, execution: ExecutionId, now: Duration, entries: &[Entry]) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.ended, entry.state) = (now.into(), TraceState::Succeeded);
