@@ -186,6 +186,20 @@ mod tests {
         assert_eq!((clock.wall(), clock.now), (began_at + Duration::from_hours(1), Duration::from_hours(1)));
     }
 
+    #[test]
+    fn a_time_that_cannot_be_shown_is_never_come_to() {
+        let last = SystemTime::UNIX_EPOCH + Duration::from_secs(i64::MAX.unsigned_abs());
+        for (began_at, shown) in [(last, last), (SystemTime::UNIX_EPOCH, last), (last - ROOM, last)] {
+            let mut clock = RunClock::resume(EngineClock::default(), began_at);
+            clock.show(shown);
+            for passed in [Duration::ZERO, Duration::from_hours(1), ROOM, Duration::MAX] {
+                let later = clock.later(passed);
+                assert!(later.is_none_or(|later| began_at.checked_add(later).is_some()), "{passed:?}");
+            }
+            assert_eq!(clock.later(ROOM), None);
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn how_long_something_took_is_reckoned_without_the_clock() {
         let system = SetClock::new();
