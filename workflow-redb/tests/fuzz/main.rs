@@ -12,6 +12,7 @@
 //! A failure is reported with a seed: `BOLERO_RANDOM_SEED=… cargo test -p workflow-redb --test fuzz` repeats it. With
 //! `cargo-bolero`, the same targets run under a fuzzer that looks for new paths: `cargo bolero test files::…`.
 
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod entries;

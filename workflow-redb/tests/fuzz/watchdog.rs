@@ -10,8 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No input takes so long on any machine, unless it never ends.
-const AT_MOST: Duration = Duration::from_mins(2);
+use rustix::time::{ClockId, clock_gettime};
+
+/// No input takes so much of a processor on any machine, unless it never ends.
+const AT_MOST: Duration = Duration::from_mins(1);
+
+/// Nor does any take so long, however busy the machine is with other work.
+const LATE: Duration = Duration::from_mins(20);
 
 /// How often the time is looked at.
 const LOOK: Duration = Duration::from_secs(5);
@@ -26,8 +31,13 @@ pub(crate) struct Watchdog {
     _over: Sender<()>,
 }
 
-/// What is tried, and since when.
-type Watched = (Instant, Box<dyn Debug + Send>);
+/// What is tried.
+struct Watched {
+    since: Instant,
+    /// What the process had used of processors by then.
+    used: Duration,
+    input: Box<dyn Debug + Send>,
+}
 
 impl Watchdog {
     pub(crate) fn of(target: &'static str) -> Self {
@@ -44,7 +54,8 @@ impl Watchdog {
 
     /// Does the work, and ends the process if it does not end. The work says whether the input was read, and not refused.
     pub(crate) fn watch(&self, input: &(impl Debug + Clone + Send + 'static), work: impl FnOnce() -> bool) {
-        *lock(&self.input) = Some((Instant::now(), Box::new(input.clone())));
+        let input = Box::new(input.clone());
+        *lock(&self.input) = Some(Watched { since: Instant::now(), used: used(), input });
         let read = work();
         *lock(&self.input) = None;
         self.tried.fetch_add(1, Ordering::Relaxed);
@@ -61,12 +72,19 @@ impl Drop for Watchdog {
 }
 
 fn end_if_late(input: &Mutex<Option<Watched>>) {
-    if let Some((since, input)) = &*lock(input)
-        && since.elapsed() > AT_MOST
-    {
-        let _ = writeln!(std::io::stderr(), "this input takes more than {AT_MOST:?}: {input:?}");
-        process::abort();
+    if let Some(Watched { since, used: before, input }) = &*lock(input) {
+        let (took, used) = (since.elapsed(), used().saturating_sub(*before));
+        if used > AT_MOST || took > LATE {
+            let _ = writeln!(std::io::stderr(), "no end after {took:?}, {used:?} of a processor: {input:?}");
+            process::abort();
+        }
     }
+}
+
+/// What this process has used of processors.
+fn used() -> Duration {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.try_into().unwrap_or_default()
 }
 
 fn lock(input: &Mutex<Option<Watched>>) -> MutexGuard<'_, Option<Watched>> {
