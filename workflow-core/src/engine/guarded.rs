@@ -1,13 +1,10 @@
 //! The store as an engine calls it: a panic is an error, and what has not answered when the engine gives up waiting for
 //! it is one too.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, select};
-use tokio_util::sync::CancellationToken;
-
+use super::ending::Patience;
 use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::store::{
@@ -17,13 +14,12 @@ use crate::store::{
 /// An engine's store.
 pub(super) struct Guarded {
     store: Arc<dyn EventStore>,
-    /// When nobody waits for it any more.
-    gives_up: CancellationToken,
+    patience: Patience,
 }
 
 impl Guarded {
-    pub(super) fn new(store: Arc<dyn EventStore>, gives_up: CancellationToken) -> Self {
-        Self { store, gives_up }
+    pub(super) fn new(store: Arc<dyn EventStore>, patience: Patience) -> Self {
+        Self { store, patience }
     }
 
     /// An answer that is there costs nothing more. One that takes time costs an allocation.
@@ -36,15 +32,12 @@ impl Guarded {
             Ok(answer) => answer,
             Err(panic) => return StoreFuture::ready(Err(StoreError::unavailable(panic))),
         };
-        let gives_up = self.gives_up.clone();
+        let patience = self.patience.clone();
         StoreFuture::new(async move {
-            // Polled before the other: a call that is made late begins as well.
-            match select(pin!(caught_in(answer)), pin!(gives_up.cancelled())).await {
-                Either::Left((answer, _)) => {
-                    answer.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
-                }
-                Either::Right(_) => Err(StoreError::ShutDown),
-            }
+            patience
+                .wait(caught_in(answer))
+                .await?
+                .unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
         })
     }
 }

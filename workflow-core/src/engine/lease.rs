@@ -1,7 +1,8 @@
 //! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
@@ -11,8 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::ending::Ending;
-use super::{Engine, Inner};
+use super::ending::Patience;
 use crate::id::EngineId;
 use crate::panics::{caught, caught_in};
 use crate::store::{EventStore, StoreError};
@@ -96,6 +96,24 @@ impl Lease {
         })
     }
 
+    /// Takes it, and keeps it from then on. After each renewal it has orphans claimed by the task that `claims` answers;
+    /// a break says that the engine is gone.
+    pub(super) async fn hold<C: Claims>(
+        self: &Arc<Self>,
+        claims: impl FnOnce() -> C,
+    ) -> Result<(), StoreError> {
+        if self.term().is_none() {
+            self.take().await?;
+        }
+        let mut renewing = self.renewing();
+        if self.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
+            // Without a runtime no run begins or goes on.
+            let runtime = Handle::try_current();
+            *renewing = runtime.ok().map(|runtime| runtime.spawn(keep(Arc::clone(self), claims())));
+        }
+        Ok(())
+    }
+
     /// Takes it, unless the engine holds it.
     async fn take(&self) -> Result<(), StoreError> {
         let _asking = self.asking.lock().await;
@@ -125,14 +143,14 @@ impl Lease {
     }
 
     /// Gives it up for good. What the store does not hear of runs out by itself.
-    async fn give_up(&self, ending: &Ending) {
+    pub(super) async fn give_up(&self, patience: &Patience) {
         if let Some(task) = self.stop() {
             // It may have the store until it is gone.
             drop(task.await);
         }
         // Nobody takes it again. Who asks the store at this moment may not be polled.
         let store = self.store().take();
-        let asking = ending.patiently(self.asking.lock()).await;
+        let asking = patience.wait(self.asking.lock()).await;
         if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
         }
@@ -181,34 +199,17 @@ impl Drop for Leased {
     }
 }
 
-impl Engine {
-    /// Takes the engine's lease if it is to have one, and keeps it from then on.
-    pub(super) async fn take_lease(&self) -> Result<(), StoreError> {
-        let Some(Leased(lease)) = &self.inner.lease else { return Ok(()) };
-        if lease.term().is_none() {
-            lease.take().await?;
-        }
-        let mut renewing = lease.renewing();
-        if lease.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Without a runtime no run begins or goes on.
-            let runtime = Handle::try_current();
-            let keep = |runtime: Handle| runtime.spawn(keep(Arc::downgrade(&self.inner), Arc::clone(lease)));
-            *renewing = runtime.ok().map(keep);
-        }
-        Ok(())
-    }
-
-    /// Gives the engine's lease up, if it has one.
-    pub(super) async fn give_up_lease(&self) {
-        if let Some(Leased(lease)) = &self.inner.lease {
-            lease.give_up(&self.inner.ending).await;
-        }
-    }
+/// Claims orphans after a renewal: a task that does so, none if the engine ends, a break if it is gone.
+pub(super) trait Claims:
+    Fn() -> ControlFlow<(), Option<BoxFuture<'static, ()>>> + Send + 'static
+{
 }
+
+impl<F: Fn() -> ControlFlow<(), Option<BoxFuture<'static, ()>>> + Send + 'static> Claims for F {}
 
 /// Renews the lease at every third of it, and has orphans claimed, as long as the engine is there. A claim that takes
 /// long holds up no renewal.
-async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
+async fn keep(lease: Arc<Lease>, claims: impl Claims) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
         tokio::time::sleep(lease.duration / 3).await;
@@ -218,12 +219,11 @@ async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
             Ok(None) => return,
             Err(_) => continue,
         }
-        let Some(inner) = engine.upgrade() else { return };
-        let Some(_task) = inner.ending.enter() else { continue };
         if claiming.as_ref().is_none_or(JoinHandle::is_finished) {
-            let engine = Engine { inner: Arc::clone(&inner) };
-            let claims = async move { engine.claim_orphans().await };
-            claiming = Some(tokio::spawn(inner.ending.track(claims)));
+            match claims() {
+                ControlFlow::Continue(claim) => claiming = claim.map(tokio::spawn),
+                ControlFlow::Break(()) => return,
+            }
         }
     }
 }

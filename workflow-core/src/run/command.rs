@@ -61,7 +61,7 @@ impl Run {
         let asked = self.state.log.get(request).filter(|_| is_open);
         let asked = asked.ok_or_else(|| why_not_open(&self.state, request))?;
         let reply = make(&asked.event)?;
-        reply.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
+        reply.check_size(self.shared.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
         Ok(reply)
     }
 }

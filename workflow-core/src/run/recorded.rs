@@ -2,8 +2,7 @@
 //! scheduler as when a run goes on (`replay`), and then what it came to is looked at instead of gone on with.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures::future::BoxFuture;
@@ -14,13 +13,10 @@ use super::view::View;
 use super::waiting::Deferred;
 use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
 use crate::clock::{Clock, EngineClock};
-use crate::context::MemoryContexts;
 use crate::draw::Graph;
-use crate::engine::no_engine;
 use crate::error::RecordedRunError;
 use crate::explain::Explanation;
 use crate::id::RunId;
-use crate::observe::Observers;
 use crate::store::{JOURNAL_FORMAT, Position, Record};
 use crate::table::DependencyTable;
 
@@ -214,21 +210,7 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let common = Common {
-        observers: Observers::start(Vec::new()),
-        clock: EngineClock::new(Stopped(last)),
-        contexts: Weak::<MemoryContexts>::new(),
-        lease: None,
-        is_kept: false,
-        release_after: None,
-        hands_over: AtomicBool::new(false),
-        replay_check: None,
-        max_event_bytes: None,
-        serialises: false,
-        display_capacity: 1,
-        mailbox_capacity: 1,
-        engine: no_engine(),
-    };
+    let common = Common::without_engine(EngineClock::new(Stopped(last)));
     let (table, peculiar) =
         (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
     let shared =

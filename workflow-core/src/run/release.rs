@@ -59,7 +59,7 @@ pub(super) enum Paused {
 impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        let Some(after) = self.shared.common.release_after.filter(|_| self.is_at_rest()) else {
+        let Some(after) = self.shared.common.settings.idle_timeout.filter(|_| self.is_at_rest()) else {
             self.alarms.idle = None;
             return if self.can_suspend() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
         };

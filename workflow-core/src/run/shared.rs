@@ -92,7 +92,7 @@ impl RunShared {
             timeout,
             peculiar: (!peculiar.is_nothing()).then(|| Box::new(peculiar)),
             bell: AtomicWaker::new(),
-            mailbox: Mailbox::new(common.mailbox_capacity),
+            mailbox: Mailbox::new(common.settings.mailbox_capacity),
             standing: Standing::new(),
             cancel_note: CancelNote::default(),
             leave_note: AtomicBool::new(false),
@@ -170,7 +170,7 @@ impl RunShared {
     /// What it shows; it is told to the observers too, if there are any.
     pub(crate) fn display(&self) -> DisplayHub {
         self.shown.hub(|| {
-            let hub = DisplayHub::new(self.common.display_capacity);
+            let hub = DisplayHub::new(self.common.settings.display_capacity);
             if self.common.observers.is_empty() {
                 return hub;
             }
@@ -338,7 +338,7 @@ pub(crate) struct PrivateThread {
 impl Drop for RunShared {
     /// The engine keeps nothing for the handles of a run that was let go of once there are none.
     fn drop(&mut self) {
-        if self.common.release_after.is_some()
+        if self.common.settings.idle_timeout.is_some()
             && let Some(engine) = self.common.engine.upgrade()
         {
             engine.handles_gone(&self.id);
