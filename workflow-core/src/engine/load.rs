@@ -148,7 +148,7 @@ impl Inner {
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         let shared = match unloaded.and_then(|unloaded| unloaded.run.upgrade()) {
             Some(shared) => {
-                shared.mailbox.reopen();
+                shared.signals.mailbox.reopen();
                 shared
             }
             None => self.restored(id, host, beginning)?,

@@ -42,14 +42,14 @@ impl Registration for Registered {
 
     fn release(self, released: Released, run: Arc<RunShared>) {
         let due = released.due;
-        run.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
+        run.signals.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         self.engine.runs.unload(self.id.clone(), released);
         self.engine.reminders.note_runtime();
         if let Some(due) = due {
             remind(&self.engine, due, &self.id);
         }
         // Whoever leaves one later finds that the run was unloaded.
-        if run.cancel_note.left().is_some() {
+        if run.signals.cancel_is_unread() {
             Arc::clone(&self.engine).note_left(run);
         }
         // Either it is found among those that were unloaded, or it finds here that all runs are left.

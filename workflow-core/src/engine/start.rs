@@ -18,7 +18,7 @@ use crate::display::Forward;
 use crate::error::{SendError, StartError};
 use crate::id::RunId;
 use crate::panics::Driven;
-use crate::run::{Host, Peculiar, Place, Places, Received, Run, RunOptions, RunShared};
+use crate::run::{Host, Place, Places, Received, Run, RunExtras, RunOptions, RunShared};
 use crate::store::StoreError;
 
 /// Reports whether the store took the beginning of a run.
@@ -101,10 +101,10 @@ impl Inner {
             let child = birth.child(id.clone(), Arc::clone(&host.table.name));
             Forward::new(birth.display.clone(), child)
         });
-        let peculiar = Peculiar { configs, metadata, birth, ..Peculiar::default() };
+        let extras = RunExtras { configs, metadata, birth, ..RunExtras::default() };
         let (table, common) = (Arc::clone(&host.table), Arc::clone(&self.common));
         let timeout = timeout.or(common.settings.timeout);
-        let shared = RunShared::new(id, thread, timeout, table, common, peculiar);
+        let shared = RunShared::new(id, thread, timeout, table, common, extras);
         if let Some(shows) = shows {
             shared.display().forward(shows);
         }

@@ -42,7 +42,7 @@ impl Inner {
                 if let (Some(run), Some(reason)) = (&run, cancelled) {
                     run.note_cancel(reason);
                 }
-                Ok(run.is_some_and(|run| !run.mailbox.is_closed()))
+                Ok(run.is_some_and(|run| !run.signals.mailbox.is_closed()))
             }
             Some(Lookup::Unloaded(unloaded)) => self.reload(id, &unloaded, cancelled).await,
         }
@@ -50,7 +50,7 @@ impl Inner {
 
     /// Loads a run for the note that was left for it.
     pub(super) async fn deliver(self: Arc<Self>, run: Arc<RunShared>) {
-        let reason = run.cancel_note.left();
+        let reason = run.signals.unread_cancel();
         // Another may have its id by now.
         while !run.status().is_ended() {
             let Err(error) = self.wake(&run.id, reason.as_ref()).await else { return };
@@ -107,7 +107,7 @@ impl Inner {
         }
         if let Some(run) = unloaded.run.upgrade() {
             give_up(&run, error);
-            run.mailbox.leave_home();
+            run.signals.mailbox.leave_home();
         }
     }
 

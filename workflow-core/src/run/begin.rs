@@ -49,7 +49,7 @@ impl Run {
         self.journal.is_none()
             && !self.state.has_effects()
             && self.admission.is_open(self.executor.executing())
-            && !self.shared.cancel_note.is_unread()
+            && !self.shared.signals.cancel_is_unread()
     }
 
     /// Begins an attempt, and what follows from it directly, as long as that handles no more than `left`, from which it
@@ -84,7 +84,7 @@ impl Run {
             && !self.executor.is_dropping()
             && self.journal.is_none()
             && self.state.timers.is_empty()
-            && !self.shared.cancel_note.is_unread()
+            && !self.shared.signals.cancel_is_unread()
     }
 
     /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.

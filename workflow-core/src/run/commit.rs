@@ -263,7 +263,7 @@ impl Run {
     fn wake(&mut self) {
         if self.shared.status() == RunStatus::Waiting {
             self.telemetry.meter.runs();
-            self.shared.standing.set(RunStatus::Running);
+            self.shared.status.set(RunStatus::Running);
             if let Some(journal) = &mut self.journal {
                 journal.note_going_on();
             }

@@ -9,7 +9,8 @@ use crate::clock::EngineClock;
 use crate::context::{ContextStore, MemoryContexts};
 use crate::engine::{Lease, no_engine};
 use crate::event::EventCheck;
-use crate::observe::Observers;
+use crate::id::RunId;
+use crate::observe::{Observation, Observed, Observers};
 
 pub(crate) struct Common {
     pub(crate) observers: Observers,
@@ -47,6 +48,12 @@ impl Common {
             replay_check: None,
             engine: no_engine(),
         }
+    }
+
+    /// Tells the observers of a run.
+    pub(super) fn observed(&self, run: &RunId, workflow: &Arc<str>, what: Observed) {
+        let (run, workflow) = (run.clone(), Arc::clone(workflow));
+        self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });
     }
 
     /// What an event has to be so that it may enter a run.

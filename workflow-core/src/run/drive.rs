@@ -233,7 +233,7 @@ impl Run {
     /// Nothing, if there is more to do.
     fn poll_slice(&mut self, cx: &mut Context<'_>) -> Option<Poll<Paused>> {
         self.clock.tick();
-        self.shared.bell.register(cx.waker());
+        self.shared.signals.register(cx.waker());
         self.poll_writing(cx);
         if !self.is_rewound(cx) {
             return Some(Poll::Pending);
@@ -373,7 +373,7 @@ impl Run {
     }
 
     fn read_cancel_note(&mut self) -> bool {
-        self.shared.cancel_note.read().is_some_and(|reason| self.cancel(reason))
+        self.shared.signals.read_cancel().is_some_and(|reason| self.cancel(reason))
     }
 
     fn take_completed(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
@@ -428,7 +428,7 @@ impl Run {
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
         // Once the task has no turns left, it is woken to have more.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
-        let Some(command) = self.shared.mailbox.take() else { return false };
+        let Some(command) = self.shared.signals.mailbox.take() else { return false };
         turn.made_progress();
         self.handle_command(command);
         true
@@ -441,7 +441,7 @@ impl Run {
         self.telemetry.meter.waits();
         self.stop_counting_time();
         self.record_wait();
-        self.shared.standing.set(RunStatus::Waiting);
+        self.shared.status.set(RunStatus::Waiting);
         self.shared.tell(|| Observed::RunWaiting);
         self.give_back();
     }
@@ -474,7 +474,7 @@ impl Drop for Run {
             return;
         }
         // Whoever still asks is told how the run ended, or has it loaded again.
-        self.shared.mailbox.discard();
+        self.shared.signals.mailbox.discard();
         if self.phase == Phase::Unloaded {
             return;
         }

@@ -66,7 +66,7 @@ impl Run {
             check.finish();
         }
         // Whoever still asks is told how the run ended.
-        self.shared.mailbox.discard();
+        self.shared.signals.mailbox.discard();
         while let Some(completion) = self.executor.next_completed() {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             self.complete(completion, &mut 0, &mut cx);
@@ -226,7 +226,7 @@ pub(super) fn announce(run: &RunShared) {
         run.tell(|| Observed::RunEnded { status });
     }
     super::children::part(run, status);
-    run.standing.set(status);
+    run.status.set(status);
 }
 
 /// How the run finished, or that its task is gone before it did.

@@ -289,7 +289,7 @@ impl<W: Workflow> RunHandle<W> {
 
     async fn ask<T>(&self, mut command: Command, mut answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
         let shared = &self.shared;
-        while let Err(back) = shared.mailbox.send(command, &shared.bell).await {
+        while let Err(back) = shared.signals.send(command).await {
             command = back;
             let woken = shared.wake().await;
             if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {

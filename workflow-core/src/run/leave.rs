@@ -11,14 +11,13 @@ use super::{Command, Journal, RunShared};
 impl RunShared {
     /// Leaves the run a note that it is to be left as its journal has it. It is never taken back.
     pub(crate) fn note_leave(&self) {
-        self.leave_note.store(true, Ordering::Release);
-        self.bell.wake();
+        self.signals.detach();
     }
 
     /// Whether it is to be left.
     pub(crate) fn is_to_be_left(&self) -> bool {
         // Said of all runs of the engine at once: none sees what becomes of another before it is left itself.
-        self.leave_note.load(Ordering::Acquire) || self.common.hands_over.load(Ordering::SeqCst)
+        self.signals.is_to_detach() || self.common.hands_over.load(Ordering::SeqCst)
     }
 }
 
@@ -35,7 +34,7 @@ impl Run {
             return false;
         }
         // Whatever turns the task has left: there may be no later time.
-        let Some(command) = self.shared.mailbox.take() else { return false };
+        let Some(command) = self.shared.signals.mailbox.take() else { return false };
         if matches!(command, Command::Cancel { .. }) {
             self.handle_command(command);
         }

@@ -11,7 +11,7 @@ use super::drive::{Run, RunLimits};
 use super::held_state::HeldState;
 use super::view::View;
 use super::waiting::Deferred;
-use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
+use super::{Common, Host, RunExtras, RunReport, RunShared, RunStatus};
 use crate::clock::{Clock, EngineClock};
 use crate::draw::Graph;
 use crate::error::RecordedRunError;
@@ -211,9 +211,8 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
     let common = Common::without_engine(EngineClock::new(Stopped(last)));
-    let (table, peculiar) =
-        (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
-    let shared =
-        RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), peculiar);
+    let (table, extras) =
+        (Arc::clone(&host.table), RunExtras { metadata: metadata.clone(), ..RunExtras::default() });
+    let shared = RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), extras);
     Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
 }

@@ -91,7 +91,7 @@ impl Run {
             && self.shared.parent().is_none()
             && self.shared.children.get().is_none_or(|family| !family.is_alive())
             && !self.state.has_effects()
-            && !self.shared.mailbox.is_in_use()
+            && !self.shared.signals.mailbox.is_in_use()
             && !self.executor.has_completed()
             && self.pending.is_empty()
             && self.journal.as_deref().is_some_and(Journal::is_quiet)
@@ -102,19 +102,16 @@ impl Run {
     /// It does not wait: whoever is about to tell it something may never be polled again.
     pub(super) fn closes(&mut self) -> bool {
         let shared = Arc::clone(&self.shared);
-        shared.mailbox.close();
+        shared.signals.mailbox.close();
         let mut told = false;
         // What is there is taken whatever turns the task has left.
-        while let Some(command) = shared.mailbox.take() {
+        while let Some(command) = shared.signals.mailbox.take() {
             told = true;
             self.handle_command(command);
         }
-        if told
-            || !self.is_at_rest()
-            || self.shared.cancel_note.left().is_some()
-            || self.shared.is_to_be_left()
+        if told || !self.is_at_rest() || self.shared.signals.cancel_is_unread() || self.shared.is_to_be_left()
         {
-            shared.mailbox.reopen();
+            shared.signals.mailbox.reopen();
             return false;
         }
         true

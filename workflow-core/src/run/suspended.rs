@@ -55,7 +55,7 @@ impl Run {
         let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
         let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
         let is_alone = shared.birth().is_none() && shared.children.get().is_none();
-        let is_watched = shared.common.observers.wants_spans() || shared.has_news();
+        let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
     }
 
@@ -76,7 +76,7 @@ impl Run {
 
     /// The run waits: it gives back what it may not need soon.
     pub(super) fn give_back(&mut self) {
-        self.shared.mailbox.shrink();
+        self.shared.signals.mailbox.shrink();
         if self.state.scheduler.last_seq().0 <= SHORT {
             self.executor.shrink();
             self.state.shrink();
@@ -93,8 +93,8 @@ impl Suspended {
     /// Ready when there is something for the run to do.
     pub(super) fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(parts) = &self.0 else { return Poll::Ready(()) };
-        parts.shared.bell.register(cx.waker());
-        if parts.shared.has_news() { Poll::Ready(()) } else { Poll::Pending }
+        parts.shared.signals.register(cx.waker());
+        if parts.shared.signals.has_news() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
