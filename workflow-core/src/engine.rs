@@ -25,7 +25,7 @@ mod concurrency;
 mod contexts;
 mod ending;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod found;
 mod guarded;
 mod hand_over;

@@ -59,7 +59,7 @@ impl<'r> Beginning<'r> {
         self.awaited && self.parent.is_some_and(|names| names.run == *parent)
     }
 
-    /// What the run was started with.
+    /// The options that the run was started with.
     pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
         options.metadata.clone_from(self.metadata);
@@ -72,7 +72,7 @@ impl<'r> Beginning<'r> {
         options
     }
 
-    /// What is not among the options: the run as it was, and as one of an earlier process.
+    /// The run with the facts that are no options: it was begun by an earlier process.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
         shared.restored(self.private_thread, self.timeout)
     }

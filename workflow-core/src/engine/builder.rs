@@ -38,6 +38,7 @@ use crate::workflow::Workflow;
 
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
+#[derive(Default)]
 pub struct EngineBuilder {
     hosts: Vec<Host>,
     configs: ConfigSet,
@@ -48,7 +49,7 @@ pub struct EngineBuilder {
     clock: EngineClock,
     settings: RunSettings,
     concurrency: Concurrency,
-    replay_check: bool,
+    replay_check: ReplayCheck,
     problems: Vec<BuildProblem>,
 }
 
@@ -66,21 +67,12 @@ pub fn without_replay_check<T>(make: impl FnOnce() -> T) -> T {
     result
 }
 
-impl Default for EngineBuilder {
+/// Whether runs are compared with their journals.
+struct ReplayCheck(bool);
+
+impl Default for ReplayCheck {
     fn default() -> Self {
-        Self {
-            hosts: Vec::new(),
-            configs: ConfigSet::default(),
-            durability: Durability::default(),
-            observers: Vec::new(),
-            middleware: Vec::new(),
-            rules: Rules::default(),
-            clock: EngineClock::default(),
-            settings: RunSettings::default(),
-            concurrency: Concurrency::default(),
-            replay_check: cfg!(all(feature = "replay-check", debug_assertions)) && !IS_UNCHECKED.get(),
-            problems: Vec::new(),
-        }
+        Self(cfg!(all(feature = "replay-check", debug_assertions)) && !IS_UNCHECKED.get())
     }
 }
 
@@ -94,7 +86,7 @@ impl EngineBuilder {
 
     /// The same for a workflow that has been checked.
     pub(crate) fn host(mut self, unhosted: Unhosted) -> Self {
-        // Whatever is wrong with its table, the rest is checked too.
+        // A mistake in its table does not hide the others.
         let (host, error) = Host::new(unhosted);
         self.problems.extend(error.map(BuildProblem::Table));
         self.hosts.push(host);
@@ -366,7 +358,7 @@ impl EngineBuilder {
     /// `workflow-testkit` switches the feature on.
     #[cfg(feature = "replay-check")]
     pub fn replay_check(mut self, is_on: bool) -> Self {
-        self.replay_check = is_on;
+        self.replay_check = ReplayCheck(is_on);
         self
     }
 
@@ -403,7 +395,7 @@ impl EngineBuilder {
                     is_kept: journals.are_kept(),
                     settings: self.settings.kept(journals.are_kept(), serialises),
                     hands_over: AtomicBool::new(false),
-                    replay_check: self.replay_check.then(Arc::default),
+                    replay_check: self.replay_check.0.then(Arc::default),
                     engine: Weak::<Inner>::clone(engine),
                 }),
                 id,
@@ -424,12 +416,9 @@ impl EngineBuilder {
     }
 
     fn check_names(&mut self) {
-        let names: Vec<String> = self.tables().map(|table| table.name.to_string()).collect();
-        for (i, workflow) in names.iter().enumerate() {
-            if names[..i].contains(workflow) {
-                self.problems.push(BuildProblem::DuplicateWorkflow { workflow: workflow.clone() });
-            }
-        }
+        let mut names = HashSet::new();
+        let again = self.hosts.iter().map(|host| host.table.name()).filter(|name| !names.insert(*name));
+        self.problems.extend(again.map(|name| BuildProblem::DuplicateWorkflow { workflow: name.to_owned() }));
     }
 
     /// S1: a wire name means one type in the whole engine.
@@ -526,5 +515,38 @@ impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflows: Vec<&str> = self.tables().map(DependencyTable::name).collect();
         f.debug_struct("EngineBuilder").field("workflows", &workflows).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn durability(store: bool, lease: Option<Duration>) -> Durability {
+        let store = store.then(|| Arc::new(MemoryStore::default()) as Arc<dyn EventStore>);
+        Durability { store, lease, contexts: None }
+    }
+
+    #[test]
+    fn a_lease_needs_a_store_and_some_time() {
+        let problems = |store, lease| durability(store, Some(lease)).problems().collect::<Vec<_>>();
+        assert!(problems(true, SHORTEST).is_empty());
+        assert!(matches!(problems(false, SHORTEST)[..], [BuildProblem::LeaseWithoutStore]));
+        let both = problems(false, SHORTEST / 2);
+        assert!(matches!(both[..], [BuildProblem::LeaseWithoutStore, BuildProblem::LeaseTooShort { .. }]));
+        assert!(durability(false, None).problems().next().is_none());
+    }
+
+    #[test]
+    fn journals_and_leases_are_there_where_they_are_asked_for() {
+        let open = |store, lease| {
+            let (journals, _) =
+                durability(store, lease).open(&EngineId::generate(), &Ending::default().patience());
+            (journals.are_kept(), journals.lease().is_some())
+        };
+        assert_eq!(open(false, None), (false, false));
+        assert_eq!(open(true, None), (true, false));
+        assert_eq!(open(true, Some(SHORTEST)), (true, true));
     }
 }

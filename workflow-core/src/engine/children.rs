@@ -27,22 +27,45 @@ pub(super) struct Born {
 }
 
 impl HostsRuns for Inner {
+    // The child does not wait for a permit: its steps do, so that the step that starts it can go on.
     fn start_child(
         self: Arc<Self>,
-        start: Start,
+        mut start: Start,
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        self.spawn_child(start, options, birth)
+        self.concurrency.check_depth(birth.depth)?;
+        let (runtime, host, index) = self.child_host(&start)?;
+        self.common.event_check().check(&mut start.event, 1)?;
+        let layers = self.journals.layers(&host, &options);
+        let made = self.shared(&host, options, Some(birth))?;
+        let Born { run, shared, registered, _task } =
+            self.bear(host, made, |shared| self.journals.begin(shared, layers))?;
+        let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
+        let start = Received { event: start.event, done };
+        runtime.spawn(self.ending.track(Driven::new(run.drive(start, index, registered))));
+        Ok(Spawned { shared, written })
     }
 
+    // In a task of its own: the step that asks may not poll this for long, and others wait for the run's lock.
     fn find_child(
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
         birth: Birth,
     ) -> BoxFuture<'static, Result<Spawned, StartError>> {
-        self.find_child_again(start, options, birth)
+        Box::pin(async move {
+            let Some(id) = options.id.clone().filter(|_| self.journals.are_kept()) else {
+                return self.start_child(start, options, birth);
+            };
+            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+            let engine = Arc::clone(&self);
+            let found = async move { engine.found(&id, start, options, birth).await };
+            let found = runtime.spawn(self.ending.track(found));
+            drop(self);
+            // A task that gives no answer is gone with its runtime.
+            found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
+        })
     }
 
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
@@ -50,7 +73,7 @@ impl HostsRuns for Inner {
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
-        // Not in a task of its own: the run would be unloaded again before whoever asks has told it anything.
+        // Not in a task of its own: the run would be unloaded again before the caller has sent it anything.
         Box::pin(async move { Self::wake(&self, &run, None).await })
     }
 
@@ -77,27 +100,6 @@ impl HostsRuns for Inner {
 }
 
 impl Inner {
-    /// Starts a child as a task of its own. It does not wait for a place: its steps do, so that whoever has started
-    /// it can go on.
-    pub(super) fn spawn_child(
-        self: &Arc<Self>,
-        mut start: Start,
-        options: RunOptions,
-        birth: Birth,
-    ) -> Result<Spawned, StartError> {
-        self.concurrency.check_depth(birth.depth)?;
-        let (runtime, host, index) = self.child_host(&start)?;
-        self.common.event_check().check(&mut start.event, 1)?;
-        let layers = self.recorded_layers(&host, &options);
-        let made = self.shared(&host, options, Some(birth))?;
-        let Born { run, shared, registered, _task } =
-            self.bear(host, made, |shared| self.journals.begin(shared, layers))?;
-        let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-        let start = Received { event: start.event, done };
-        runtime.spawn(self.ending.track(Driven::new(run.drive(start, index, registered))));
-        Ok(Spawned { shared, written })
-    }
-
     /// Where a child runs, and what it is of.
     pub(super) fn child_host(&self, start: &Start) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
@@ -115,7 +117,7 @@ impl Inner {
         let shared = Arc::new(shared);
         let lent = shared.birth().and_then(|birth| birth.lent.clone());
         let places = self.concurrency.child_places(&shared.id, &host.table.name, lent);
-        let registered = self.register(&shared)?;
+        let registered = Registered::new(self, &shared)?;
         let task = self.ending.enter().ok_or(StartError::ShutDown)?;
         if let Some(birth) = &shared.birth() {
             let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));

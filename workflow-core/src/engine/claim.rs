@@ -1,7 +1,7 @@
 //! Claiming orphans: runs that nobody drives any more, because the engines that did hold no lease (S40).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Inner;
 use super::ending::Ending;
@@ -12,18 +12,12 @@ use super::owner::Owner;
 use super::registry::RunRegistry;
 use crate::error::ResumeError;
 use crate::id::RunId;
+use crate::panics::locked;
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
 /// The orphans that do not fit their workflows, by where their journals end: they are not read again and again.
 #[derive(Default)]
 pub(super) struct Unfit(Mutex<HashMap<RunId, Position>>);
-
-impl Unfit {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Position>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// One search of all open runs, which resumes the orphans among them, one after the other.
 pub(super) struct Claim<'a, R> {
@@ -49,13 +43,13 @@ impl<R: Resumes> Claim<'_, R> {
     /// Answers the orphans that their parents' executions wait for; none if the engine ends. The next search finds those
     /// that the store does not tell of.
     async fn all(mut self) -> Option<Vec<RunId>> {
-        // What was found until then counts.
+        // An error ends the search: the runs before it count.
         let _ = self.search().await;
         if self.ending.has_begun() {
             return None;
         }
         let Found { awaited, unfit, .. } = self.found;
-        *self.unfit.lock() = unfit;
+        *locked(&self.unfit.0) = unfit;
         Some(awaited)
     }
 
@@ -83,7 +77,7 @@ impl<R: Resumes> Claim<'_, R> {
         if !self.hosts.has(&run.run.workflow) {
             return false;
         }
-        if self.unfit.lock().get(&run.id) == Some(&run.end) {
+        if locked(&self.unfit.0).get(&run.id) == Some(&run.end) {
             self.found.unfit.insert(run.id.clone(), run.end);
             return false;
         }
@@ -103,7 +97,7 @@ impl<R: Resumes> Claim<'_, R> {
         match self.resumes.load(&run.id, Some(run.end)).await {
             Ok(Loaded::Resumed(shared)) => {
                 // Whether its children are resumed here too depends on it.
-                shared.went_on().await;
+                shared.status.begun().await;
             }
             Ok(Loaded::Awaited) => self.found.awaited.push(run.id.clone()),
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {

@@ -94,16 +94,17 @@ impl Concurrency {
     /// A permit for a run that begins; it waits until then at most.
     pub(super) async fn take(
         &self,
-        places: &Places,
+        places: Places,
         shut_down: impl Future<Output = ()>,
-    ) -> Result<Place, StartError> {
-        match self.when_full {
-            WhenFull::Refuse => places.take_now(),
+    ) -> Result<(Places, Option<Place>), StartError> {
+        let place = match self.when_full {
+            WhenFull::Refuse => places.take_now()?,
             WhenFull::Queue => match select(pin!(places.clone().take()), pin!(shut_down)).await {
-                Either::Left((place, _)) => Ok(place),
-                Either::Right(_) => Err(StartError::ShutDown),
+                Either::Left((place, _)) => place,
+                Either::Right(_) => return Err(StartError::ShutDown),
             },
-        }
+        };
+        Ok((places, Some(place)))
     }
 }
 
@@ -122,8 +123,8 @@ mod tests {
         concurrency.places(&run.into(), workflow, &"Slow".into())
     }
 
-    fn take(concurrency: &Concurrency, places: &Places) -> Option<Result<Place, StartError>> {
-        concurrency.take(places, pending()).now_or_never()
+    fn take(concurrency: &Concurrency, places: Places) -> Option<Result<Option<Place>, StartError>> {
+        Some(concurrency.take(places, pending()).now_or_never()?.map(|(_, place)| place))
     }
 
     #[test]
@@ -146,8 +147,8 @@ mod tests {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs(1);
         let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
-        let permit = take(&concurrency, &first).unwrap().unwrap();
-        let mut waits = pin!(concurrency.take(&second, pending()));
+        let permit = take(&concurrency, first).unwrap().unwrap();
+        let mut waits = pin!(concurrency.take(second, pending()));
         assert!(waits.as_mut().now_or_never().is_none());
         assert_eq!(concurrency.queued(), ["b".into()]);
         drop(permit);
@@ -160,8 +161,8 @@ mod tests {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs(1);
         let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
-        let _permit = take(&concurrency, &first).unwrap().unwrap();
-        let refused = concurrency.take(&second, ready(())).now_or_never().unwrap();
+        let _permit = take(&concurrency, first).unwrap().unwrap();
+        let refused = concurrency.take(second, ready(())).now_or_never().unwrap();
         assert!(matches!(refused, Err(StartError::ShutDown)));
         assert!(concurrency.queued().is_empty());
     }
@@ -171,8 +172,8 @@ mod tests {
         let mut concurrency = Concurrency { when_full: WhenFull::Refuse, ..Concurrency::default() };
         concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
         let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
-        let _permit = take(&concurrency, &first).unwrap().unwrap();
-        let refused = take(&concurrency, &second).unwrap().unwrap_err();
+        let _permit = take(&concurrency, first).unwrap().unwrap();
+        let refused = take(&concurrency, second).unwrap().unwrap_err();
         assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow") }));
     }
 
@@ -182,7 +183,7 @@ mod tests {
         concurrency.limit_runs(1);
         concurrency.limit_children(1);
         let run = places(&concurrency, "a", TypeId::of::<Slow>()).unwrap();
-        let _permit = take(&concurrency, &run).unwrap().unwrap();
+        let _permit = take(&concurrency, run).unwrap().unwrap();
         let child = |run: &str| concurrency.child_places(&run.into(), &"Slow".into(), None);
         let _first = child("a/s-x1.1").take().now_or_never().unwrap();
         assert!(child("a/s-x1.2").take().now_or_never().is_none());

@@ -80,8 +80,8 @@ mod tests {
     use super::*;
     use crate::context::{ContextChange, ContextValue, MemoryContexts};
 
-    fn set(store: &MemoryContexts, scope: ContextScope, key: &str, value: ContextValue) {
-        store.set(&scope, key, Some(value)).now_or_never().unwrap().unwrap();
+    fn set(store: &MemoryContexts, scope: &ContextScope, key: &str, value: ContextValue) {
+        store.set(scope, key, Some(value)).now_or_never().unwrap().unwrap();
     }
 
     /// The scopes that have something.
@@ -99,8 +99,8 @@ mod tests {
     fn the_thread_of_a_run_goes_before_its_own_scope() {
         let store = Arc::new(MemoryContexts::default());
         let (run, thread) = (ContextScope::Run("r".into()), ContextScope::Thread("t".into()));
-        set(&store, run.clone(), PRIVATE_THREAD, ContextValue::new(ThreadId::from("t")));
-        set(&store, thread, "seen", ContextValue::new(1));
+        set(&store, &run, PRIVATE_THREAD, ContextValue::new(ThreadId::from("t")));
+        set(&store, &thread, "seen", ContextValue::new(1));
         let contexts =
             ContextScopes::new(Arc::<MemoryContexts>::clone(&store), Ending::default().patience(), true);
         let noted = now(contexts.private_thread(&"r".into())).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     fn a_thread_that_cannot_be_cleared_keeps_the_scope_that_tells_of_it_for_the_next_process() {
         for outlive in [true, false] {
             let store = Arc::new(Stuck::default());
-            set(&store.0, ContextScope::Run("r".into()), "seen", ContextValue::new(1));
+            set(&store.0, &ContextScope::Run("r".into()), "seen", ContextValue::new(1));
             let contexts =
                 ContextScopes::new(Arc::<Stuck>::clone(&store), Ending::default().patience(), outlive);
             let cleared = now(contexts.clear(&"r".into(), Some("t".into())));

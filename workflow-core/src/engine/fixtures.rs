@@ -44,7 +44,7 @@ impl Greeter {
 }
 
 /// The host of `Greeter`.
-pub(super) fn greeter() -> Host {
+pub(crate) fn greeter() -> Host {
     let (host, error) = Host::new(Unhosted::new(Greeter));
     assert!(error.is_none(), "{error:?}");
     host
@@ -88,13 +88,13 @@ impl Written {
     /// The same of an engine with a lease.
     pub(super) fn leased(&self, engine: &EngineId) -> Journals {
         let store = Arc::clone(&self.0) as Arc<dyn EventStore>;
-        let lease = Lease::new(engine.clone(), Arc::clone(&store), Duration::from_secs(60));
+        let lease = Lease::new(engine.clone(), Arc::clone(&store), Duration::from_mins(1));
         Journals::new(Some(store), Some(Leased(Arc::new(lease))))
     }
 
     /// Another engine takes a lease.
     pub(super) fn hold_lease(&self, engine: &EngineId) {
-        now(self.0.lease(engine, Duration::from_secs(60))).unwrap();
+        now(self.0.lease(engine, Duration::from_mins(1))).unwrap();
     }
 
     pub(super) fn begin(&self, run: &str, began: Began<'_>) {

@@ -3,14 +3,11 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use tokio::runtime::Handle;
-
 use super::beginning::Beginning;
 use super::children::Born;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use super::{Inner, Start};
-use crate::children::{Birth, Reunion, Spawned};
+use crate::children::{Birth, HostsRuns as _, Reunion, Spawned};
 use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
 use crate::panics::Driven;
@@ -18,30 +15,9 @@ use crate::run::{RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 impl Inner {
-    /// Goes on with the child that an earlier process has begun for the same, or begins it. In a task of its own: whoever
-    /// asks may do other things before they poll this again, and others wait for what it holds.
-    pub(super) fn find_child_again(
-        self: Arc<Self>,
-        start: Start,
-        options: RunOptions,
-        birth: Birth,
-    ) -> BoxFuture<'static, Result<Spawned, StartError>> {
-        Box::pin(async move {
-            let Some(id) = options.id.clone().filter(|_| self.journals.are_kept()) else {
-                return self.spawn_child(start, options, birth);
-            };
-            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-            let engine = Arc::clone(&self);
-            let found = async move { engine.found(&id, start, options, birth).await };
-            let found = runtime.spawn(self.ending.track(found));
-            drop(self);
-            // What is not told any more is gone with its runtime.
-            found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
-        })
-    }
-
-    /// Whoever else loads the child, or looks for it, does so before this or after it.
-    async fn found(
+    /// Resumes the child that an earlier process has begun for the same, or begins it. The run's lock keeps others from
+    /// loading it meanwhile.
+    pub(super) async fn found(
         self: &Arc<Self>,
         id: &RunId,
         start: Start,
@@ -51,7 +27,7 @@ impl Inner {
         let _held = self.runs.lock(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(id).await?;
         if records.is_empty() {
-            return self.spawn_child(start, options, birth);
+            return Arc::clone(self).start_child(start, options, birth);
         }
         is_the_same(id, beginning_of(id, &records)?, &start, &birth)?;
         match here {
@@ -89,10 +65,10 @@ impl Inner {
             let records = read().await?;
             let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
             let read = Position::default().after(records.len());
-            if has_ended || end == read {
-                return Ok((records, None));
+            match end {
+                Some(end) if !has_ended && end != read => ends.note(end, read),
+                _ => return Ok((records, None)),
             }
-            ends.note(end, read);
         }
         Err(start_error(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store)))
     }
@@ -120,7 +96,7 @@ impl Inner {
     ) -> Result<Spawned, StartError> {
         // However deep it is: what has begun goes on under any limit.
         let hosted = self.child_host(start);
-        // It was when the child was begun, and is again with the program that goes on with it.
+        // The program that began the child hosted it, and one that can resume it does.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
             birth.let_parent_down(error.clone());
         }
@@ -128,7 +104,7 @@ impl Inner {
         let beginning = beginning_of(id, &records)?;
         let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(birth))?);
         let Born { run, shared, registered, _task } = self.bear(host, shared, |_| None)?;
-        let store = self.journals.store_if_any();
+        let store = self.journals.store().ok().cloned();
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
         runtime.spawn(self.ending.track(driven));
         Ok(Spawned { shared, written: None })
@@ -159,4 +135,30 @@ fn is_the_same(id: &RunId, beginning: Beginning<'_>, start: &Start, birth: &Birt
         return Err(StartError::WrongWorkflow { run: id.clone(), workflow, asked: start.workflow });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Began, Written};
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_store_stays_one_and_another_owner_is_named() {
+        let elsewhere = ResumeError::Elsewhere { run: "a".into(), engine: crate::id::EngineId::generate() };
+        assert!(matches!(start_error(elsewhere), StartError::Elsewhere { .. }));
+        let store = start_error(ResumeError::Store(StoreError::ShutDown));
+        assert!(matches!(store, StartError::Store(StoreError::ShutDown)));
+        let contended = start_error(ResumeError::Contended { run: "a".into() });
+        assert!(matches!(contended, StartError::Store(StoreError::Unavailable { .. })));
+    }
+
+    #[test]
+    fn a_journal_without_a_beginning_is_an_error_of_the_store() {
+        let written = Written::default();
+        written.begin("a", Began::default());
+        let records = written.records("a");
+        assert!(beginning_of(&"a".into(), &records).is_ok());
+        let broken = beginning_of(&"a".into(), &records[1..]).err();
+        assert!(matches!(broken, Some(StartError::Store(StoreError::Corrupt { .. }))));
+    }
 }

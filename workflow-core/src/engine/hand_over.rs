@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 
-use super::registry::Lookup;
 use super::reminders::LOADED_AT_ONCE;
 use super::{Engine, Inner};
 use crate::error::RunError;
@@ -76,19 +75,14 @@ impl Engine {
 }
 
 impl Inner {
-    /// Leaves a run. Whoever loads it at this moment, or looks for it, is waited for until then.
+    /// Leaves a run, once nobody loads it or looks for it any more.
     async fn leave(&self, id: &RunId) {
-        // Who has it gives up when nobody waits for the store any more, or is not polled.
+        // Its holder gives up when nobody waits for the store any more, or is not polled.
         let _held = self.runs.lock(id).await;
-        match self.runs.find(id) {
-            Some(Lookup::Driven(run)) => {
-                if let Some(run) = run.upgrade() {
-                    run.note_leave();
-                }
-            }
-            // Its journal has everything.
-            Some(Lookup::Unloaded(_)) => self.lose(id, RunError::Abandoned),
-            None => {}
+        match self.runs.driven(id) {
+            Some(run) => run.note_leave(),
+            // Of one that was unloaded, the journal has everything.
+            None => self.lose(id, RunError::Abandoned),
         }
     }
 

@@ -1,13 +1,11 @@
 //! The workflows that an engine hosts, with the configuration of their parameters.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::Start;
-use crate::config::{ConfigSet, ConfigType};
+use crate::config::ConfigSet;
 use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
 use crate::run::{Host, RunOptions};
@@ -65,22 +63,9 @@ impl Hosts {
     }
 }
 
-/// The layers of configuration that a run is started with and its workflow takes, by the names of their types: for its
-/// journal.
-pub(super) fn recorded_layers(host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
-    if options.configs.is_empty() {
-        return BTreeMap::new();
-    }
-    let layer = |config: ConfigType| {
-        let layer = options.configs.get(&config.type_id())?.as_ref().ok()?;
-        Some((config.type_name().to_owned(), layer.clone()))
-    };
-    host.table.configs().filter_map(layer).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{Greet, Greeter, Greeting, Manners, greeter};
+    use super::super::fixtures::{Greet, Greeter, Manners, greeter};
     use super::*;
     use crate::event::AnyEvent;
 
@@ -121,14 +106,5 @@ mod tests {
         }
         let wrong = RunOptions::new().config::<Manners>(serde_json::json!({ "polite": 1 }));
         assert!(matches!(hosts.configs(&host, &wrong), Err(StartError::Config(_))));
-    }
-
-    #[test]
-    fn only_the_layers_that_the_workflow_takes_are_recorded() {
-        let options = RunOptions::new().config::<Manners>(serde_json::json!({ "polite": true }));
-        let recorded = recorded_layers(&greeter(), &options.config::<Greeting>(serde_json::json!(1)));
-        let names: Vec<_> = recorded.into_iter().collect();
-        let manners = ConfigType::of::<Manners>().type_name().to_owned();
-        assert_eq!(names, [(manners, serde_json::json!({ "polite": true }))]);
     }
 }

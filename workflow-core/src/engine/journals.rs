@@ -8,9 +8,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::lease::{Lease, Leased};
+use crate::config::ConfigType;
 use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
-use crate::run::{Journal, RunShared};
+use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
     EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
 };
@@ -43,11 +44,6 @@ impl Journals {
         self.store.as_ref().ok_or(StoreError::NoStore)
     }
 
-    /// The store, for those who do without one.
-    pub(super) fn store_if_any(&self) -> Option<Arc<dyn EventStore>> {
-        self.store.clone()
-    }
-
     /// The whole journal of a run.
     pub(super) async fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
         read_all(&**self.store()?, run).await
@@ -77,6 +73,19 @@ impl Journals {
     /// Whether the store has the run's end, or nothing of it.
     pub(super) async fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
+    }
+
+    /// The layers of configuration that a run is started with and its workflow takes, by the names of their types: for
+    /// its journal.
+    pub(super) fn layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
+        if !self.are_kept() || options.configs.is_empty() {
+            return BTreeMap::new();
+        }
+        let layer = |config: ConfigType| {
+            let layer = options.configs.get(&config.type_id())?.as_ref().ok()?;
+            Some((config.type_name().to_owned(), layer.clone()))
+        };
+        host.table.configs().filter_map(layer).collect()
     }
 
     /// The journal of a run that begins, if there is a store.
@@ -227,7 +236,7 @@ pub(crate) async fn begun(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{Began, Written, now};
+    use super::super::fixtures::{Began, Greeting, Manners, Written, greeter, now};
     use super::*;
 
     /// A store with these runs, the last of which has ended.
@@ -281,6 +290,16 @@ mod tests {
         assert!(!journals.are_kept());
         assert!(matches!(now(journals.read(&"a".into())), Err(StoreError::NoStore)));
         assert!(matches!(now(journals.listed(&"a".into())), Err(StoreError::NoStore)));
+    }
+
+    #[test]
+    fn only_the_layers_that_the_workflow_takes_are_recorded() {
+        let options = RunOptions::new().config::<Manners>(serde_json::json!({ "polite": true }));
+        let options = options.config::<Greeting>(serde_json::json!(1));
+        let recorded = Written::default().journals().layers(&greeter(), &options);
+        let manners = ConfigType::of::<Manners>().type_name().to_owned();
+        assert_eq!(recorded, [(manners, serde_json::json!({ "polite": true }))].into());
+        assert!(Journals::new(None, None).layers(&greeter(), &options).is_empty());
     }
 
     #[test]

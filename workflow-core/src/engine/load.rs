@@ -68,7 +68,7 @@ impl Inner {
         id: &RunId,
         asked: &'static str,
     ) -> Result<Loaded, ResumeError> {
-        if self.journals.lease().is_none() || self.runs.driven(id).is_some() {
+        if self.runs.driven(id).is_some() {
             return self.load(id, Some(asked), None).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
@@ -81,8 +81,8 @@ impl Inner {
                 }
                 Availability::Free(end) => end,
             };
-            match self.load(id, Some(asked), Some(end)).await? {
-                Loaded::Moved(read) => ends.note(end, read),
+            match self.load(id, Some(asked), end).await? {
+                Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
                 loaded => return Ok(loaded),
             }
         }
@@ -120,30 +120,29 @@ impl Inner {
         if end.is_some_and(|end| !has_ended(&records) && end != read) {
             return Ok(Loaded::Moved(read));
         }
-        let host = self.hosts.named(id, beginning.workflow)?;
         let mut unloaded = self.runs.unloaded(id);
         if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
             self.lose(id, RunError::Conflict { run: id.clone() });
-            // Whose it is now is to be asked first.
+            // The caller has to ask for its owner first.
             if self.journals.lease().is_some() {
                 return Ok(Loaded::Moved(read));
             }
             unloaded = None;
         }
         let how = ResumeAs { cancelled: None, unloaded: unloaded.as_ref() };
-        self.resume(id, &host, beginning, &records, how)
+        self.resume(id, &records, how)
     }
 
     /// Resumes a run, or looks back at it.
     pub(super) fn resume(
         self: &Arc<Self>,
         id: &RunId,
-        host: &Arc<Host>,
-        beginning: Beginning<'_>,
         records: &[Record],
         how: ResumeAs<'_>,
     ) -> Result<Loaded, ResumeError> {
         let ResumeAs { cancelled, unloaded } = how;
+        let beginning = Beginning::of(id, records)?;
+        let host = &self.hosts.named(id, beginning.workflow)?;
         let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         let shared = match unloaded.and_then(|unloaded| unloaded.run.upgrade()) {
@@ -181,7 +180,7 @@ impl Inner {
             return Ok(Loaded::Here(shared));
         }
         let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
-        let registered = self.register(&shared).map_err(unknown)?;
+        let registered = Registered::new(self, &shared).map_err(unknown)?;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         let _task = self.ending.enter().ok_or(ResumeError::ShutDown)?;
         if cancelled.is_none()
@@ -200,11 +199,12 @@ impl Inner {
             let store = Arc::clone(self.journals.store().ok()?);
             Journal::resume(store, records, &host.table)
         });
-        let places = records.and_then(|_| self.places(host, &shared.id)).map(|places| (places, None));
+        let places = records.and_then(|_| self.concurrency.places(&shared.id, host.id, &host.table.name));
+        let places = places.map(|places| (places, None));
         Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, places, journal)
     }
 
-    /// What a run shares that comes out of the store.
+    /// The shared part of a run that comes out of the store.
     fn restored(
         &self,
         id: &RunId,

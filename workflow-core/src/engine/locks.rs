@@ -24,7 +24,7 @@ impl RunLocks {
     }
 }
 
-/// Who has the lock. What it is is dropped before the place among those who want it.
+/// The lock, held. It is dropped before the turn.
 struct Holder {
     _guard: OwnedMutexGuard<()>,
     _turn: Turn,

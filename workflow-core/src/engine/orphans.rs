@@ -59,22 +59,16 @@ impl Inner {
             return Ok(());
         }
         // One that another engine drives is that engine's to end.
-        let end = match self.journals.lease() {
-            Some(_) => match self.journals.availability(id).await.map_err(ResumeError::Store)? {
-                Availability::Free(end) => Some(end),
-                Availability::Unknown | Availability::Elsewhere(_) => return Ok(()),
-            },
-            None => None,
-        };
+        let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
+        let Availability::Free(end) = available else { return Ok(()) };
         let records = self.journals.read(id).await.map_err(ResumeError::Store)?;
         if end.is_some_and(|end| end != Position::default().after(records.len())) {
             return Ok(());
         }
         let beginning = Beginning::of(id, &records)?;
         let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else { return Ok(()) };
-        let host = self.hosts.named(id, beginning.workflow)?;
         let how = ResumeAs { cancelled: Some(&names.why_unwanted(true)), unloaded: None };
-        let loaded = self.resume(id, &host, beginning, &records, how)?;
+        let loaded = self.resume(id, &records, how)?;
         drop(loading);
         if let Loaded::Resumed(run) = loaded {
             run.ended().await;

@@ -1,4 +1,4 @@
-//! Whose runs are whose: which of a store's open runs another engine drives (S40).
+//! The owners of runs: which of a store's open runs another engine drives (S40).
 //!
 //! Runs are listed before the store is asked who holds a lease, and a run is resumed only if its journal still ends where
 //! it did when it was listed. So an engine that takes a lost lease again, and then writes to its run before it begins
@@ -12,7 +12,7 @@ use crate::store::{Position, StoreError, StoredRun};
 /// How often a run is looked up again that another engine wrote to meanwhile.
 pub(super) const LOOKUPS: usize = 3;
 
-/// Whose a run is.
+/// The owner of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// This engine's, or nobody's that could be known.
@@ -28,8 +28,9 @@ pub(super) enum Owner {
 pub(super) enum Availability {
     /// The store does not have it.
     Unknown,
-    /// It may, as long as its journal ends there, and it can be looked back at if it has ended.
-    Free(Position),
+    /// It may, as long as its journal ends there, and it can be looked back at if it has ended. Without leases nobody
+    /// has to look.
+    Free(Option<Position>),
     /// Another engine drives it.
     Elsewhere(EngineId),
 }
@@ -79,14 +80,17 @@ impl Journals {
 
     /// Whether the run may be resumed here.
     pub(super) async fn availability(&self, id: &RunId) -> Result<Availability, StoreError> {
+        if self.lease().is_none() {
+            return Ok(Availability::Free(None));
+        }
         let Some(stored) = self.listed(id).await? else { return Ok(Availability::Unknown) };
         if stored.run.status.is_ended() {
-            return Ok(Availability::Free(stored.end));
+            return Ok(Availability::Free(Some(stored.end)));
         }
         let owners = self.owners(std::slice::from_ref(&stored)).await?;
         Ok(match owners.and_then(|mut owners| owners.pop()) {
             Some(Owner::Elsewhere(engine)) => Availability::Elsewhere(engine),
-            _ => Availability::Free(stored.end),
+            _ => Availability::Free(Some(stored.end)),
         })
     }
 
@@ -139,9 +143,11 @@ mod tests {
         let journals = written.leased(&own);
         let availability = |run: &str| now(journals.availability(&run.into())).unwrap();
         assert_eq!(availability("elsewhere"), Availability::Elsewhere(other));
-        assert_eq!(availability("orphan"), Availability::Free(OPEN));
-        assert_eq!(availability("unowned"), Availability::Free(OPEN.after(1)));
+        assert_eq!(availability("orphan"), Availability::Free(Some(OPEN)));
+        assert_eq!(availability("unowned"), Availability::Free(Some(OPEN.after(1))));
         assert_eq!(availability("nobody"), Availability::Unknown);
+        let unleased = now(written.journals().availability(&"elsewhere".into())).unwrap();
+        assert_eq!(unleased, Availability::Free(None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a driven run has of its engine: an entry in the registry, which keeps the engine alive.
+//! The entry of a driven run in its engine's registry. It keeps the engine alive.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::Inner;
 use super::reminders::remind;
 use crate::children::HostsRuns;
-use crate::error::RunError;
+use crate::error::{RunError, StartError};
 use crate::id::RunId;
 use crate::run::{Held, Registration, Released, RunShared};
 
@@ -20,10 +20,13 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// None if there is a run of this id.
-    pub(super) fn new(engine: &Arc<Inner>, run: &Arc<RunShared>) -> Option<Self> {
-        let is_new = engine.runs.enter(&run.id, Arc::downgrade(run));
-        is_new.then(|| Self { engine: Arc::clone(engine), id: run.id.clone() })
+    /// An error if there is a run of this id.
+    pub(super) fn new(engine: &Arc<Inner>, run: &Arc<RunShared>) -> Result<Self, StartError> {
+        let id = run.id.clone();
+        if !engine.runs.enter(&id, Arc::downgrade(run)) {
+            return Err(StartError::DuplicateRun { run: id });
+        }
+        Ok(Self { engine: Arc::clone(engine), id })
     }
 
     /// That of a run that was unloaded and is driven again; none if it was given up meanwhile.
@@ -48,7 +51,7 @@ impl Registration for Registered {
         if let Some(due) = due {
             remind(&self.engine, due, &self.id);
         }
-        // Whoever leaves one later finds that the run was unloaded.
+        // A cancel after this finds that the run was unloaded.
         if run.signals.cancel_is_unread() {
             Arc::clone(&self.engine).note_left(run);
         }

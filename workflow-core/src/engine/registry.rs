@@ -90,12 +90,12 @@ impl RunRegistry {
         self.runs.get(run).is_some_and(|state| matches!(*state, State::Unloaded(_)))
     }
 
-    /// Waits for a run's lock, for as long as the engine waits for its store: whoever has it may do so.
+    /// Waits for a run's lock, for as long as the engine waits for its store: the holder may do so.
     pub(super) async fn lock(&self, run: &RunId) -> Result<Held, StoreError> {
         self.patience.wait(self.locked(run)).await
     }
 
-    /// Whoever has it, and nobody else, loads the run, looks for it in the store or unloads it. No run waits for another.
+    /// Waits for a run's lock. Only its holder loads the run, looks for it in the store or unloads it.
     pub(super) fn locked(&self, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
         self.locks.hold(run)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use futures::StreamExt as _;
@@ -16,6 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::Inner;
 use super::ending::Ending;
 use crate::id::RunId;
+use crate::panics::locked;
 
 /// How many runs are loaded at a time: those whose timers are due, and those that are to be cancelled.
 pub(super) const LOADED_AT_ONCE: usize = 32;
@@ -44,7 +45,7 @@ impl Reminders {
     /// Adds a reminder. If no task waits for reminders yet, the answer says where to spawn one, unless the engine ends: it
     /// loads its runs itself then, if it needs them.
     fn add(&self, at: SystemTime, run: &RunId, ending: &Ending) -> Option<(Handle, TaskTrackerToken)> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.due.insert((at, run.clone()));
         let task = ending.enter()?;
         if state.attended {
@@ -59,24 +60,24 @@ impl Reminders {
     /// Runs are driven on this runtime.
     pub(super) fn note_runtime(&self) {
         if let Ok(runtime) = Handle::try_current() {
-            self.lock().runtime = Some(runtime);
+            locked(&self.state).runtime = Some(runtime);
         }
     }
 
     pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
-        self.lock().due.remove(&(at, run.clone()));
-        // With none left, whoever waits for them is done.
+        locked(&self.state).due.remove(&(at, run.clone()));
+        // With none left, the task that waits for them ends.
         self.changed.notify_one();
     }
 
     /// Where a run can be driven, seen from here.
     pub(super) fn runtime(&self) -> Option<Handle> {
-        Handle::try_current().ok().or_else(|| self.lock().runtime.clone())
+        Handle::try_current().ok().or_else(|| locked(&self.state).runtime.clone())
     }
 
     /// When the first is due. With none left and nothing being loaded, nobody waits for them any more.
     fn first(&self, is_loading: bool) -> Option<SystemTime> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let first = state.due.first().map(|(due, _)| *due);
         state.attended = is_loading || first.is_some();
         first
@@ -84,7 +85,7 @@ impl Reminders {
 
     /// Those that are due then, at most so many.
     fn take_due(&self, now: SystemTime, at_most: usize) -> Vec<RunId> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let mut due = Vec::new();
         while due.len() < at_most
             && let Some(first) = state.due.pop_first()
@@ -96,11 +97,6 @@ impl Reminders {
             due.push(first.1);
         }
         due
-    }
-
-    /// Nothing in it is ever left half-changed.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,7 +137,7 @@ impl Attending {
     }
 }
 
-/// What is being loaded: one that takes long holds up no other, as long as there is room.
+/// Runs that are being loaded: one that takes long holds up no other, as long as there is room.
 type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
 
 /// Waits until then, which is answered, or until something else is the first or something was loaded.
@@ -179,7 +175,7 @@ fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
 impl Drop for Attending {
     fn drop(&mut self) {
         if !self.is_done {
-            self.engine.reminders.lock().attended = false;
+            locked(&self.engine.reminders.state).attended = false;
         }
     }
 }

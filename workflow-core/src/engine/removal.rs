@@ -25,7 +25,7 @@ struct Removed<'a> {
     thread: Option<ThreadId>,
 }
 
-/// What the first record of a run says of where it belongs.
+/// Where a run belongs, as its first record says.
 #[derive(Default)]
 struct Origin {
     parent: Option<RunId>,
@@ -77,8 +77,7 @@ impl<'a> Removal<'a> {
         let _held = self.runs.lock(run).await?;
         // The id is taken while its journal goes, so that nobody begins another meanwhile.
         let id = self.reserve(run)?;
-        let has_lease = self.journals.lease().is_some();
-        if has_lease && matches!(self.journals.availability(run).await?, Availability::Elsewhere(_)) {
+        if matches!(self.journals.availability(run).await?, Availability::Elsewhere(_)) {
             return Err(StoreError::InUse { run: run.clone() });
         }
         let mut children = self.children_of(run).await?;
@@ -182,8 +181,8 @@ impl<'a> Removal<'a> {
     /// Clears the contexts of runs that have ended, as the store says, and are not about to clear them themselves: those
     /// whose process was killed between their end and that.
     ///
-    /// What belongs to a run that the store does not list is left alone: it may be one of an engine that keeps no journals,
-    /// or keeps them elsewhere. So is what belongs to a run that has not ended, whoever drives it. A run begins to use its
+    /// Contexts of runs that the store does not list stay: they may be those of an engine that keeps no journals, or keeps
+    /// them elsewhere. Contexts of runs that have not ended stay too, in any engine. A run begins to use its
     /// context once the store has its beginning, so that one that is starting is listed as one that goes on.
     ///
     /// O(runs with contexts) calls of the stores.

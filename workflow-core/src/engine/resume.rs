@@ -174,11 +174,11 @@ mod tests {
     use crate::id::EngineId;
 
     fn resume(journals: &Journals, runs: &RunRegistry) -> (Resumed, Vec<RunId>, Vec<String>) {
-        let resumer = Resumer::default();
+        let fake = Resumer::default();
         let (resumed, awaited) = (Resumed::default(), Vec::new());
-        let open = OpenRuns { journals, runs, resumes: &resumer, resumed, awaited };
+        let open = OpenRuns { journals, runs, resumes: &fake, resumed, awaited };
         let (resumed, awaited) = now(open.all()).unwrap();
-        (resumed, awaited, resumer.asked())
+        (resumed, awaited, fake.asked())
     }
 
     #[test]

@@ -1,16 +1,13 @@
 //! Starting runs.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::hosts::recorded_layers;
 use super::registered::Registered;
 use super::{Inner, Start, journals};
 use crate::children::Birth;
@@ -18,7 +15,7 @@ use crate::display::Forward;
 use crate::error::{SendError, StartError};
 use crate::id::RunId;
 use crate::panics::Driven;
-use crate::run::{Host, Place, Places, Received, Run, RunExtras, RunOptions, RunShared};
+use crate::run::{Host, Received, Run, RunExtras, RunOptions, RunShared};
 use crate::store::StoreError;
 
 /// Reports whether the store took the beginning of a run.
@@ -51,12 +48,12 @@ impl Inner {
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
         let (host, index) = self.hosts.of(&start)?;
         self.common.event_check().check(&mut start.event, 1)?;
-        let layers = self.recorded_layers(&host, &options);
+        let layers = self.journals.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
-        let registered = self.register(&shared)?;
-        // What few have to wait for, the future of a start has no room for.
-        let slot = match self.places(&host, &shared.id) {
-            Some(places) => Some(Box::pin(self.take_slot(places)).await?),
+        let registered = Registered::new(self, &shared)?;
+        // Few starts wait for this: it has no room in the future of all of them.
+        let slot = match self.concurrency.places(&shared.id, host.id, &host.table.name) {
+            Some(places) => Some(Box::pin(self.concurrency.take(places, self.ending.begins())).await?),
             None => None,
         };
         if self.journals.lease().is_some() {
@@ -71,23 +68,7 @@ impl Inner {
         Ok((self.ending.track(driven), shared))
     }
 
-    /// The layers of configuration for the journal of a run that begins.
-    pub(super) fn recorded_layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
-        if self.journals.are_kept() { recorded_layers(host, options) } else { BTreeMap::new() }
-    }
-
-    /// The limits of a run, if it has any.
-    pub(super) fn places(&self, host: &Host, run: &RunId) -> Option<Places> {
-        self.concurrency.places(run, host.id, &host.table.name)
-    }
-
-    /// A permit for a run that begins.
-    async fn take_slot(&self, places: Places) -> Result<(Places, Option<Place>), StartError> {
-        let place = self.concurrency.take(&places, self.ending.begins()).await?;
-        Ok((places, Some(place)))
-    }
-
-    /// What a run shares with its handles, and what they tell it.
+    /// The part of a run that its task, its handles and its executions share.
     pub(super) fn shared(
         &self,
         host: &Host,
@@ -111,28 +92,19 @@ impl Inner {
         Ok(shared)
     }
 
-    pub(super) fn register(self: &Arc<Self>, run: &Arc<RunShared>) -> Result<Registered, StartError> {
-        Registered::new(self, run).ok_or_else(|| StartError::DuplicateRun { run: run.id.clone() })
-    }
-
     /// Takes the engine's lease if it is to have one, keeps it from then on, and claims orphans after each renewal.
     pub(super) async fn take_lease(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(lease) = self.journals.lease() else { return Ok(()) };
         let claims = || {
             let engine = Arc::downgrade(self);
-            move || match engine.upgrade() {
-                Some(engine) => ControlFlow::Continue(engine.claims()),
-                None => ControlFlow::Break(()),
+            move || {
+                let Some(engine) = engine.upgrade() else { return ControlFlow::Break(()) };
+                let Some(_task) = engine.ending.enter() else { return ControlFlow::Continue(None) };
+                let inner = Arc::clone(&engine);
+                let claims = engine.ending.track(async move { inner.claim_orphans().await });
+                ControlFlow::Continue(Some(Box::pin(claims) as BoxFuture<'static, ()>))
             }
         };
         lease.hold(claims).await
-    }
-
-    /// A task that claims orphans; none if the engine ends.
-    fn claims(self: Arc<Self>) -> Option<BoxFuture<'static, ()>> {
-        let _task = self.ending.enter()?;
-        let inner = Arc::clone(&self);
-        let claims = self.ending.track(async move { inner.claim_orphans().await });
-        Some(Box::pin(claims))
     }
 }

@@ -9,7 +9,6 @@ use futures::future::{Either, select};
 use futures::stream;
 
 use super::Inner;
-use super::beginning::Beginning;
 use super::load::ResumeAs;
 use super::registry::{Lookup, Unloaded};
 use super::reminders::{AGAIN_AFTER, LOADED_AT_ONCE};
@@ -29,7 +28,7 @@ impl Inner {
         self.wake_held(id, cancelled).await
     }
 
-    /// The same for whoever holds it.
+    /// The same for a caller that has its lock.
     async fn wake_held(
         self: &Arc<Self>,
         id: &RunId,
@@ -74,13 +73,7 @@ impl Inner {
             self.lose(id, RunError::Conflict { run: id.clone() });
             return Ok(false);
         }
-        let load = || {
-            let beginning = Beginning::of(id, &records)?;
-            let host = self.hosts.named(id, beginning.workflow)?;
-            let how = ResumeAs { cancelled, unloaded: Some(unloaded) };
-            self.resume(id, &host, beginning, &records, how)
-        };
-        match load() {
+        match self.resume(id, &records, ResumeAs { cancelled, unloaded: Some(unloaded) }) {
             Ok(_) => Ok(true),
             Err(ResumeError::Store(error)) => Err(error),
             // It was given up meanwhile.

@@ -44,3 +44,54 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::EngineClock;
+    use crate::engine::fixtures::greeter;
+    use crate::run::{Common, RunExtras};
+
+    fn run(is_kept: bool) -> RunShared {
+        let common = Common { is_kept, ..Common::without_engine(EngineClock::default()) };
+        let table = Arc::clone(&greeter().table);
+        RunShared::new("r".into(), None, None, table, Arc::new(common), RunExtras::default())
+    }
+
+    fn store_failed() -> RunError {
+        RunError::Store { source: StoreError::ShutDown }
+    }
+
+    #[test]
+    fn ends_that_say_nothing_of_the_child_are_failures_of_its_store() {
+        let conflict = RunError::Conflict { run: "c".into() };
+        let elsewhere = StartError::Elsewhere { run: "c".into(), engine: crate::id::EngineId::generate() };
+        for error in [store_failed(), conflict, RunError::Start(elsewhere)] {
+            assert!(failure_of(&error).is_some(), "{error}");
+        }
+        assert!(failure_of(&RunError::Start(StartError::NoRuntime)).is_none());
+    }
+
+    #[test]
+    fn a_run_with_a_journal_stops_after_such_a_child() {
+        let run = run(true);
+        assert!(!run.stops_after_child(&RunError::Start(StartError::NoRuntime)) && !run.stops());
+        assert!(run.stops_after_child(&store_failed()) && run.stops());
+        assert!(run.stops_after_child(&RunError::Start(StartError::NoRuntime)), "whatever else ends");
+        assert!(!run.is_to_be_left());
+    }
+
+    #[test]
+    fn a_run_whose_childs_task_is_gone_is_left() {
+        let run = run(true);
+        assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_be_left());
+    }
+
+    #[test]
+    fn a_run_without_a_journal_goes_on() {
+        let run = run(false);
+        assert!(!run.stops_after_child(&store_failed()) && !run.stops_after_child(&RunError::Abandoned));
+    }
+}

@@ -1,4 +1,4 @@
-//! What all runs of an engine share: each has one pointer to it.
+//! The part that all runs of an engine share: each has one pointer to it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
@@ -24,7 +24,7 @@ pub(crate) struct Common {
     pub(crate) settings: RunSettings,
     /// Whether all runs are left to another engine.
     pub(crate) hands_over: AtomicBool,
-    /// What the replay checks of runs have found; none where nothing is checked.
+    /// The findings of the replay checks of runs; none where nothing is checked.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// Starts children of runs, and loads those again that it has unloaded.
     pub(crate) engine: Weak<dyn HostsRuns>,
@@ -56,7 +56,7 @@ impl Common {
         self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });
     }
 
-    /// What an event has to be so that it may enter a run.
+    /// The rules that an event obeys when it enters a run.
     pub(crate) fn event_check(&self) -> EventCheck {
         self.settings.events
     }

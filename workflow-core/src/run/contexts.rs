@@ -1,7 +1,7 @@
 //! The contexts of one run: its own, and that of its thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures::future::BoxFuture;
 
@@ -10,6 +10,7 @@ use crate::context::{
     ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, PRIVATE_THREAD,
 };
 use crate::id::{RunId, ThreadId};
+use crate::panics::locked;
 
 /// The thread of a run, and what its executions have of the contexts.
 pub(crate) struct Contexts {
@@ -76,7 +77,7 @@ impl Contexts {
 
     /// The store of contexts, as this run sees it.
     pub(super) fn of(&self, run: &Arc<RunShared>) -> Arc<dyn ContextStore> {
-        let mut out = self.lock();
+        let mut out = locked(&self.out);
         let closed = out.closed;
         let open = if closed { None } else { run.common.contexts.upgrade() };
         // Of a run that has ended, and of one without an engine, nobody can use them.
@@ -87,27 +88,23 @@ impl Contexts {
     }
 
     fn note_use(&self) {
-        self.lock().used = true;
+        locked(&self.out).used = true;
     }
 
     /// Whether there is something to be cleared.
     pub(super) fn are_used(&self) -> bool {
-        self.lock().used
+        locked(&self.out).used
     }
 
     /// From here on nobody can use them. Executions that are still being stopped may have them, the run does not.
     pub(super) fn close(&self) {
-        let mut out = self.lock();
+        let mut out = locked(&self.out);
         out.closed = true;
         let contexts = out.contexts.take();
         drop(out);
         if let Some(contexts) = contexts {
             contexts.closed.store(true, Ordering::Release);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HandedOut> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -150,6 +147,7 @@ impl RunContexts {
     /// the case that the process ends before the run's contexts are cleared.
     async fn mark(&self, private: &PrivateThread) -> Result<(), ContextError> {
         let PrivateThread { owner, run, thread } = private;
+        self.open()?;
         if let Some(owner) = owner.upgrade() {
             owner.contexts.note_use();
         }
@@ -177,12 +175,8 @@ impl ContextStore for RunContexts {
         key: &'a str,
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        let store = match self.open() {
-            Ok(store) => store,
-            Err(error) => return refused(error),
-        };
         match self.unmarked(scope) {
-            None => store.set(scope, key, value),
+            None => self.open().map_or_else(refused, |store| store.set(scope, key, value)),
             Some(private) => Box::pin(async move {
                 self.mark(private).await?;
                 self.open()?.set(scope, key, value).await
@@ -196,12 +190,8 @@ impl ContextStore for RunContexts {
         key: &'a str,
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        let store = match self.open() {
-            Ok(store) => store,
-            Err(error) => return refused(error),
-        };
         match self.unmarked(scope) {
-            None => store.update(scope, key, change),
+            None => self.open().map_or_else(refused, |store| store.update(scope, key, change)),
             Some(private) => Box::pin(async move {
                 self.mark(private).await?;
                 self.open()?.update(scope, key, change).await
@@ -229,4 +219,77 @@ impl ContextStore for RunContexts {
 
 fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, ContextError>> {
     Box::pin(std::future::ready(Err(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::clock::EngineClock;
+    use crate::engine::fixtures::greeter;
+    use crate::run::{Common, RunExtras};
+
+    /// A run on this thread, whose journal outlives the process.
+    fn run(contexts: &Arc<MemoryContexts>, thread: Option<&str>) -> Arc<RunShared> {
+        let contexts = Arc::clone(contexts) as Arc<dyn ContextStore>;
+        let contexts = Arc::downgrade(&contexts);
+        let common = Common { contexts, is_kept: true, ..Common::without_engine(EngineClock::default()) };
+        let (table, common) = (Arc::clone(&greeter().table), Arc::new(common));
+        let thread = thread.map(ThreadId::from);
+        Arc::new(RunShared::new("r".into(), thread, None, table, common, RunExtras::default()))
+    }
+
+    fn set(store: &dyn ContextStore, scope: &ContextScope) -> Result<(), ContextError> {
+        store.set(scope, "seen", Some(ContextValue::new(1))).now_or_never().unwrap().map(drop)
+    }
+
+    fn noted(store: &MemoryContexts) -> Option<ThreadId> {
+        let run = ContextScope::Run("r".into());
+        let noted = store.get(&run, PRIVATE_THREAD).now_or_never().unwrap().unwrap();
+        noted.map(|noted| noted.get().unwrap())
+    }
+
+    #[test]
+    fn nobody_can_use_the_contexts_of_a_run_that_has_ended() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, None);
+        assert!(!run.contexts.are_used());
+        let (before, scope) = (run.contexts.of(&run), ContextScope::Run("r".into()));
+        set(&*before, &scope).unwrap();
+        assert!(run.contexts.are_used());
+        run.contexts.close();
+        for contexts in [before, run.contexts.of(&run)] {
+            assert!(matches!(set(&*contexts, &scope), Err(ContextError::RunEnded)));
+        }
+    }
+
+    #[test]
+    fn the_store_knows_that_a_thread_is_the_runs_alone_once_it_has_a_value() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, None);
+        let contexts = run.contexts.of(&run);
+        assert_eq!(noted(&store), None);
+        let scope = ContextScope::Thread(run.thread().clone());
+        set(&*contexts, &scope).unwrap();
+        assert_eq!(noted(&store).as_ref(), Some(run.thread()));
+        assert_eq!(run.contexts.own_thread(), Some(run.thread()));
+    }
+
+    #[test]
+    fn a_thread_that_runs_share_is_no_runs_alone() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, Some("shared"));
+        set(&*run.contexts.of(&run), &ContextScope::Thread("shared".into())).unwrap();
+        assert_eq!((noted(&store), run.contexts.own_thread()), (None, None));
+        assert!(run.private_thread().is_none());
+    }
+
+    #[test]
+    fn a_resumed_run_may_have_left_something_in_its_contexts() {
+        let mut contexts = Contexts::new(Some("t".into()));
+        assert!(!contexts.are_used() && !contexts.thread_is_private());
+        contexts.restore(true);
+        assert!(contexts.are_used() && contexts.thread_is_private());
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::children::{Birth, ParentRun};
 use crate::config::Config;
 
-/// What few runs have: configuration, labels, a parent, an earlier process.
+/// The state that few runs have: configuration, labels, a parent, an earlier process.
 #[derive(Default)]
 pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,

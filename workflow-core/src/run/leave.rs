@@ -9,12 +9,12 @@ use super::state::{Batch, Stop};
 use super::{Command, Journal, RunShared};
 
 impl RunShared {
-    /// Leaves the run a note that it is to be left as its journal has it. It is never taken back.
+    /// Signals the run to stop and leave its journal open. It is never taken back.
     pub(crate) fn note_leave(&self) {
         self.signals.detach();
     }
 
-    /// Whether it is to be left.
+    /// Whether it is to stop and leave its journal open.
     pub(crate) fn is_to_be_left(&self) -> bool {
         // Said of all runs of the engine at once: none sees what becomes of another before it is left itself.
         self.signals.is_to_detach() || self.common.hands_over.load(Ordering::SeqCst)

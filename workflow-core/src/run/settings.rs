@@ -1,4 +1,4 @@
-//! What an engine grants each of its runs.
+//! The settings of an engine for its runs.
 
 use std::time::Duration;
 

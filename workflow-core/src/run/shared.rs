@@ -1,4 +1,4 @@
-//! What a run's task, its handles and its executions share.
+//! The part of a run that its task, its handles and its executions share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,7 +119,7 @@ impl RunShared {
         Arc::clone(&self.table.steps[step].name)
     }
 
-    /// What it shows; it is told to the observers too, if there are any.
+    /// What it shows. Observers see that too.
     pub(crate) fn display(&self) -> DisplayHub {
         self.shown.hub(|| {
             let hub = DisplayHub::new(self.common.settings.display_capacity);
@@ -161,7 +161,6 @@ impl RunShared {
     pub(super) fn goes_on(&self) {
         if self.status.begin() {
             self.tell(|| Observed::RunResumed);
-            // For whoever waits for that.
             self.status.look_again();
         }
     }
@@ -175,8 +174,8 @@ impl RunShared {
         self.tell(|| Observed::RunLoaded);
     }
 
-    /// Loads the run again if it was let go of; whether it goes on. One that has ended does not, whatever run has its id by
-    /// now.
+    /// Loads the run again if it was unloaded; whether it runs. One that has ended does not, even if another run has its id
+    /// by now.
     pub(super) async fn wake(&self) -> Result<bool, StoreError> {
         match self.common.engine.upgrade().filter(|_| self.finished.get().is_none()) {
             Some(engine) => engine.wake(self.id.clone()).await,
@@ -197,12 +196,7 @@ impl RunShared {
         }
     }
 
-    /// Whether a run that is to go on here does, once that is known.
-    pub(crate) async fn went_on(&self) -> bool {
-        self.status.begun().await
-    }
-
-    /// Who writes its journal, if its engine takes leases.
+    /// The engine that writes its journal, if it takes leases.
     pub(super) fn owner(&self) -> Option<&EngineId> {
         self.common.lease.as_ref().map(|lease| lease.engine())
     }
@@ -267,7 +261,7 @@ impl RunShared {
 }
 
 impl Drop for RunShared {
-    /// The engine keeps nothing for the handles of a run that was let go of once there are none.
+    /// Once an unloaded run has no handles, the engine keeps nothing for them.
     fn drop(&mut self) {
         if self.common.settings.idle_timeout.is_some()
             && let Some(engine) = self.common.engine.upgrade()
@@ -283,5 +277,57 @@ impl fmt::Debug for RunShared {
             .field("id", &self.id)
             .field("workflow", &self.table.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::clock::EngineClock;
+    use crate::engine::fixtures::greeter;
+
+    fn run(extras: RunExtras) -> RunShared {
+        let common = Arc::new(Common::without_engine(EngineClock::default()));
+        RunShared::new("r".into(), None, None, Arc::clone(&greeter().table), common, extras)
+    }
+
+    #[test]
+    fn what_runs_share_takes_no_more_memory_than_before() {
+        assert!(size_of::<RunShared>() <= 432, "{}", size_of::<RunShared>());
+    }
+
+    #[test]
+    fn a_resumed_run_begins_once_it_goes_on() {
+        let run = run(RunExtras::default()).restored(false, None).resumed(None);
+        assert!(run.is_of_resumed() && !run.has_private_thread() && !run.has_begun());
+        assert!(run.status.begun().now_or_never().is_none());
+        run.goes_on();
+        assert_eq!(run.status.begun().now_or_never(), Some(true));
+    }
+
+    #[test]
+    fn a_loaded_run_waits() {
+        let run = run(RunExtras::default());
+        run.loaded();
+        assert_eq!((run.has_begun(), run.status()), (true, RunStatus::Waiting));
+    }
+
+    #[test]
+    fn a_run_without_an_engine_cannot_be_loaded_and_can_be_cancelled() {
+        let run = Arc::new(run(RunExtras::default()));
+        assert!(matches!(run.wake().now_or_never(), Some(Ok(false))));
+        run.cancel(&"enough".into());
+        assert_eq!(run.signals.unread_cancel().as_deref(), Some("enough"));
+    }
+
+    #[test]
+    fn the_outcome_is_there_once_the_run_has_ended() {
+        let run = run(RunExtras::default());
+        assert!(run.outcome().now_or_never().is_none());
+        crate::run::give_up(&run, RunError::Abandoned);
+        assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Abandoned))));
+        assert_eq!(run.status(), RunStatus::Cancelled);
     }
 }

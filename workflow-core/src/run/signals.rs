@@ -1,4 +1,4 @@
-//! What wakes a run's task: the commands in its mailbox, and signals beside it. A signal needs no room in the mailbox, which
+//! The ways to wake a run's task: the commands in its mailbox, and signals beside it. A signal needs no room in the mailbox, which
 //! may be full: it can be given where nothing can be waited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use tokio::task::coop;
 
 use super::RunStatus;
 
-/// The status of a run. Whoever waits sees the latest, and not all that were between.
+/// The status of a run. A waiter sees the latest, and not all that were between.
 #[derive(Debug)]
 pub(crate) struct StatusCell {
     /// The place of the status among all.
@@ -57,7 +57,7 @@ impl StatusCell {
     }
 
     /// Waits until the run began here or ended; whether it began.
-    pub(super) async fn begun(&self) -> bool {
+    pub(crate) async fn begun(&self) -> bool {
         self.wait_for(|status| self.has_begun() || status.is_ended()).await;
         self.has_begun()
     }
@@ -69,7 +69,7 @@ impl StatusCell {
 
     /// Waits until that is so of the status, and answers it.
     pub(super) async fn wait_for(&self, is_due: impl Fn(RunStatus) -> bool) -> RunStatus {
-        // Whoever asks over and over leaves turns to others, also where the answer is there.
+        // A caller that asks over and over leaves turns to others, also where the answer is there.
         std::future::poll_fn(coop::poll_proceed).await.made_progress();
         loop {
             // It hears of every change from here on.
