@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::SystemTime;
 
+use rustc_hash::FxHashSet;
+
 use super::fence::Fence;
 use super::journal::Journal;
 use super::places::{Gate, Place, Places};
 use super::seat::{Admitted, Seat};
-use super::state::Begins;
+use super::state::{Begins, RunState};
 use crate::engine::Lease;
+use crate::id::ExecutionId;
 
 /// What stands between a run and what it is to begin.
 #[derive(Default)]
@@ -122,6 +125,16 @@ impl Admission {
 
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &Begins> {
         self.deferred.iter()
+    }
+
+    /// The executions that are due and have not begun, be they wanted or not.
+    pub(super) fn unbegun(&self, state: &RunState) -> FxHashSet<ExecutionId> {
+        let due = state.effects().iter().map(|effect| &effect.begins).chain(self.deferred());
+        let due = due.filter_map(|begins| match begins {
+            Begins::Execution(start) => Some(start.execution),
+            _ => None,
+        });
+        due.collect()
     }
 
     /// The most executions at a time, if that is what executions wait for.

@@ -4,7 +4,6 @@
 use std::sync::OnceLock;
 
 use super::RunShared;
-use super::drive::Run;
 use crate::error::{RunError, StartError};
 use crate::store::StoreError;
 
@@ -16,6 +15,11 @@ pub(crate) struct LetDown {
 }
 
 impl LetDown {
+    /// What is wrong, if a child was let down.
+    pub(super) fn why(&self) -> Option<&StoreError> {
+        self.why.get().map(|why| &**why)
+    }
+
     /// Leaves the note if that is how a child ended; says whether it is.
     fn leave(&self, error: &RunError) -> bool {
         let why = match error {
@@ -53,17 +57,6 @@ impl RunShared {
 
     /// Whether it stops and is left.
     pub(crate) fn stops(&self) -> bool {
-        self.common.is_kept && (self.is_to_be_left() || self.let_down.why.get().is_some())
-    }
-}
-
-impl Run {
-    /// Stops as if the store had let down the run itself, once what it is being given is answered.
-    pub(super) fn read_child_store_failure(&mut self) {
-        let Some(journal) = self.journal.as_mut() else { return };
-        let Some(why) = self.shared.let_down.why.get() else { return };
-        if self.state.end().is_none() && journal.fail(why) {
-            self.unkept();
-        }
+        self.common.is_kept && (self.is_to_be_left() || self.let_down.why().is_some())
     }
 }

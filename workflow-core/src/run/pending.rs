@@ -3,8 +3,7 @@
 
 use tokio::sync::oneshot;
 
-use super::commit::Done;
-use super::drive::Run;
+use super::commit::{Committer, Done};
 use super::handle::Command;
 use super::journal::Journal;
 use super::state::Batch;
@@ -85,7 +84,7 @@ impl<T: Send> Asked for Answered<T> {
     }
 }
 
-impl Run {
+impl Committer {
     /// Answers a question about the state once the store has all of it. `again` asks it once more.
     pub(super) fn answer_when_written<T: Send + 'static>(
         &mut self,

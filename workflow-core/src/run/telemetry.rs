@@ -15,6 +15,7 @@ use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, ExecutionStart};
+use crate::store::Record;
 use crate::table::EventIndex;
 
 /// The spans and metrics of one run, and what checks its journal in tests.
@@ -40,6 +41,13 @@ impl Telemetry {
     pub(super) fn compare(&mut self, state: &RunState) {
         if let Some(check) = &mut self.check {
             check.compare(state);
+        }
+    }
+
+    /// These records enter the journal, where that is checked.
+    pub(super) fn journaled(&mut self, records: &[Record]) {
+        if let Some(check) = &mut self.check {
+            check.take(records);
         }
     }
 
@@ -199,11 +207,6 @@ impl Telemetry {
             let attempt = state.trace.attempt(execution);
             shared.display_for(step.get(), execution, attempt).show_logged(event.clone());
         }
-    }
-
-    /// How many executions wait for their turn.
-    pub(super) fn queue(&mut self, waiting: usize) {
-        self.meter.queue(waiting);
     }
 
     /// The run is over after this time.

@@ -1,0 +1,114 @@
+//! What a run ended with, out of its state: the outcome that its handles get, and what its journal says of the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::RunStatus;
+use super::state::RunState;
+use crate::error::{RunError, SharedError, StepError};
+use crate::event::AnyEvent;
+use crate::explain::{Runaway, StallReport};
+use crate::id::ExecutionId;
+use crate::scheduler::End;
+use crate::table::StepIndex;
+
+/// A look at a run that has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Ending<'a> {
+    pub(super) state: &'a RunState,
+    /// Why it was cancelled, if somebody gave a reason.
+    pub(super) cancelled: Option<&'a Arc<str>>,
+    /// How long it was allowed to be active.
+    pub(super) limit: Duration,
+}
+
+impl Ending<'_> {
+    /// What it ended with. Why a run stalled is looked into only for one that did.
+    pub(super) fn outcome(
+        &self,
+        end: &End,
+        stall: impl FnOnce() -> StallReport,
+    ) -> Result<AnyEvent, RunError> {
+        Err(match end {
+            End::Completed(seq) => {
+                let stop = self.state.log.get(*seq).map(|record| record.event.clone());
+                return stop.ok_or(RunError::Abandoned);
+            }
+            End::Failed(executions) => self.failure(executions),
+            End::PreconditionFailed(candidate) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map_or(RunError::Abandoned, |(step, error)| self.precondition_error(*step, error))
+            }
+            End::Stalled => RunError::Stalled(Box::new(stall())),
+            End::Cancelled => RunError::Cancelled { reason: self.reason() },
+            End::TimedOut => RunError::TimedOut { after: self.limit },
+            End::LogFull => RunError::LogFull { limit: self.state.limits().events },
+            End::TooManyExecutions => self.ran_away(),
+            // Said by the journal.
+            End::AppendFailed => RunError::Abandoned,
+        })
+    }
+
+    /// What only the journal's last record tells of: that a precondition failed, that of this step.
+    pub(super) fn past(&self, status: RunStatus, error: &str, asked: Option<&str>) -> RunError {
+        match asked.and_then(|step| self.state.table().step_named(step)) {
+            Some(step) => self.precondition_error(step, &StepError::permanent(error.to_owned())),
+            None => RunError::Past { status, error: error.into() },
+        }
+    }
+
+    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
+    pub(super) fn why(&self) -> (Option<Arc<str>>, Option<String>) {
+        match self.state.end() {
+            Some(End::Cancelled) => (None, Some(self.reason().to_string())),
+            Some(End::PreconditionFailed(candidate)) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map(|(step, error)| (self.name_of(*step), error.to_string())).unzip()
+            }
+            _ => (None, None),
+        }
+    }
+
+    fn reason(&self) -> Arc<str> {
+        self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
+    }
+
+    fn ran_away(&self) -> RunError {
+        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
+        let limit = self.state.limits().executions;
+        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
+    }
+
+    fn failure(&self, executions: &[ExecutionId]) -> RunError {
+        match executions {
+            [execution] => self.step_failed(*execution),
+            many => RunError::BranchesFailed {
+                failures: many.iter().filter_map(|execution| self.state.branch_failure(*execution)).collect(),
+            },
+        }
+    }
+
+    fn step_failed(&self, execution: ExecutionId) -> RunError {
+        let (Some(step), Some(error)) = (self.state.step_of(execution), self.state.failure_of(execution))
+        else {
+            return RunError::Abandoned;
+        };
+        let step = self.name_of(step);
+        let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
+        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
+    }
+
+    fn precondition_error(&self, step: StepIndex, error: &StepError) -> RunError {
+        let precondition = &self.state.table().step(step).precondition;
+        let precondition = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
+        RunError::PreconditionFailed {
+            step: self.name_of(step),
+            precondition,
+            source: SharedError::of(error),
+        }
+    }
+
+    fn name_of(&self, step: StepIndex) -> Arc<str> {
+        Arc::clone(&self.state.table().step(step).name)
+    }
+}
