@@ -9,7 +9,7 @@ use crate::event::{AnyEvent, EventCheck};
 use crate::id::{ScopeId, Seq};
 use crate::prelude::*;
 use crate::scheduler::Cause;
-use crate::store::{MemoryStore, RecordedEvent, Retention, RunQuery, StoredRun};
+use crate::store::{Batch, MemoryStore, RecordedEvent, Retention, RunQuery, StoreFuture, StoredRun};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(crate = crate)]
