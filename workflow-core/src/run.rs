@@ -11,6 +11,8 @@ use crate::event::AnyEvent;
 
 mod admission;
 mod alarms;
+#[cfg(test)]
+mod alone;
 mod attempts;
 mod begin;
 mod cancel_guard;

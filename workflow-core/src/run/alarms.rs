@@ -120,6 +120,7 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::EngineClock;
 
     fn at(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
@@ -149,6 +150,38 @@ mod tests {
         assert!(!alarms.are_none());
         alarms.sets_timers();
         assert!(alarms.are_none());
+    }
+
+    // S32
+    #[test]
+    fn a_timer_has_come_by_the_clock_or_by_its_alarm_and_each_time_has_one_alarm() {
+        let mut alarms = Alarms::default();
+        assert!(alarms.set(at(5), Arc::default).is_none());
+        assert!(alarms.set(at(5), || panic!("there is one")).is_none());
+        assert!(alarms.set(at(3), Arc::default).is_some(), "the one before is to be dropped");
+        assert!(alarms.has_come(at(3), at(3)) && !alarms.has_come(at(3), at(2)));
+        alarms.rings(at(3));
+        assert!(alarms.has_come(at(3), at(2)), "the clock was set back");
+    }
+
+    // S32
+    #[test]
+    fn the_time_counts_from_when_it_is_said_until_the_run_waits() {
+        let seconds = Duration::from_secs;
+        let mut clock = RunClock::start(EngineClock::default());
+        let (mut active, mut alarms) = (ActiveTime::default(), Alarms::of(Some(seconds(9))));
+        alarms.count(&mut active, &clock, |_| Arc::default());
+        alarms.count(&mut active, &clock, |_| panic!("it counts already"));
+        assert!(alarms.rest(&mut active, seconds(4)).is_some(), "it is to be dropped");
+        assert!(!alarms.time_is_over(), "the run waits");
+        clock.now = seconds(20);
+        alarms.count(&mut active, &clock, |_| Arc::default());
+        assert_eq!(active.runs_out(seconds(9)), Some(seconds(25)));
+        assert!(alarms.time_is_over() && !alarms.time_is_over());
+
+        let mut unbounded = Alarms::default();
+        unbounded.count(&mut active, &clock, |_| panic!("nothing bounds it"));
+        assert!(unbounded.rest(&mut active, seconds(30)).is_none());
     }
 
     #[test]

@@ -77,3 +77,97 @@ fn seed(run: &str, execution: ExecutionId, attempt: u32) -> u64 {
     (run, execution.0, attempt).hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::retry::Retries;
+    use crate::run::alone::{Alone, WRITE};
+    use crate::run::state::{Batch, Stop};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// What becomes of the attempt that `write` is at, which fails after so many seconds.
+    fn decided(run: &Alone, seconds: u64, class: ErrorClass) -> Result<Duration, NotRetried> {
+        let transient = Retries::exponential(2, SECOND);
+        let policy = RetryPolicy::none()
+            .on(ErrorClass::Transient, transient)
+            .on(ErrorClass::Tool, Retries::fixed(1, Duration::ZERO))
+            .budget(60 * SECOND);
+        let attempts = Attempts { run: &run.shared.id, state: &run.state, now: Duration::from_secs(seconds) };
+        attempts.decide(&policy, WRITE, class)
+    }
+
+    /// Another attempt of `write` begins.
+    fn attempt(run: &mut Alone) {
+        run.state.trace.attempted_again(WRITE);
+    }
+
+    // S35
+    #[test]
+    fn each_class_of_failure_has_its_own_retries_and_all_have_one_budget() {
+        let mut run = Alone::begun();
+        run.state.trace.begin(WRITE, Duration::ZERO);
+        assert_eq!(decided(&run, 1, ErrorClass::Permanent), Err(NotRetried::Class));
+        for (failed, delay) in [(1, 1), (2, 2)] {
+            assert_eq!(decided(&run, failed, ErrorClass::Transient), Ok(delay * SECOND));
+            run.apply(failed, Alone::retried(WRITE, ErrorClass::Transient, SECOND));
+            attempt(&mut run);
+        }
+        assert_eq!(decided(&run, 3, ErrorClass::Transient), Err(NotRetried::UsedUp { retries: 2 }));
+        assert_eq!(decided(&run, 3, ErrorClass::Tool), Ok(Duration::ZERO));
+        let budget = 60 * SECOND;
+        assert_eq!(decided(&run, 61, ErrorClass::Tool), Err(NotRetried::Budget { budget }));
+    }
+
+    #[test]
+    fn an_attempt_that_fails_before_it_begins_is_the_clocks_failure() {
+        let mut run = Alone::begun();
+        run.apply(1, Alone::retried(WRITE, ErrorClass::Transient, SECOND));
+        assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::Clock));
+        attempt(&mut run);
+        assert!(decided(&run, 1, ErrorClass::Transient).is_ok());
+    }
+
+    // S28
+    #[test]
+    fn nothing_is_attempted_again_in_a_run_that_has_ended() {
+        let mut run = Alone::begun();
+        run.apply(1, Batch::Stopped(Stop::Cancelled));
+        assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::RunEnding));
+        assert_eq!(decided(&run, 1, ErrorClass::Permanent), Err(NotRetried::Class), "the policy comes first");
+    }
+
+    #[test]
+    fn the_next_attempt_compacts_where_the_input_was_too_large_and_the_step_can() {
+        let too_large = StepError::new(ErrorClass::ContextLimit, "too long");
+        assert!(failed_attempt(&too_large, SECOND, true).compacts);
+        assert!(!failed_attempt(&too_large, SECOND, false).compacts);
+        let failed = failed_attempt(&StepError::tool("busy"), SECOND, true);
+        assert_eq!((failed.class, &*failed.error, failed.retry_in), (ErrorClass::Tool, "busy", SECOND));
+        assert!(!failed.compacts);
+    }
+
+    // S36
+    #[test]
+    fn only_an_attempt_that_is_to_begin_later_is_waited_for() {
+        let run = Alone::new();
+        assert!(until_next(&run.shared, WRITE, Duration::ZERO).is_none());
+        // The clock stands still.
+        let due = until_next(&run.shared, WRITE, SECOND).expect("it is to begin later");
+        assert_eq!(due.now_or_never(), None);
+    }
+
+    #[test]
+    fn jitter_differs_from_run_to_run_and_attempt_to_attempt_and_is_otherwise_the_same() {
+        let first = seed("r", WRITE, 1);
+        assert_eq!(first, seed("r", WRITE, 1));
+        assert!(
+            [seed("s", WRITE, 1), seed("r", ExecutionId(2), 1), seed("r", WRITE, 2)]
+                .iter()
+                .all(|other| *other != first)
+        );
+    }
+}

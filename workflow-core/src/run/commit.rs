@@ -347,3 +347,6 @@ fn waits_for(state: &RunState) -> WaitingFor {
         until: state.timers.pending(scheduler).map(|(due, _)| due).next(),
     }
 }
+
+#[cfg(test)]
+mod tests;

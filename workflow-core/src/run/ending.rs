@@ -112,3 +112,98 @@ impl Ending<'_> {
         Arc::clone(&self.state.table().step(step).name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorClass;
+    use crate::retry::NotRetried;
+    use crate::run::alone::{Alone, Done, Draft, WRITE};
+    use crate::run::state::{Batch, Begins, Stop};
+
+    fn ending<'a>(run: &'a Alone, cancelled: Option<&'a Arc<str>>) -> Ending<'a> {
+        Ending { state: &run.state, cancelled, limit: Duration::from_secs(9) }
+    }
+
+    fn outcome(run: &Alone) -> Result<AnyEvent, RunError> {
+        let end = run.state.end().expect("it has ended");
+        ending(run, None).outcome(end, || panic!("it has not stalled"))
+    }
+
+    /// The question whether `send` may run.
+    fn asked(run: &mut Alone) -> crate::scheduler::CandidateId {
+        run.state.trace.begin(WRITE, Duration::ZERO);
+        run.apply(1, run.returned(WRITE, Draft));
+        let effects = std::iter::from_fn(|| run.state.next_effect(None));
+        let mut asked = effects.filter_map(|begins| match begins {
+            Begins::Question(candidate) => Some(candidate),
+            _ => None,
+        });
+        asked.next().expect("it is asked")
+    }
+
+    fn answer(run: &mut Alone, answer: Result<bool, StepError>) {
+        let (candidate, step) = (asked(run), run.step("send"));
+        run.apply(2, Batch::Answered { candidate, step, answer });
+    }
+
+    #[test]
+    fn a_run_that_completed_has_its_stop_event_as_outcome() {
+        let mut run = Alone::begun();
+        answer(&mut run, Ok(true));
+        run.apply(3, run.returned(ExecutionId(2), Done));
+        assert!(outcome(&run).is_ok_and(|stop| stop.name() == "Done"));
+        assert_eq!(ending(&run, None).why(), (None, None));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_says_why() {
+        let mut run = Alone::begun();
+        run.apply(1, Batch::Stopped(Stop::Cancelled));
+        let reason: Arc<str> = "no time".into();
+        let end = run.state.end().unwrap();
+        let cancelled = ending(&run, Some(&reason));
+        let outcome_of = |ending: Ending<'_>| ending.outcome(end, || panic!("it has not stalled"));
+        assert!(
+            matches!(outcome_of(cancelled), Err(RunError::Cancelled { reason }) if &*reason == "no time")
+        );
+        assert_eq!(cancelled.why(), (None, Some("no time".into())));
+        assert_eq!(ending(&run, None).why(), (None, Some("cancelled".into())), "nobody gave a reason");
+
+        let mut run = Alone::begun();
+        run.apply(1, Batch::Stopped(Stop::TimedOut));
+        let after = Duration::from_secs(9);
+        assert!(matches!(outcome(&run), Err(RunError::TimedOut { after: it }) if it == after));
+    }
+
+    #[test]
+    fn a_run_whose_step_failed_names_the_step_and_its_attempts() {
+        let mut run = Alone::begun();
+        run.state.trace.begin(WRITE, Duration::ZERO);
+        run.apply(1, Alone::retried(WRITE, ErrorClass::Tool, Duration::ZERO));
+        run.state.trace.attempted_again(WRITE);
+        let error = StepError::tool("out of ink");
+        run.apply(2, Batch::Failed { execution: WRITE, error, not_retried: NotRetried::Class });
+        let Err(RunError::StepFailed { step, attempts, class, .. }) = outcome(&run) else {
+            panic!("it failed")
+        };
+        assert_eq!((&*step, attempts, class), ("write", 2, ErrorClass::Tool));
+    }
+
+    #[test]
+    fn a_run_whose_precondition_failed_is_told_of_in_the_same_way_by_its_journal() {
+        let mut run = Alone::begun();
+        answer(&mut run, Err(StepError::permanent("no list")));
+        let failed = outcome(&run).unwrap_err();
+        assert!(
+            matches!(&failed, RunError::PreconditionFailed { step, .. } if &**step == "send"),
+            "{failed}"
+        );
+        let (step, error) = ending(&run, None).why();
+        assert_eq!((step.as_deref(), error.as_deref()), (Some("send"), Some("no list")));
+        let past = ending(&run, None).past(RunStatus::Failed, "no list", Some("send"));
+        assert_eq!(past.to_string(), failed.to_string());
+        let past = ending(&run, None).past(RunStatus::Failed, "no list", None);
+        assert!(matches!(past, RunError::Past { status: RunStatus::Failed, .. }), "{past}");
+    }
+}

@@ -216,9 +216,19 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let common = Common {
-        observers: Observers::start(Vec::new()),
-        clock: EngineClock::new(Stopped(last)),
+    let common = without_engine(Observers::start(Vec::new()), last);
+    let (table, peculiar) =
+        (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
+    let shared =
+        RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), peculiar);
+    Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
+}
+
+/// What runs share that have no engine. Their clock shows this time for ever.
+pub(super) fn without_engine(observers: Observers, now: SystemTime) -> Common {
+    Common {
+        observers,
+        clock: EngineClock::new(Stopped(now)),
         contexts: Weak::<MemoryContexts>::new(),
         lease: None,
         is_kept: false,
@@ -230,10 +240,5 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         display_capacity: 1,
         mailbox_capacity: 1,
         engine: no_engine(),
-    };
-    let (table, peculiar) =
-        (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
-    let shared =
-        RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), peculiar);
-    Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
+    }
 }
