@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use super::fence::Fence;
 use super::journal::Journal;
 use super::places::{Gate, Place, Places};
-use super::seat::{Admitted, Seat};
+use super::seat::Seat;
 use super::state::{Begins, RunState};
 use crate::engine::Lease;
 use crate::id::ExecutionId;
@@ -33,8 +33,12 @@ pub(super) struct Admission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admit {
     Now,
+    /// Now, and not before: the run has just got its permit.
+    Took,
     /// The run is woken when that may have changed.
     Later,
+    /// The same; others have the permit meanwhile.
+    Waits,
     /// A record that has to be written first was queued; the run is woken then.
     Queued,
 }
@@ -76,13 +80,12 @@ impl Admission {
         self.fence.is_none() && self.deferred.is_empty()
     }
 
-    /// Whether the run may begin anything now; whether it got its permit by that is said to `admitted`.
+    /// Whether the run may begin anything now.
     pub(super) fn admit(
         &mut self,
         journal: Option<&mut Journal>,
         at: SystemTime,
         cx: &mut Context<'_>,
-        admitted: &mut Admitted,
     ) -> Admit {
         if let (Some(fence), Some(journal)) = (&mut self.fence, journal) {
             let fenced = fence.admit(journal, at, cx);
@@ -90,9 +93,7 @@ impl Admission {
                 return fenced;
             }
         }
-        let Some(seat) = &mut self.seat else { return Admit::Now };
-        *admitted = seat.admit(cx);
-        if *admitted == Admitted::Waits { Admit::Later } else { Admit::Now }
+        self.seat.as_mut().map_or(Admit::Now, |seat| seat.admit(cx))
     }
 
     /// Whether another execution may begin beside so many.

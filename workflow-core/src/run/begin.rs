@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::commit::Committer;
 use super::driver::Driver;
 use super::in_flight::{Begun, StepResult, panicked};
 use super::state::{Batch, Begins};
@@ -41,11 +42,12 @@ impl Driver {
     }
 
     /// Whether nothing is in the way of an execution that follows from what was just taken in.
-    fn follows_directly(&mut self) -> bool {
-        self.committer.journal.is_none()
-            && !self.committer.state.has_effects()
+    fn follows_directly(&self) -> bool {
+        let Committer { shared, state, journal, .. } = &self.committer;
+        journal.is_none()
+            && !state.has_effects()
             && self.admission.is_open(self.executor.executing())
-            && !self.committer.shared.cancel_note.is_unread()
+            && !shared.cancel_note.is_unread()
     }
 
     /// Begins an attempt, and what follows from it directly, as long as that handles no more than `left`, from which it
@@ -89,10 +91,10 @@ impl Driver {
         let mut begun = if which == Which::Again {
             self.attempt_again(start)
         } else {
-            let span =
-                self.committer.telemetry.began(&self.committer.shared, &self.committer.state, start, None);
+            let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
+            let span = telemetry.began(shared, state, start, None);
             if which == Which::First {
-                self.committer.state.trace.begin(execution, self.committer.clock.now);
+                state.trace.begin(execution, clock.now);
             }
             Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
         };
@@ -118,16 +120,11 @@ impl Driver {
     #[inline(never)]
     fn attempt_again(&mut self, start: &ExecutionStart) -> Begun {
         let execution = start.execution;
-        let attempt = self.committer.state.trace.attempt(execution);
-        let span = self.committer.telemetry.began(
-            &self.committer.shared,
-            &self.committer.state,
-            start,
-            Some(attempt),
-        );
-        self.committer.state.trace.attempted_again(execution);
-        let compacts =
-            self.committer.state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
+        let Committer { shared, state, telemetry, .. } = &mut self.committer;
+        let attempt = state.trace.attempt(execution);
+        let span = telemetry.began(shared, state, start, Some(attempt));
+        state.trace.attempted_again(execution);
+        let compacts = state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
         Begun::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
     }
 
@@ -167,15 +164,9 @@ impl Driver {
         step: StepIndex,
         answer: Result<bool, StepError>,
     ) {
-        let Some(trigger) = self.committer.state.scheduler.asked(candidate).map(|asked| asked.trigger) else {
-            return;
-        };
-        Telemetry::answered(
-            &self.committer.shared,
-            &self.committer.state,
-            (step, trigger),
-            answer.as_ref().ok().copied(),
-        );
+        let Committer { shared, state, .. } = &self.committer;
+        let Some(trigger) = state.scheduler.asked(candidate).map(|asked| asked.trigger) else { return };
+        Telemetry::answered(shared, state, (step, trigger), answer.as_ref().ok().copied());
         let _ = self.commit(Batch::Answered { candidate, step, answer }, None);
     }
 }

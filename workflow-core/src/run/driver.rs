@@ -21,7 +21,6 @@ use super::executor::Executor;
 use super::host::Host;
 use super::in_flight::{Arrived, Due};
 use super::journal::{Answer, Journal};
-use super::seat::Admitted;
 use super::slice::WORK;
 use super::state::{Batch, Begins, Stop};
 use super::view::View;
@@ -158,17 +157,14 @@ impl Driver {
             return false;
         }
         let Committer { journal, clock, .. } = &mut self.committer;
-        let mut admitted = Admitted::Had;
-        let admit = self.admission.admit(journal.as_deref_mut(), clock.stamp(), cx, &mut admitted);
-        match admitted {
-            Admitted::Had => {}
-            Admitted::Took => self.count_time(),
-            Admitted::Waits => self.stop_counting_time(),
+        let admit = self.admission.admit(journal.as_deref_mut(), clock.stamp(), cx);
+        match admit {
+            Admit::Now | Admit::Later => {}
+            Admit::Took => self.count_time(),
+            Admit::Waits => self.stop_counting_time(),
+            Admit::Queued => self.committer.state.skip(1),
         }
-        if admit == Admit::Queued {
-            self.committer.state.skip(1);
-        }
-        admit == Admit::Now
+        matches!(admit, Admit::Now | Admit::Took)
     }
 
     /// The run waits, and the store has all that it waits for.

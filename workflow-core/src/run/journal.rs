@@ -1,31 +1,65 @@
 //! The journal of one run on its way to the store (S38). Batches [queue](queue) here; a write takes as many as its bounds
-//! allow, and one write is [under way](writer) at a time. A write that the store refuses for its content is repeated batch
-//! by batch. This part knows records and positions, and nothing of what they mean.
+//! allow, and one write is under way at a time. A write that the store refuses for its content is repeated batch by batch. This part knows records and positions, and nothing of what they mean.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use self::queue::WriteQueue;
-use self::writer::Writer;
+use self::queue::{Taken, WriteQueue};
 use super::RunStatus;
+use super::in_flight::panic_of;
 use crate::id::{EngineId, RunId};
-use crate::store::{EventStore, Position, Record, RunSummary, StoreError, WaitingFor};
+use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
 use crate::table::{DependencyTable, RecordedTable};
 
 mod queue;
-mod writer;
 
-pub(super) use self::writer::ReadBack;
+/// How many records are read back at a time.
+const PAGE: usize = 1_000;
 
-/// One run's journal.
+/// The writing side of one run's journal.
 pub(crate) struct Journal {
+    store: Arc<dyn EventStore>,
+    /// What the store does not have.
     queue: WriteQueue,
-    writer: Writer,
+    /// The run as the last write left it that the store has.
+    run: RunSummary,
+    /// Where the journal ends with what the store has.
+    written: Position,
+    writing: Option<Write>,
+    /// The journal as far as it was read back, while it is.
+    reading: Option<Box<Reading>>,
+    /// Why nothing is written any more.
+    failure: Option<StoreError>,
     /// The table that the run resumes by, if the journal was written by another.
     table: Option<RecordedTable>,
     /// Whether the run resumes from what an earlier process has written.
     resumes: bool,
+}
+
+/// A write that the store has not answered.
+struct Write {
+    answer: StoreFuture<()>,
+    taken: Taken,
+    /// The run as the write leaves it.
+    run: RunSummary,
+}
+
+/// A journal that is being read back.
+struct Reading {
+    records: Vec<Record>,
+    page: StoreFuture<Vec<Record>>,
+    /// Why it is read.
+    refused: StoreError,
+}
+
+/// A journal as the store has it.
+pub(super) struct ReadBack {
+    pub(super) records: Vec<Record>,
+    /// Why the store refused the batch behind these records.
+    pub(super) refused: StoreError,
 }
 
 /// The store's answer to a write.
@@ -67,13 +101,22 @@ impl Journal {
     }
 
     fn at(store: Arc<dyn EventStore>, end: Position, run: RunSummary) -> Self {
-        let (queue, writer) = (WriteQueue::behind(end), Writer::behind(store, end, run));
-        Self { queue, writer, table: None, resumes: end > Position(0) }
+        Self {
+            store,
+            queue: WriteQueue::behind(end),
+            run,
+            written: end,
+            writing: None,
+            reading: None,
+            failure: None,
+            table: None,
+            resumes: end > Position(0),
+        }
     }
 
     /// The same journal, whose writes say that this engine writes it.
     pub(super) fn owned_by(mut self, owner: Option<&EngineId>) -> Self {
-        self.writer = self.writer.owned_by(owner);
+        self.run = self.run.owned_by(owner.cloned());
         self
     }
 
@@ -104,7 +147,7 @@ impl Journal {
 
     /// Whether the store has fallen so far behind that nothing more is to be queued.
     pub(super) fn is_full(&self) -> bool {
-        self.queue.is_full(self.writer.in_flight().unwrap_or_default())
+        self.queue.is_full(self.writing.as_ref().map(|write| write.taken).unwrap_or_default())
     }
 
     /// Where it ends with everything that is queued.
@@ -114,12 +157,12 @@ impl Journal {
 
     /// Where it ends with what the store has.
     pub(super) fn written(&self) -> Position {
-        self.writer.written()
+        self.written
     }
 
     /// Why nothing is written any more.
     pub(super) fn failure(&self) -> Option<&StoreError> {
-        self.writer.failure()
+        self.failure.as_ref()
     }
 
     /// Whether the end of the run is queued or written.
@@ -133,20 +176,20 @@ impl Journal {
     }
 
     fn queue_as(&mut self, records: impl IntoIterator<Item = Record>, run: Option<RunSummary>) {
-        if self.failure().is_none() {
-            self.queue.push(records, run, self.writer.run());
+        if self.failure.is_none() {
+            self.queue.push(records, run, &self.run);
         }
     }
 
     /// Queues the batch with which the run ends.
     pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, status: RunStatus) {
-        self.queue_as(records, Some(self.writer.run().clone().ended(status)));
+        self.queue_as(records, Some(self.run.clone().ended(status)));
         self.queue.close();
     }
 
     /// Queues the record that the run waits.
     pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor) {
-        self.queue_as([record], Some(self.writer.run().clone().waiting(waits_for)));
+        self.queue_as([record], Some(self.run.clone().waiting(waits_for)));
     }
 
     /// The run goes on: the next batch says so.
@@ -156,16 +199,19 @@ impl Journal {
 
     /// Begins to write what is queued, unless a write is under way.
     pub(super) fn write(&mut self, run: &RunId) {
-        if self.writer.is_free()
-            && let Some((taken, batch)) = self.queue.next_write(self.writer.run())
-        {
-            self.writer.write(run, taken, batch);
+        if self.writing.is_some() || self.failure.is_some() || self.reading.is_some() {
+            return;
         }
+        let Some((taken, batch)) = self.queue.next_write(&self.run) else { return };
+        let summary = batch.run.clone();
+        let answer = caught(|| self.store.append(run, self.written, batch));
+        let answer = answer.unwrap_or_else(|error| StoreFuture::ready(Err(error)));
+        self.writing = Some(Write { answer, taken, run: summary });
     }
 
     /// Lets nothing more be written, unless a write is under way; says whether it is so.
     pub(super) fn fail(&mut self, why: &StoreError) -> bool {
-        let fails = self.writer.in_flight().is_none() && self.failure().is_none();
+        let fails = self.writing.is_none() && self.failure.is_none();
         if fails {
             self.refuse(why.clone());
         }
@@ -174,16 +220,21 @@ impl Journal {
 
     /// Nothing more is written, for this reason.
     pub(super) fn refuse(&mut self, why: StoreError) {
-        self.writer.refuse(why);
+        self.failure = Some(why);
+        self.reading = None;
         self.queue.clear();
     }
 
     /// Ready once the store has answered a write, if one is under way.
     pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let Some((taken, answer)) = ready!(self.writer.poll(cx)) else { return Poll::Ready(None) };
+        let Some(Write { answer, .. }) = &mut self.writing else { return Poll::Ready(None) };
+        let polled = caught(|| Pin::new(answer).poll(cx));
+        let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
+        let Some(Write { taken, run, .. }) = self.writing.take() else { return Poll::Ready(None) };
         Poll::Ready(Some(match answer {
             Ok(()) => {
                 self.queue.wrote(taken);
+                (self.written, self.run) = (self.written.after(taken.records), run);
                 Answer::Written
             }
             Err(StoreError::Unserialisable { .. }) if taken.batches > 1 => {
@@ -201,12 +252,18 @@ impl Journal {
     /// Begins to read the journal back, because the store refused the batch behind it for this reason. Nothing is written
     /// until it is read.
     pub(super) fn read_back(&mut self, run: &RunId, refused: StoreError) {
-        self.writer.read_back(run, refused);
+        let page = self.page(run, Position(0));
+        self.reading = Some(Box::new(Reading { records: Vec::new(), page, refused }));
     }
 
     /// Whether the journal is being read back.
     pub(super) fn is_reading(&self) -> bool {
-        self.writer.is_reading()
+        self.reading.is_some()
+    }
+
+    fn page(&self, run: &RunId, from: Position) -> StoreFuture<Vec<Record>> {
+        let page = caught(|| self.store.read(run, from, PAGE));
+        page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))
     }
 
     /// Ready once the journal is read up to where this run has written it. `read` gets each record as it comes.
@@ -214,15 +271,43 @@ impl Journal {
         &mut self,
         run: &RunId,
         cx: &mut Context<'_>,
-        read: impl FnMut(Record) -> Record,
+        mut read: impl FnMut(Record) -> Record,
     ) -> Poll<Result<ReadBack, StoreError>> {
-        self.writer.poll_read_back(run, cx, read)
+        let has = usize::try_from(self.written.0).unwrap_or(usize::MAX);
+        loop {
+            let Some(reading) = &mut self.reading else { return Poll::Pending };
+            let polled = caught(|| Pin::new(&mut reading.page).poll(cx));
+            let page = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))))?;
+            let is_over = page.is_empty();
+            reading.records.extend(page.into_iter().map(&mut read));
+            let found = Position::default().after(reading.records.len());
+            if reading.records.len() < has && !is_over {
+                let page = self.page(run, found);
+                if let Some(reading) = &mut self.reading {
+                    reading.page = page;
+                }
+                continue;
+            }
+            let Some(reading) = self.reading.take() else { return Poll::Pending };
+            let Reading { mut records, refused, .. } = *reading;
+            // Somebody has removed the run.
+            if records.len() < has {
+                return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
+            }
+            records.truncate(has);
+            return Poll::Ready(Ok(ReadBack { records, refused }));
+        }
     }
 
     /// Removes the records that the store does not have, and returns them.
     pub(super) fn rewind(&mut self) -> Vec<Record> {
-        self.queue.rewind(self.written())
+        self.queue.rewind(self.written)
     }
+}
+
+/// Calls the store. What it panics with is an error like any other: the run has to end all the same.
+fn caught<T>(call: impl FnOnce() -> T) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| StoreError::unavailable(panic_of(panic)))
 }
 
 impl fmt::Debug for Journal {

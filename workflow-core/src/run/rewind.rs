@@ -359,3 +359,90 @@ fn with_value(record: Record, live: &RunState) -> Record {
         record => record,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AnyEvent;
+    use crate::run::alone::{Alone, Begin, Draft, WRITE};
+    use crate::run::pending::Logged;
+    use crate::run::state::Stop;
+
+    fn set(timer: u64) -> Record {
+        let event = RecordedEvent::of_value(AnyEvent::new(Begin));
+        let (due, at) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+        let (timer, scope) = (TimerId(timer), crate::id::ScopeId::ROOT);
+        Record::TimerSet { timer, execution: WRITE, scope, request: None, due, event, at }
+    }
+
+    fn fired(timer: u64) -> Batch {
+        Batch::Fired { timer: TimerId(timer), event: AnyEvent::new(Begin) }
+    }
+
+    fn fires(unwritten: &Unwritten, timer: u64) -> Option<u64> {
+        match unwritten.renumbered(fired(timer))? {
+            Batch::Fired { timer, .. } => Some(timer.0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn timers_that_are_set_again_fire_by_their_new_numbers() {
+        let mut unwritten = Unwritten::of(Position(7), vec![set(3), set(4), set(5)]);
+        assert_eq!(fires(&unwritten, 2), Some(2), "the store has it");
+        assert_eq!(fires(&unwritten, 3), None, "nobody has set it again");
+        unwritten.note_timers(&[TimerId(4), TimerId(5)], TimerId(2), TimerId(4));
+        assert_eq!([3, 4, 5].map(|timer| fires(&unwritten, timer)), [None, Some(3), Some(4)]);
+        unwritten.note_timers(&[TimerId(3)], TimerId(4), TimerId(4));
+        assert_eq!(fires(&unwritten, 3), None, "its batch was refused");
+    }
+
+    #[test]
+    fn each_batch_has_its_own_records_behind_those_that_the_store_has() {
+        let unwritten = Unwritten::of(Position(7), vec![set(3), set(4), set(5)]);
+        let timers = |from, to| -> Vec<u64> {
+            let records = unwritten.between(Position(from), Position(to));
+            records.iter().filter_map(Record::timer_set).map(|timer| timer.0).collect()
+        };
+        assert_eq!((timers(7, 8), timers(8, 10)), (vec![3], vec![4, 5]));
+        assert!(timers(8, 8).is_empty() && timers(9, 11).is_empty());
+    }
+
+    fn entered(batch: Batch, done: Option<Done>) -> PendingWhat {
+        PendingWhat::Entered { batch, logged: None, done, shown: None }
+    }
+
+    #[test]
+    fn what_has_its_answer_is_known_by_the_batches_that_are_pending() {
+        let run = Alone::new();
+        let retried = |execution| {
+            let class = crate::error::ErrorClass::Tool;
+            Alone::retried(ExecutionId(execution), class, std::time::Duration::ZERO)
+        };
+        let answer = (CandidateId(9), run.step("send"), Ok(true));
+        let (candidate, step, answer) = answer;
+        let pending = [
+            entered(run.returned(WRITE, Draft), None),
+            entered(retried(2), None),
+            entered(retried(3), None),
+            entered(run.returned(ExecutionId(3), Draft), None),
+            entered(Batch::Answered { candidate, step, answer }, None),
+            PendingWhat::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
+        ];
+        let answered = Answered::by(pending.iter());
+        assert!([1, 2, 3].into_iter().all(|execution| answered.has(ExecutionId(execution))));
+        assert!(!answered.has(ExecutionId(4)));
+        assert_eq!(answered.retried.into_iter().collect::<Vec<_>>(), [ExecutionId(2)]);
+        assert_eq!(answered.questions.into_iter().collect::<Vec<_>>(), [CandidateId(9)]);
+    }
+
+    #[test]
+    fn only_what_has_an_execution_or_a_sender_can_fail_alone() {
+        let run = Alone::new();
+        let (done, _hears) = tokio::sync::oneshot::channel();
+        assert!(entered(run.returned(WRITE, Draft), None).can_fail_alone());
+        assert!(entered(run.received(), Some(done)).can_fail_alone());
+        assert!(!entered(run.received(), None).can_fail_alone());
+        assert!(!entered(Batch::Stopped(Stop::Cancelled), None).can_fail_alone());
+    }
+}

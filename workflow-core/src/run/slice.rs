@@ -73,20 +73,19 @@ impl<'a> Slice<'a> {
             if self.driver.begin_next(&mut self.left, cx) {
                 continue;
             }
-            let has_ended = self.driver.committer.state.end().is_some();
-            if has_ended && self.driver.committer.is_written_out() {
+            if self.has_ended() && self.driver.committer.is_written_out() {
                 return Progress::Ended;
             }
             if !self.take_news(cx) && !self.driver.poll_journal(cx) {
-                return if self.driver.committer.state.end().is_some() {
-                    Progress::Blocked
-                } else {
-                    Progress::Quiet
-                };
+                return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
         self.driver.poll_journal(cx);
         Progress::More
+    }
+
+    fn has_ended(&self) -> bool {
+        self.driver.committer.state.end().is_some()
     }
 
     /// Takes in what happened meanwhile; behind a store that has fallen far behind it waits. Of a run that is about to be
@@ -179,15 +178,11 @@ impl<'a> Slice<'a> {
     /// A child that nobody wants any more is cancelled.
     fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = self.driver.committer.shared.birth() else { return };
-        // Where its parent is left, that is said before it is told that nobody wants it.
-        if self.driver.committer.state.end().is_some()
-            || !birth.unwanted.is_told(cx)
-            || self.driver.committer.is_leaving()
-        {
-            return;
+        // A parent that is detached says so before it says that it does not want its children.
+        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_leaving() {
+            let reason = birth.why_unwanted();
+            self.driver.cancel(reason);
         }
-        let reason = birth.why_unwanted();
-        self.driver.cancel(reason);
     }
 
     /// Stops as if the store had failed for the run itself, after a failure for a child, once the write that is under way is
