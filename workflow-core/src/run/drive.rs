@@ -79,17 +79,15 @@ impl Run {
         state.skip(journal.as_ref().map_or(0, Journal::queued_records));
         let admission = Admission::new(slots, shared.common.lease.as_ref(), limits.concurrent_executions);
         let telemetry = Telemetry::new(&shared, meter);
-        let mut run = Self::of(host, admission, Committer::new(shared, state, telemetry, clock));
-        let Driver { host, committer, alarms, .. } = &mut run.driver;
+        let mut committer = Committer::new(shared, state, telemetry, clock);
         committer.keep_journal(journal);
-        *alarms = Alarms::of(committer.shared.timeout);
-        committer.check_replay(host, &[]);
-        run
+        committer.check_replay(&host, &[]);
+        Self::of(host, admission, committer)
     }
 
-    /// One with these parts, of which nothing else is known.
+    /// One with these parts, which has nothing in flight.
     pub(super) fn of(host: Arc<Host>, admission: Admission, committer: Committer) -> Box<Self> {
-        let (executor, alarms) = (Executor::default(), Alarms::default());
+        let (executor, alarms) = (Executor::default(), Alarms::of(committer.shared.timeout));
         let driver = Driver { host, executor, admission, alarms, committer, cancel_reason: None };
         Box::new(Self { driver, phase: Phase::Driven })
     }

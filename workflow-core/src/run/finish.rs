@@ -1,6 +1,5 @@
 //! How a run ends: in which order its parts stop, its report, and who is told.
 
-use std::sync::Arc;
 
 use super::RunStatus;
 use super::commit::Committer;
@@ -44,34 +43,33 @@ impl Run {
     pub(super) async fn end(&mut self) {
         self.leave_children();
         self.stop();
-        let Committer { shared, state, .. } = &self.driver.committer;
-        let left = self.driver.committer.journal_error().is_some() || self.phase == Phase::Detached;
+        let Committer { shared, state, journal, .. } = &self.driver.committer;
+        let (has_journal, is_left) = (journal.is_some(), self.is_left());
         // Most runs have neither, and none has them for long: the task has no room for these.
         if shared.children.get().is_some() || shared.is_of_resumed() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
-            let shared = Arc::clone(shared);
-            Box::pin(super::children::end_before(&shared, cancelled, left)).await;
+            Box::pin(super::children::end_before(shared, cancelled, is_left)).await;
         }
-        if self.driver.committer.journal.is_some() {
+        if has_journal {
             Box::pin(self.close_journal()).await;
         }
         self.finish();
-        // A run that goes on elsewhere, or may, needs its contexts.
-        let Committer { shared, .. } = &self.driver.committer;
-        let left = self.driver.committer.journal_error().is_some() || self.phase == Phase::Detached;
-        if shared.contexts.are_used() && !left {
+        let shared = &self.driver.committer.shared;
+        if shared.contexts.are_used() && !self.is_left() {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.leave();
     }
 
+    /// Whether the run goes on elsewhere, or may: it needs its children and its contexts.
+    fn is_left(&self) -> bool {
+        self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
+    }
+
     /// What an execution waits for is left with the run, before the execution is dropped and its children are told that
     /// nobody wants them any more.
     fn leave_children(&self) {
-        let committer = &self.driver.committer;
-        if let Some(family) = committer.shared.children.get()
-            && (self.phase == Phase::Detached || committer.journal_error().is_some())
-        {
+        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_left()) {
             family.leave();
         }
     }

@@ -89,13 +89,23 @@ impl<'a> Slice<'a> {
     }
 
     /// Takes in what happened meanwhile; behind a store that has fallen far behind it waits. Of a run that is about to be
-    /// detached, nothing but that it is cancelled.
+    /// detached, nothing but that it is cancelled: any other caller learns that the run has ended, once it has.
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
-        self.takes_news()
-            && (self.read_cancel_note()
-                || self.take_cancel()
-                || !self.driver.committer.is_leaving()
-                    && (self.take_timer() || self.take_completed(cx) || self.poll_mailbox(cx)))
+        if !self.takes_news() {
+            return false;
+        }
+        if self.read_cancel_note() {
+            return true;
+        }
+        if !self.driver.committer.is_leaving() {
+            return self.take_timer() || self.take_completed(cx) || self.poll_mailbox(cx);
+        }
+        // Whatever turns the task has left: there may be no later time.
+        let Some(command) = self.driver.committer.shared.mailbox.take() else { return false };
+        if matches!(command, Command::Cancel { .. }) {
+            self.driver.handle_command(command);
+        }
+        true
     }
 
     /// Whether the run takes anything in: its state has all that follows from what it took before.
@@ -108,20 +118,6 @@ impl<'a> Slice<'a> {
 
     fn read_cancel_note(&mut self) -> bool {
         self.driver.committer.shared.cancel_note.read().is_some_and(|reason| self.driver.cancel(reason))
-    }
-
-    /// Takes the next of what handles want of a run that is about to be detached, if there is something. A cancel is obeyed;
-    /// any other caller learns that the run has ended, once it has.
-    fn take_cancel(&mut self) -> bool {
-        if !self.driver.committer.is_leaving() {
-            return false;
-        }
-        // Whatever turns the task has left: there may be no later time.
-        let Some(command) = self.driver.committer.shared.mailbox.take() else { return false };
-        if matches!(command, Command::Cancel { .. }) {
-            self.driver.handle_command(command);
-        }
-        true
     }
 
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
