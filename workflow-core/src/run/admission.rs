@@ -15,6 +15,7 @@ use super::seat::Seat;
 use super::state::{Begins, RunState};
 use crate::engine::Lease;
 use crate::id::ExecutionId;
+use crate::scheduler::ExecutionStart;
 
 /// What stands between a run and what it is to begin.
 #[derive(Default)]
@@ -129,13 +130,14 @@ impl Admission {
     }
 
     /// The executions that are due and have not begun, be they wanted or not.
-    pub(super) fn unbegun(&self, state: &RunState) -> FxHashSet<ExecutionId> {
+    pub(super) fn due<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a ExecutionStart> {
         let due = state.effects().iter().map(|effect| &effect.begins).chain(self.deferred());
-        let due = due.filter_map(|begins| match begins {
-            Begins::Execution(start) => Some(start.execution),
-            _ => None,
-        });
-        due.collect()
+        due.filter_map(|begins| if let Begins::Execution(start) = begins { Some(start) } else { None })
+    }
+
+    /// The same, by their numbers.
+    pub(super) fn unbegun(&self, state: &RunState) -> FxHashSet<ExecutionId> {
+        self.due(state).map(|start| start.execution).collect()
     }
 
     /// The most executions at a time, if that is what executions wait for.

@@ -124,9 +124,7 @@ impl Committer {
     ) -> Option<ExecutionStart> {
         let Some(batch) = again else {
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
-            if let Some(done) = done {
-                let _ = done.send(Ok(()));
-            }
+            notify(done);
             return entered.next();
         };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
@@ -247,24 +245,18 @@ impl Committer {
             self.shared.begin();
         }
         while let Some(PendingBatch { what, .. }) = self.pending.pop_front_if(|batch| batch.end <= written) {
-            let done = match what {
+            let (logged, done) = match what {
                 PendingWhat::Asked(asked) => {
-                    asked.answer();
+                    asked(true);
                     continue;
                 }
-                PendingWhat::Entered { logged: None, .. } => continue,
-                PendingWhat::Entered { logged: Some(logged), done, .. } => {
-                    self.announce_logged(&logged);
-                    done
-                }
-                PendingWhat::Derived(logged) => {
-                    self.announce_logged(&logged);
-                    None
-                }
+                PendingWhat::Entered { logged, done, .. } => (logged, done),
+                PendingWhat::Derived(logged) => (Some(logged), None),
             };
-            if let Some(done) = done {
-                let _ = done.send(Ok(()));
+            if let Some(logged) = logged {
+                self.announce_logged(&logged);
             }
+            notify(done);
         }
     }
 
@@ -332,6 +324,13 @@ impl Committer {
     /// Whether the run is about to be detached. One without a journal is not: there is nowhere to resume from.
     pub(super) fn is_leaving(&self) -> bool {
         self.journal.is_some() && self.shared.is_to_be_left()
+    }
+}
+
+/// Tells the sender of a batch, if it has one that still listens, that the batch is in the log for good.
+fn notify(done: Option<Done>) {
+    if let Some(done) = done {
+        let _ = done.send(Ok(()));
     }
 }
 

@@ -1,6 +1,5 @@
 //! How a run ends: in which order its parts stop, its report, and who is told.
 
-
 use super::RunStatus;
 use super::commit::Committer;
 use super::drive::{Phase, Run};

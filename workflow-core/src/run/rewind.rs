@@ -184,7 +184,9 @@ impl Rewind<'_> {
             match what {
                 // It follows by itself again, if it does.
                 PendingWhat::Derived(_) => {}
-                PendingWhat::Asked(asked) => self.driver.handle_command(asked.ask_again()),
+                PendingWhat::Asked(asked) => {
+                    asked(false).into_iter().for_each(|it| self.driver.handle_command(it))
+                }
                 PendingWhat::Entered { batch, done, shown, .. } => {
                     let records = self.unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();

@@ -111,11 +111,14 @@ impl WriteQueue {
         self.end = self.end.after(records);
         let next = std::mem::take(&mut self.next);
         let run = run.or_else(|| (next == NextBatch::GoesOn).then(|| before.clone().going_on()));
-        let batch = QueuedBatch { records, bytes, run };
-        // A journal without a start event could not be resumed.
         match self.batches.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
-            Some(first) => *first = first.with(batch),
-            None => self.batches.push_back(batch),
+            // A journal without a start event could not be resumed.
+            Some(first) => {
+                first.records += records;
+                first.bytes = first.bytes.saturating_add(bytes);
+                first.run = run.or(first.run.take());
+            }
+            None => self.batches.push_back(QueuedBatch { records, bytes, run }),
         }
     }
 
@@ -184,14 +187,6 @@ impl WriteQueue {
         self.batches.clear();
         (self.end, self.ended, self.next) = (written, false, NextBatch::Plain);
         self.records.drain(..).collect()
-    }
-}
-
-impl QueuedBatch {
-    /// Both as one.
-    fn with(&self, later: Self) -> Self {
-        let run = later.run.or_else(|| self.run.clone());
-        Self { records: self.records + later.records, bytes: self.bytes.saturating_add(later.bytes), run }
     }
 }
 
