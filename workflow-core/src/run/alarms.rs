@@ -53,8 +53,8 @@ impl Alarms {
         due <= wall || Some(due) <= self.rang
     }
 
-    /// From here on this alarm, which is made unless there is one, is for the timer that is due then. The one before it is
-    /// to be dropped.
+    /// Sets the alarm for the timer that is due then, unless there is one for that time. Returns the one before it, for the
+    /// caller to drop.
     pub(super) fn set(
         &mut self,
         due: SystemTime,
@@ -66,7 +66,7 @@ impl Alarms {
         self.timer.replace((due, wait())).map(|(_, alarm)| alarm)
     }
 
-    /// From here on the time counts, until the run waits. The alarm is made for the time at which it will be over.
+    /// Counts the time from here on, until the run waits. `wait` makes the alarm for the end of the time.
     fn count(
         &mut self,
         active: &mut ActiveTime,
@@ -81,7 +81,7 @@ impl Alarms {
         self.limit_alarm = clock.wall().checked_add(left).map(wait);
     }
 
-    /// The time that passes from here on does not count. The alarm is to be dropped.
+    /// Stops counting. Returns the alarm, for the caller to drop.
     fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<Dropped>> {
         self.limit?;
         active.rest(now);

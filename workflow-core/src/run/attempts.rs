@@ -1,5 +1,5 @@
-//! What becomes of an attempt that failed (S35): whether the same execution is attempted again, when, and what the journal
-//! says of it. This part decides by what the run's state has of the execution; others record it and wait.
+//! Failed attempts (S35): whether another one follows, when, and how the journal describes the failed one. This part decides
+//! by the run's state; the driver records the decision and waits.
 
 use std::time::Duration;
 

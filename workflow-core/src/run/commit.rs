@@ -226,7 +226,8 @@ impl Committer {
         }
     }
 
-    /// What the store has answered, if it has. Whoever waits for what it has by that is notified.
+    /// The store's answer to the write that is under way, if it has come. Notifies the senders of batches that the store has
+    /// by that.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answer> {
         let Poll::Ready(answer) = self.journal.as_deref_mut()?.poll_written(cx) else { return None };
         if let Some(Answer::Written) = answer {
@@ -282,7 +283,8 @@ impl Committer {
         let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
     }
 
-    /// The journal is to say that the run goes on here, before anything else is done (S40), and what it lacks.
+    /// Queues the record that the run resumes here, before anything else is done (S40), and the entries that the journal
+    /// lacks.
     pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {
         let Some(journal) = &mut self.journal else { return };
         let (table, at) = (journal.take_table(), self.clock.stamp());
@@ -297,7 +299,7 @@ impl Committer {
         }
     }
 
-    /// The journal is to say how the run ended, and what nothing else in it says of that.
+    /// Queues the record of how the run ended: its step and error are what nothing else in the journal says of the end.
     pub(super) fn queue_end(&mut self, (step, error): (Option<Arc<str>>, Option<String>)) {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
@@ -327,14 +329,14 @@ impl Committer {
     }
 }
 
-/// Tells the sender of a batch, if it has one that still listens, that the batch is in the log for good.
+/// Notifies the sender of a batch, if it has one that still listens, that the batch is in the log for good.
 fn notify(done: Option<Done>) {
     if let Some(done) = done {
         let _ = done.send(Ok(()));
     }
 }
 
-/// What a run that waits waits for, for listings of the store.
+/// The events, replies and timers that a run waits for, for listings of the store.
 fn waits_for(state: &RunState) -> WaitingFor {
     let (table, scheduler) = (state.table(), &state.scheduler);
     let name = |event| Arc::clone(&table.event(event).name);

@@ -58,8 +58,8 @@ impl Driver {
         self.committer.follow(next);
     }
 
-    /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
-    /// that followed by themselves, and what was dropped. Says whether it is complete.
+    /// Completes what follows from the batches so far, within so many units of work: entries that follow by themselves are
+    /// journaled, and executions and questions are dropped. Says whether it is complete.
     #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         self.committer.state.scheduler.is_settled() || self.advance_on(work)
@@ -216,8 +216,7 @@ impl Driver {
         true
     }
 
-    /// Goes on with the journal, once nothing else is left to do or there was enough of it; whether something came of
-    /// it.
+    /// Writes the journal, once nothing else is left to do or one slice is over; says whether the store has answered.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
@@ -248,8 +247,8 @@ impl Driver {
         }
     }
 
-    /// The store did not take what it was given, for this reason if it is not known yet: the run stops here, and nothing more
-    /// is written.
+    /// The store has refused the journal, for this reason if the journal does not know one: the run stops here, and nothing
+    /// more is written.
     pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
             journal.refuse(why);

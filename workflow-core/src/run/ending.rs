@@ -23,7 +23,7 @@ pub(super) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// What it ended with. Why a run stalled is looked into only for one that did.
+    /// What it ended with. `stall` is called only for a run that stalled: it costs more than the rest.
     pub(super) fn outcome(
         &self,
         end: &End,

@@ -1,4 +1,4 @@
-//! What executions came to enters the log: what they returned, that they failed, or that another attempt follows.
+//! Executions that returned or failed: their batches enter the log, or another attempt follows.
 
 use std::time::Duration;
 

@@ -60,7 +60,7 @@ impl Run {
         self.driver.admission.leave();
     }
 
-    /// Whether the run goes on elsewhere, or may: it needs its children and its contexts.
+    /// Whether another process resumes the run, or may: its children and contexts stay as they are then.
     fn is_left(&self) -> bool {
         self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
     }

@@ -1,5 +1,5 @@
-//! What a run does before other tasks have their turn: it begins what is due, and takes in what happened meanwhile, as much of
-//! it as one slice handles.
+//! The work of a run between two turns of other tasks. A slice begins what is due and takes in what happened meanwhile, up to
+//! a bound.
 
 use std::task::{Context, Poll};
 
@@ -18,10 +18,10 @@ const SLICE: usize = 256;
 /// How much the state is advanced in one slice at most.
 pub(super) const WORK: usize = 2 * SLICE;
 
-/// What a slice has come to.
+/// How a slice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// There was enough of it: others have their turn.
+    /// At its bound: other tasks have their turn.
     More,
     /// The run has ended, and its journal says so.
     Ended,
