@@ -73,6 +73,7 @@ impl Committer {
 
     /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
     /// the store has it, and hears how the run ended if it is refused.
+    #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
         let again = self.journal.is_some().then(|| batch.clone());
@@ -115,6 +116,7 @@ impl Committer {
     }
 
     /// A batch is in the state.
+    #[inline]
     fn entered(
         &mut self,
         by: Option<ExecutionId>,
@@ -143,6 +145,7 @@ impl Committer {
     }
 
     /// Tells observers and viewers what is in the log for good.
+    #[inline]
     fn announce(&mut self, by: Option<ExecutionId>, events: impl Iterator<Item = (Seq, EventIndex)>) {
         if let Some(execution) = by {
             self.telemetry.succeeded(&self.shared, &self.state, execution);

@@ -20,6 +20,7 @@ impl Returned {
 }
 
 /// What an execution of a step returned, if a run in this state may take it.
+#[inline]
 pub(super) fn returned(
     state: &RunState,
     step: StepIndex,
@@ -31,11 +32,21 @@ pub(super) fn returned(
     if emitted.items().is_empty() {
         return Ok((Returned::Nothing, emitted.stand()));
     }
-    if let Some(mut event) = emitted.take_only() {
-        let index = plain_output(state.table(), outputs, &event)?;
-        check.check(&mut event, 1)?;
-        return Ok((Returned::Event(index, event), emitted.stand()));
-    }
+    let Some(mut event) = emitted.take_only() else {
+        return returned_batch(state, outputs, emitted, check, clock);
+    };
+    let index = plain_output(state.table(), outputs, &event)?;
+    check.check(&mut event, 1)?;
+    Ok((Returned::Event(index, event), emitted.stand()))
+}
+
+fn returned_batch(
+    state: &RunState,
+    outputs: &[OutputRow],
+    mut emitted: Emitted,
+    check: EventCheck,
+    clock: &RunClock,
+) -> Result<(Returned, Shown), StepError> {
     let emissions = emissions(state.table(), outputs, &emitted)?;
     emitted.check_events(check)?;
     let timers = emitted.timers();
