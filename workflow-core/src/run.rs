@@ -11,6 +11,9 @@ use crate::event::AnyEvent;
 
 mod admission;
 mod alarms;
+#[cfg(test)]
+mod alone;
+mod attempts;
 mod begin;
 mod cancel_guard;
 mod changed;
@@ -23,6 +26,9 @@ mod commit;
 mod common;
 mod contexts;
 mod drive;
+mod driver;
+mod ending;
+mod executed;
 mod executor;
 mod extras;
 mod fence;
@@ -50,6 +56,7 @@ mod seat;
 mod settings;
 mod shared;
 mod signals;
+mod slice;
 mod spans;
 mod state;
 mod status_cell;

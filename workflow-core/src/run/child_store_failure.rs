@@ -2,7 +2,6 @@
 //! before another engine drives it. So no step is told, and the run stops too and leaves its journal open.
 
 use super::RunShared;
-use super::drive::Run;
 use crate::error::{RunError, StartError};
 use crate::store::StoreError;
 
@@ -31,17 +30,6 @@ impl RunShared {
     /// Whether it stops and leaves its journal open.
     pub(crate) fn stops(&self) -> bool {
         self.common.is_kept && (self.is_to_be_left() || self.signals.child_store_failure().is_some())
-    }
-}
-
-impl Run {
-    /// Stops as if the run's own store had failed, once what it is being given is answered.
-    pub(super) fn read_child_store_failure(&mut self) {
-        let Some(journal) = self.journal.as_mut() else { return };
-        let Some(why) = self.shared.signals.child_store_failure() else { return };
-        if self.state.end().is_none() && journal.fail(why) {
-            self.unkept();
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
+use super::commit::Committer;
 use super::drive::{Run, RunLimits};
 use super::held_state::HeldState;
 use super::view::View;
@@ -17,6 +18,7 @@ use crate::draw::Graph;
 use crate::error::RecordedRunError;
 use crate::explain::Explanation;
 use crate::id::RunId;
+use crate::observe::Observers;
 use crate::store::{JOURNAL_FORMAT, Position, Record};
 use crate::table::DependencyTable;
 
@@ -103,7 +105,7 @@ impl RecordedRun {
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        Ok(Self { state: replayed.state.take(), report })
+        Ok(Self { state: replayed.driver.committer.state.take(), report })
     }
 
     /// Where the run stands when its records end.
@@ -145,19 +147,20 @@ impl fmt::Debug for RecordedRun {
 impl Run {
     /// What a run did that stands where its journal ends, and is not gone on with.
     fn report_at_rest(&mut self, last: Option<&Record>) -> RunReport {
+        let Committer { state, clock, .. } = &mut self.driver.committer;
         let ended = match last {
             Some(Record::RunEnded { status, .. }) => Some(*status),
-            _ => self.state.end().map(RunStatus::from),
+            _ => state.end().map(RunStatus::from),
         };
         let Some(status) = ended else {
-            let waits = self.state.scheduler.waits();
+            let waits = state.scheduler.waits();
             let status = if waits { RunStatus::Waiting } else { RunStatus::Running };
-            return View { status, deferred: Some(Deferred::default()), ..self.view() }.report();
+            return View { status, deferred: Some(Deferred::default()), ..self.driver.view() }.report();
         };
-        for execution in self.state.trace.running() {
-            self.state.trace.dropped(execution, self.clock.now);
+        for execution in state.trace.running() {
+            state.trace.dropped(execution, clock.now);
         }
-        View { status, deferred: None, ..self.view() }.report()
+        View { status, deferred: None, ..self.driver.view() }.report()
     }
 }
 
@@ -210,9 +213,14 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let common = Common::without_engine(EngineClock::new(Stopped(last)));
+    let common = without_engine(Observers::start(Vec::new()), last);
     let (table, extras) =
         (Arc::clone(&host.table), RunExtras { metadata: metadata.clone(), ..RunExtras::default() });
     let shared = RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), extras);
     Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
+}
+
+/// What runs share that have no engine. Their clock shows this time for ever.
+pub(super) fn without_engine(observers: Observers, now: SystemTime) -> Common {
+    Common { observers, ..Common::without_engine(EngineClock::new(Stopped(now))) }
 }
