@@ -40,7 +40,7 @@ impl Letters {
     }
 
     #[precondition]
-    async fn allowed(_draft: &Draft) -> bool {
+    fn allowed(_draft: &Draft) -> bool {
         true
     }
 

@@ -92,7 +92,7 @@ impl Driver {
             self.attempt_again(start)
         } else {
             let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
-            let span = telemetry.began(shared, state, start, None);
+            let span = telemetry.began(shared, state, start);
             if which == Which::First {
                 state.trace.begin(execution, clock.now);
             }
@@ -122,7 +122,7 @@ impl Driver {
         let execution = start.execution;
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
         let attempt = state.trace.attempt(execution);
-        let span = telemetry.began(shared, state, start, Some(attempt));
+        let span = telemetry.began_again(shared, state, start, attempt);
         state.trace.attempted_again(execution);
         let compacts = state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
         Begun::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)

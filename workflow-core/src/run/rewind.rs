@@ -190,7 +190,9 @@ impl Rewind<'_> {
                 // It follows by itself again, if it does.
                 PendingWhat::Derived(_) => {}
                 PendingWhat::Asked(asked) => {
-                    asked(false).into_iter().for_each(|it| self.driver.handle_command(it))
+                    if let Some(command) = asked(false) {
+                        self.driver.handle_command(command);
+                    }
                 }
                 PendingWhat::Entered { batch, done, shown, .. } => {
                     let records = self.unwritten.between(from, end);

@@ -51,25 +51,27 @@ impl Telemetry {
         }
     }
 
-    /// An attempt begins: the first of its execution, or another.
+    /// An execution begins.
     #[inline]
-    pub(super) fn began(
+    pub(super) fn began(&mut self, shared: &RunShared, state: &RunState, start: &ExecutionStart) -> Span {
+        let name = &state.table().step(start.step).name;
+        let ExecutionStart { execution, scope, trigger, .. } = *start;
+        shared.tell(|| Observed::ExecutionStarted { execution, step: Arc::clone(name), scope, trigger });
+        self.spans.begin(name, execution, 1, scope)
+    }
+
+    /// Another attempt of an execution begins.
+    pub(super) fn began_again(
         &mut self,
         shared: &RunShared,
         state: &RunState,
         start: &ExecutionStart,
-        attempt: Option<u32>,
+        attempt: u32,
     ) -> Span {
-        let row = state.table().step(start.step);
-        let ExecutionStart { execution, scope, trigger, .. } = *start;
-        shared.tell(|| {
-            let step = Arc::clone(&row.name);
-            match attempt {
-                None => Observed::ExecutionStarted { execution, step, scope, trigger },
-                Some(attempt) => Observed::AttemptStarted { execution, step, attempt },
-            }
-        });
-        self.spans.begin(&row.name, execution, attempt.unwrap_or(1), scope)
+        let name = &state.table().step(start.step).name;
+        let ExecutionStart { execution, scope, .. } = *start;
+        shared.tell(|| Observed::AttemptStarted { execution, step: Arc::clone(name), attempt });
+        self.spans.begin(name, execution, attempt, scope)
     }
 
     /// An attempt failed, and another one follows.
@@ -244,12 +246,12 @@ mod tests {
     fn observers_learn_of_each_attempt_and_how_it_ended() {
         let mut run = Alone::begun();
         let (mut telemetry, start) = (telemetry(&run), start(&mut run));
-        telemetry.began(&run.shared, &run.state, &start, None);
+        telemetry.began(&run.shared, &run.state, &start);
         let failed =
             FailedAttempt { class: ErrorClass::Tool, error: "busy".into(), retry_in: AT, compacts: false };
         let error = StepError::tool("busy");
         telemetry.retries(&run.shared, &run.state, WRITE, (&error, &failed));
-        telemetry.began(&run.shared, &run.state, &start, Some(2));
+        telemetry.began_again(&run.shared, &run.state, &start, 2);
         assert_eq!(run.seen.take(), ["ExecutionStarted", "AttemptFailed", "AttemptStarted"]);
 
         telemetry.failed(&run.shared, &run.state, WRITE, (&error, NotRetried::Class, AT));
@@ -291,7 +293,7 @@ mod tests {
         telemetry.compare(&run.state);
         telemetry.journaled(&[]);
         let start = start(&mut run);
-        assert!(telemetry.began(&run.shared, &run.state, &start, None).is_none());
+        assert!(telemetry.began(&run.shared, &run.state, &start).is_none());
         telemetry.succeeded(&run.shared, &run.state, WRITE);
         assert_eq!(run.seen.take(), ["ExecutionStarted", "ExecutionSucceeded"]);
     }
