@@ -1,7 +1,6 @@
 //! The engine: hosts workflows, starts runs within its limits, and outlives them.
 
 use std::any::TypeId;
-use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -10,40 +9,40 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
-use crate::children::{Birth, HostsRuns};
-use crate::config::ConfigSet;
-use crate::context::ContextStore;
-use crate::display::Forward;
-use crate::error::{RunError, SendError, StartError};
+use crate::children::HostsRuns;
+use crate::error::{RunError, StartError};
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
-use crate::panics::Driven;
-use crate::run::{
-    Common, Gate, Held, Host, Peculiar, Place, Places, Queue, Received, ReplayFailures, Run, RunHandle,
-    RunLimits, RunOptions, RunShared, Unhosted,
-};
-use crate::store::{EventStore, StoreError};
-use crate::table::EventIndex;
+use crate::run::{Common, ReplayFailures, RunHandle, RunOptions, Unhosted};
 use crate::workflow::Workflow;
 
+mod beginning;
 mod builder;
 mod children;
 mod claim;
+mod concurrency;
 mod contexts;
 mod ending;
-mod forsaken;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod found;
 mod guarded;
 mod hand_over;
-mod holds;
-mod idle;
-mod known;
+mod hosts;
+mod journals;
 mod lease;
+mod load;
+mod locks;
+mod orphans;
+mod owner;
+mod registered;
+mod registry;
+mod reminders;
 mod removal;
 mod resume;
-mod stored;
+mod start;
+mod unloaded;
 mod when_full;
 
 pub use builder::EngineBuilder;
@@ -52,15 +51,17 @@ pub use builder::without_replay_check;
 pub use resume::Resumed;
 pub use when_full::WhenFull;
 
+pub(crate) use journals::begun;
 pub(crate) use lease::Lease;
-pub(crate) use stored::begun;
 
-use children::ChildLimits;
 use claim::Unfit;
+use concurrency::Concurrency;
+use contexts::ContextScopes;
 use ending::{Ending, or_never};
-use idle::Idle;
-use known::{Known, Registered};
-use lease::Leased;
+use hosts::Hosts;
+use journals::Journals;
+use registry::RunRegistry;
+use reminders::Reminders;
 
 /// How long an engine that ends waits for its store at least.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(1);
@@ -96,28 +97,20 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
+/// The parts of an engine. Its methods start, load and cancel runs, which takes most of the parts: a run that is driven
+/// has a reference to the engine.
 struct Inner {
     id: EngineId,
-    hosts: HashMap<TypeId, Arc<Host>>,
-    configs: ConfigSet,
-    store: Option<Arc<dyn EventStore>>,
-    contexts: Arc<dyn ContextStore>,
-    /// None if the engine takes no leases.
-    lease: Option<Leased>,
-    unfit: Unfit,
+    hosts: Hosts,
+    journals: Journals,
+    contexts: ContextScopes,
     common: Arc<Common>,
-    limits: RunLimits,
-    run_timeout: Option<Duration>,
-    /// The places of all runs together, and those of each workflow that has a bound of its own.
-    gate: Option<Arc<Gate>>,
-    gates: HashMap<TypeId, Arc<Gate>>,
-    queue: Arc<Queue>,
-    when_full: WhenFull,
-    children: ChildLimits,
+    concurrency: Concurrency,
     /// The runs that have not ended.
-    known: Known,
-    idle: Idle,
+    runs: RunRegistry,
+    reminders: Reminders,
     ending: Ending,
+    unfit: Unfit,
 }
 
 /// The engine of a run that belongs to none.
@@ -173,7 +166,7 @@ impl Engine {
         options: RunOptions,
     ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
         Self::assert_taken::<W, _>(&event);
-        let started = self.spawn(Start::of::<W, _>(event), options);
+        let started = self.inner.spawn(Start::of::<W, _>(event), options);
         Box::pin(async move { Ok(RunHandle::new(started.await?)) })
     }
 
@@ -184,7 +177,7 @@ impl Engine {
 
     /// The ids of the runs that have not ended, in no order; those that wait for a place are among them.
     pub fn running(&self) -> Vec<RunId> {
-        self.inner.known.ids()
+        self.inner.runs.ids()
     }
 
     /// The ids of the runs that wait for a place, in the order in which they began to wait: those whose
@@ -224,7 +217,7 @@ impl Engine {
     /// # }
     /// ```
     pub fn queued(&self) -> Vec<RunId> {
-        self.inner.queue.runs()
+        self.inner.concurrency.queued()
     }
 
     /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
@@ -244,64 +237,12 @@ impl Engine {
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.ending.begin();
         let reason = "the engine is shutting down".into();
-        self.wind_up(at_most, self.cancel_all(&reason)).await;
-    }
-
-    /// Ends everything, and waits until nothing is left.
-    async fn wind_up(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
-        let ending = &self.inner.ending;
-        let mut ended = pin!(async {
-            end_all.await;
-            ending.is_over().await;
-            self.give_up_lease().await;
-        });
-        let over = async {
-            // Without a store there is nothing that may never answer, and no clock is needed.
-            match self.inner.store {
-                Some(_) => or_never(self.inner.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await,
-                None => pending().await,
-            }
-        };
-        if let Either::Right(_) = select(ended.as_mut(), pin!(over)).await {
-            ending.give_up();
-            ended.await;
-        }
-        self.flush_observers(at_most).await;
-    }
-
-    async fn flush_observers(&self, at_most: Duration) {
-        let observers = self.inner.common.observers.clone();
-        if observers.is_empty() {
-            return;
-        }
-        match Handle::try_current() {
-            // An error says that the runtime is going down as well.
-            Ok(runtime) => drop(runtime.spawn_blocking(move || observers.flush(at_most)).await),
-            Err(_) => observers.flush(at_most),
-        }
-    }
-
-    /// Waits for a run's lock, at most until nobody waits for the store any more.
-    async fn hold(&self, run: &RunId) -> Result<Held, StoreError> {
-        self.inner.ending.patiently(self.inner.known.hold(run)).await
+        self.inner.wind_up(at_most, self.inner.cancel_all(&reason)).await;
     }
 
     /// Does not compile if no step of `W` takes the event, whose type has no name where it is given.
     fn assert_taken<W: Workflow, S: StartEvent>(_: &S) {
         const { crate::check::taken_from_outside::<W, S>() };
-    }
-
-    /// Starts a run as a task of its own. Without types, so that it is compiled here and not once more in every crate
-    /// that starts runs.
-    async fn spawn(&self, start: Start, options: RunOptions) -> Result<Arc<RunShared>, StartError> {
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (done, written) = self.inner.store.is_some().then(oneshot::channel).unzip();
-        let (run, shared) = self.prepare(start, options, done).await?;
-        runtime.spawn(run);
-        if let Some(written) = written {
-            Box::pin(stored::begun(&shared, written)).await?;
-        }
-        Ok(shared)
     }
 
     /// Runs one workflow to its end in the caller's own task. Boxed, so that this too is compiled here.
@@ -312,120 +253,49 @@ impl Engine {
         let builder = Self::builder();
         Box::pin(async move {
             let engine = builder.host(workflow).build()?;
-            let (run, shared) = engine.prepare(start, RunOptions::new(), None).await?;
+            let (run, shared) = engine.inner.prepare(start, RunOptions::new(), None).await?;
             run.await;
             shared.outcome().await
         })
     }
-
-    /// A run that is ready to be driven, and what its handle needs.
-    async fn prepare(
-        &self,
-        mut start: Start,
-        options: RunOptions,
-        done: Option<oneshot::Sender<Result<(), SendError>>>,
-    ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
-        let (host, index) = self.host_of(&start)?;
-        self.check_start(&mut start)?;
-        let layers = self.inner.layers(&host, &options);
-        let shared = Arc::new(self.shared(&host, options, None)?);
-        let registered = self.register(&shared.id, Arc::downgrade(&shared))?;
-        // What few have to wait for, the future of a start has no room for.
-        let slot = match self.places(&host, &shared.id) {
-            Some(places) => Some(Box::pin(self.take_slot(places)).await?),
-            None => None,
-        };
-        if self.inner.lease.is_some() {
-            Box::pin(self.take_lease()).await.map_err(StartError::Store)?;
-        }
-        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
-        let _task = self.inner.ending.enter().ok_or(StartError::ShutDown)?;
-        let journal = self.inner.journal(&shared, layers);
-        let run = Run::new(Arc::clone(&shared), host, self.inner.limits, slot, journal);
-        let start = Received { event: start.event, done };
-        let driven = Driven::new(run.drive(start, index, registered));
-        Ok((self.inner.ending.track(driven), shared))
-    }
-
-    fn host_of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
-        let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
-        let host = Arc::clone(self.inner.hosts.get(&start.workflow_type).ok_or_else(unknown)?);
-        let event_type = start.event.event_type().type_id();
-        let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
-        Ok((host, index))
-    }
-
-    /// The start event may enter a run.
-    fn check_start(&self, start: &mut Start) -> Result<(), StartError> {
-        Ok(self.inner.common.event_check().check(&mut start.event, 1)?)
-    }
-
-    /// What bounds a run that begins, if anything does.
-    fn places(&self, host: &Host, run: &RunId) -> Option<Places> {
-        let inner = &self.inner;
-        Places::of(run, &host.table.name, inner.gates.get(&host.id), inner.gate.as_ref(), &inner.queue)
-    }
-
-    /// A place for a run that begins.
-    async fn take_slot(&self, places: Places) -> Result<(Places, Option<Place>), StartError> {
-        let place = match self.inner.when_full {
-            WhenFull::Refuse => places.take_now()?,
-            WhenFull::Queue => {
-                let closing = pin!(self.inner.ending.begins());
-                match select(pin!(places.clone().take()), closing).await {
-                    Either::Left((place, _)) => place,
-                    Either::Right(_) => return Err(StartError::ShutDown),
-                }
-            }
-        };
-        Ok((places, Some(place)))
-    }
-
-    /// What a run shares with its handles, and what they tell it.
-    fn shared(
-        &self,
-        host: &Arc<Host>,
-        options: RunOptions,
-        birth: Option<Birth>,
-    ) -> Result<RunShared, StartError> {
-        let inner = &self.inner;
-        let configs = inner.resolve_configs(host, &options)?;
-        let RunOptions { id, thread, metadata, timeout, .. } = options;
-        let id = id.unwrap_or_else(RunId::generate);
-        let shows = birth.as_ref().map(|birth| {
-            let child = birth.child(id.clone(), Arc::clone(&host.table.name));
-            Forward::new(birth.display.clone(), child)
-        });
-        let peculiar = Peculiar { configs, metadata, birth, ..Peculiar::default() };
-        let (table, common) = (Arc::clone(&host.table), Arc::clone(&inner.common));
-        let shared = RunShared::new(id, thread, timeout.or(inner.run_timeout), table, common, peculiar);
-        if let Some(shows) = shows {
-            shared.display().forward(shows);
-        }
-        Ok(shared)
-    }
-
-    fn register(&self, id: &RunId, run: Weak<RunShared>) -> Result<Registered, StartError> {
-        let registered = Registered::new(&self.inner, id, run);
-        registered.ok_or_else(|| StartError::DuplicateRun { run: id.clone() })
-    }
 }
 
 impl Inner {
-    /// Every configuration that the workflow's parameters declare, checked into its type.
-    fn resolve_configs(
-        &self,
-        host: &Arc<Host>,
-        options: &RunOptions,
-    ) -> Result<HashMap<TypeId, Arc<dyn std::any::Any + Send + Sync>>, StartError> {
-        let configs = host.table.configs();
-        let resolved = configs.map(|config| {
-            let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
-            let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
-            let value = self.configs.resolve_for(&config, layer).map_err(StartError::Config)?;
-            Ok((config.type_id(), value))
+    /// Ends everything, and waits until nothing is left.
+    async fn wind_up(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
+        let ending = &self.ending;
+        let mut ended = pin!(async {
+            end_all.await;
+            ending.is_over().await;
+            if let Some(lease) = self.journals.lease() {
+                lease.give_up(&ending.patience()).await;
+            }
         });
-        resolved.collect()
+        let over = async {
+            // Without a store there is nothing that may never answer, and no clock is needed.
+            if self.journals.are_kept() {
+                or_never(self.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await;
+            } else {
+                pending::<()>().await;
+            }
+        };
+        if let Either::Right(_) = select(ended.as_mut(), pin!(over)).await {
+            ending.give_up();
+            ended.await;
+        }
+        self.flush_observers(at_most).await;
+    }
+
+    async fn flush_observers(&self, at_most: Duration) {
+        let observers = self.common.observers.clone();
+        if observers.is_empty() {
+            return;
+        }
+        match Handle::try_current() {
+            // An error says that the runtime is going down as well.
+            Ok(runtime) => drop(runtime.spawn_blocking(move || observers.flush(at_most)).await),
+            Err(_) => observers.flush(at_most),
+        }
     }
 }
 
@@ -442,10 +312,10 @@ impl Drop for Inner {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workflows: Vec<&str> = self.inner.hosts.values().map(|host| host.table.name()).collect();
+        let workflows: Vec<&str> = self.inner.hosts.names().collect();
         f.debug_struct("Engine")
             .field("workflows", &workflows)
-            .field("running", &self.inner.known.len())
+            .field("running", &self.inner.runs.len())
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use std::mem::needs_drop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::FutureExt as _;
@@ -30,6 +30,11 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
 /// The same for a future of users' code.
 pub(crate) async fn caught_in<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(panic_of)
+}
+
+/// Locks a value that is whole between any two calls, whatever panicked while it was locked.
+pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pin_project_lite::pin_project! {

@@ -119,7 +119,7 @@ impl Birth {
     /// The parent stops and is left, because of what became of the child.
     pub(crate) fn let_parent_down(&self, error: StartError) {
         if let Some(parent) = self.run.upgrade() {
-            parent.is_let_down(&RunError::Store { source: StoreError::unavailable(error) });
+            parent.stops_after_child(&RunError::Store { source: StoreError::unavailable(error) });
         }
     }
 

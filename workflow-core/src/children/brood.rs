@@ -55,7 +55,7 @@ impl Brood {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| brood.run.is_let_down(error)) {
+            if outcome.as_ref().is_err_and(|error| brood.run.stops_after_child(error)) {
                 // The run stops.
                 pending::<()>().await;
             }
@@ -76,7 +76,7 @@ impl Brood {
             }
             let spawned = brood.spawn(start, options, brood.birth(false)).await;
             if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
-                brood.run.is_let_down(&error.clone().into());
+                brood.run.stops_after_child(&error.clone().into());
             }
             if spawned.is_err() && brood.run.stops() {
                 pending::<()>().await;

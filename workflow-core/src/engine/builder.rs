@@ -13,54 +13,43 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::claim::Unfit;
-use super::ending::Ending;
+use super::concurrency::Concurrency;
+use super::contexts::ContextScopes;
+use super::ending::{Ending, Patience};
 use super::guarded::Guarded;
+use super::hosts::Hosts;
+use super::journals::Journals;
 use super::lease::{Lease, Leased, SHORTEST};
-use super::{ChildLimits, Engine, Idle, Inner, Known, WhenFull, no_engine};
+use super::registry::RunRegistry;
+use super::reminders::Reminders;
+use super::{Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
-use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::error::{BuildError, BuildProblem, ErrorClass};
 use crate::id::EngineId;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{Bounded, Common, Gate, Host, Queue, RunLimits, Unhosted, describe_metrics};
+use crate::run::{Common, Host, RunSettings, Unhosted, describe_metrics};
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
-/// How many commands wait for a busy run; sending more waits.
-const DEFAULT_MAILBOX_CAPACITY: usize = 64;
-
-/// How long a run of a store waits before it is let go of.
-const DEFAULT_RELEASE: Duration = Duration::from_secs(10);
-
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
 #[must_use = "an engine is made by `build`"]
+#[derive(Default)]
 pub struct EngineBuilder {
     hosts: Vec<Host>,
     configs: ConfigSet,
-    store: Option<Arc<dyn EventStore>>,
-    lease: Option<Duration>,
-    contexts: Option<Arc<dyn ContextStore>>,
+    durability: Durability,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
     rules: Rules,
     clock: EngineClock,
-    limits: RunLimits,
-    run_timeout: Option<Duration>,
-    display_capacity: usize,
-    mailbox_capacity: usize,
-    release_after: Duration,
-    max_event_bytes: Option<usize>,
-    replay_check: bool,
-    gate: Option<Gate>,
-    gates: HashMap<TypeId, (Gate, &'static str)>,
-    when_full: WhenFull,
-    max_child_depth: u32,
-    max_concurrent_children: usize,
+    settings: RunSettings,
+    concurrency: Concurrency,
+    replay_check: ReplayCheck,
     problems: Vec<BuildProblem>,
 }
 
@@ -78,32 +67,12 @@ pub fn without_replay_check<T>(make: impl FnOnce() -> T) -> T {
     result
 }
 
-impl Default for EngineBuilder {
+/// Whether runs are compared with their journals.
+struct ReplayCheck(bool);
+
+impl Default for ReplayCheck {
     fn default() -> Self {
-        Self {
-            hosts: Vec::new(),
-            configs: ConfigSet::default(),
-            store: None,
-            lease: None,
-            contexts: None,
-            observers: Vec::new(),
-            middleware: Vec::new(),
-            rules: Rules::default(),
-            clock: EngineClock::default(),
-            limits: RunLimits::default(),
-            run_timeout: None,
-            display_capacity: DEFAULT_DISPLAY_CAPACITY,
-            mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
-            release_after: DEFAULT_RELEASE,
-            max_event_bytes: None,
-            replay_check: cfg!(all(feature = "replay-check", debug_assertions)) && !IS_UNCHECKED.get(),
-            gate: None,
-            gates: HashMap::new(),
-            when_full: WhenFull::default(),
-            max_child_depth: 3,
-            max_concurrent_children: 8,
-            problems: Vec::new(),
-        }
+        Self(cfg!(all(feature = "replay-check", debug_assertions)) && !IS_UNCHECKED.get())
     }
 }
 
@@ -117,7 +86,7 @@ impl EngineBuilder {
 
     /// The same for a workflow that has been checked.
     pub(crate) fn host(mut self, unhosted: Unhosted) -> Self {
-        // Whatever is wrong with its table, the rest is checked too.
+        // A mistake in its table does not hide the others.
         let (host, error) = Host::new(unhosted);
         self.problems.extend(error.map(BuildProblem::Table));
         self.hosts.push(host);
@@ -139,7 +108,7 @@ impl EngineBuilder {
     /// With a store, what enters a run's log is in the store first, and nothing that depends on it starts
     /// before that (S38).
     pub fn store(mut self, store: impl EventStore) -> Self {
-        self.store = Some(Arc::new(store));
+        self.durability.store = Some(Arc::new(store));
         self
     }
 
@@ -174,13 +143,13 @@ impl EngineBuilder {
     /// # Ok::<(), workflow_core::BuildError>(())
     /// ```
     pub fn lease(mut self, duration: Duration) -> Self {
-        self.lease = Some(duration);
+        self.durability.lease = Some(duration);
         self
     }
 
     /// Sets where contexts are kept. Default: [`MemoryContexts`].
     pub fn contexts(mut self, contexts: impl ContextStore) -> Self {
-        self.contexts = Some(Arc::new(contexts));
+        self.durability.contexts = Some(Arc::new(contexts));
         self
     }
 
@@ -243,7 +212,7 @@ impl EngineBuilder {
     /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place; one
     /// that waits for a retry does. Default: no bound.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
-        self.gate = Some(Gate::new(most, Bounded::Runs));
+        self.concurrency.limit_runs(most);
         self
     }
 
@@ -253,21 +222,20 @@ impl EngineBuilder {
     ///
     /// It is a problem of the engine if it does not host `W`.
     pub fn max_concurrent_runs_of<W: Workflow>(mut self, most: usize) -> Self {
-        let name = W::TABLE.name();
-        self.gates.insert(TypeId::of::<W>(), (Gate::new(most, Bounded::RunsOf(name)), name));
+        self.concurrency.limit_runs_of(TypeId::of::<W>(), W::TABLE.name(), most);
         self
     }
 
     /// Whether a start for which there is no place waits or is refused. Default: it waits.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
-        self.when_full = when_full;
+        self.concurrency.when_full = when_full;
         self
     }
 
     /// How deep [child runs](crate::Children) nest: at 1 they have no children themselves, at 0 there are none.
     /// Default: 3.
     pub fn max_child_depth(mut self, most: u32) -> Self {
-        self.max_child_depth = most;
+        self.concurrency.child_depth = most;
         self
     }
 
@@ -276,21 +244,21 @@ impl EngineBuilder {
     /// place, one that waits for a retry does, and one that runs children of its own lends them its place, of which they
     /// take no other. Its other steps may go on meanwhile, so that more children than this may be at work. Default: 8.
     pub fn max_concurrent_children(mut self, most: usize) -> Self {
-        self.max_concurrent_children = most.clamp(1, Semaphore::MAX_PERMITS);
+        self.concurrency.limit_children(most);
         self
     }
 
     /// At most so many executions of one run at a time; the surplus waits in order (S21). 0 is taken as 1.
     /// Default: 1,024.
     pub fn max_concurrent_executions(mut self, most: usize) -> Self {
-        self.limits.concurrent_executions = most.max(1);
+        self.settings.limits.concurrent_executions = most.max(1);
         self
     }
 
     /// At most so many events in the log of one run, which then fails; it ends loops without a way out.
     /// Default: 10,000,000.
     pub fn max_events_per_run(mut self, most: u64) -> Self {
-        self.limits.scheduler.events = most.max(1);
+        self.settings.limits.scheduler.events = most.max(1);
         self
     }
 
@@ -331,7 +299,7 @@ impl EngineBuilder {
     /// # }
     /// ```
     pub fn max_executions_per_run(mut self, most: u64) -> Self {
-        self.limits.scheduler.executions = most.max(1);
+        self.settings.limits.scheduler.executions = most.max(1);
         self
     }
 
@@ -339,20 +307,20 @@ impl EngineBuilder {
     /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run, and
     /// what counts. Default: no bound.
     pub fn run_timeout(mut self, active: Duration) -> Self {
-        self.run_timeout = Some(active);
+        self.settings.timeout = Some(active);
         self
     }
 
     /// How many displayed items a run keeps for viewers. 0 is taken as 1. Default: 1,024.
     pub fn display_capacity(mut self, items: usize) -> Self {
-        self.display_capacity = items.max(1);
+        self.settings.display_capacity = items.max(1);
         self
     }
 
     /// How many commands of its handles wait for a busy run: events, replies, questions, cancellations. Whoever sends
     /// more waits until there is room. 0 is taken as 1. Default: 64.
     pub fn mailbox_capacity(mut self, commands: usize) -> Self {
-        self.mailbox_capacity = commands.clamp(1, Semaphore::MAX_PERMITS);
+        self.settings.mailbox_capacity = commands.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
@@ -365,7 +333,7 @@ impl EngineBuilder {
     ///
     /// 0 lets go of them at once, and [`Duration::MAX`] never. Without a store it means nothing. Default: 10 s.
     pub fn release_waiting_after(mut self, waiting: Duration) -> Self {
-        self.release_after = waiting;
+        self.settings.idle_timeout = Some(waiting);
         self
     }
 
@@ -377,7 +345,7 @@ impl EngineBuilder {
     /// With a bound every event is serialised once to be counted, at most as far as the bound; no text is kept. One
     /// whose `Serialize` fails has no size, and passes. Default: no bound, and in memory nothing is serialised.
     pub fn max_event_bytes(mut self, most: usize) -> Self {
-        self.max_event_bytes = Some(most);
+        self.settings.events.most_bytes = Some(most);
         self
     }
 
@@ -390,7 +358,7 @@ impl EngineBuilder {
     /// `workflow-testkit` switches the feature on.
     #[cfg(feature = "replay-check")]
     pub fn replay_check(mut self, is_on: bool) -> Self {
-        self.replay_check = is_on;
+        self.replay_check = ReplayCheck(is_on);
         self
     }
 
@@ -403,8 +371,8 @@ impl EngineBuilder {
         self.check_names();
         self.check_events();
         self.check_configs();
-        self.check_gates();
-        self.check_lease();
+        self.check_limits();
+        self.problems.extend(self.durability.problems());
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
@@ -412,55 +380,33 @@ impl EngineBuilder {
         let middleware: Arc<[_]> = self.middleware.into();
         let rules = Arc::new(self.rules);
         let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
-        let hosts = hosts.map(|host| (host.id, Arc::new(host)));
-        let id = EngineId::generate();
-        let leased = |(store, duration): (&Arc<dyn EventStore>, Duration)| {
-            Leased(Arc::new(Lease::new(id.clone(), Arc::clone(store), duration)))
-        };
-        let ending = Ending::default();
-        let guarded =
-            |store| -> Arc<dyn EventStore> { Arc::new(Guarded::new(store, ending.gives_up().clone())) };
-        let store = self.store.map(guarded);
-        let lease = store.as_ref().zip(self.lease).map(leased);
-        let contexts: Arc<dyn ContextStore> =
-            self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
-        // Without a journal a run is all that there is of it.
-        let release_after = store.as_ref().map(|_| self.release_after);
-        let common = Common {
-            observers: Observers::start(self.observers),
-            clock: self.clock,
-            contexts: Arc::downgrade(&contexts),
-            lease: lease.as_ref().map(|Leased(lease)| Arc::clone(lease)),
-            is_kept: store.is_some(),
-            release_after,
-            hands_over: AtomicBool::new(false),
-            replay_check: self.replay_check.then(Arc::default),
-            max_event_bytes: self.max_event_bytes,
-            serialises: store.as_ref().is_some_and(EventStore::serialises),
-            display_capacity: self.display_capacity,
-            mailbox_capacity: self.mailbox_capacity,
-            engine: no_engine(),
-        };
+        let hosts = Hosts::new(hosts, self.configs);
+        let (id, ending) = (EngineId::generate(), Ending::default());
+        let (journals, contexts) = self.durability.open(&id, &ending.patience());
+        let serialises = journals.store().is_ok_and(EventStore::serialises);
+        let runs = RunRegistry::new(ending.patience());
         Ok(Engine {
-            inner: Arc::new_cyclic(|engine| Inner {
-                common: Arc::new(Common { engine: Weak::<Inner>::clone(engine), ..common }),
+            inner: Arc::new_cyclic(|engine: &Weak<Inner>| Inner {
+                common: Arc::new(Common {
+                    observers: Observers::start(self.observers),
+                    clock: self.clock,
+                    contexts: contexts.downgrade(),
+                    lease: journals.lease().cloned(),
+                    is_kept: journals.are_kept(),
+                    settings: self.settings.kept(journals.are_kept(), serialises),
+                    hands_over: AtomicBool::new(false),
+                    replay_check: self.replay_check.0.then(Arc::default),
+                    engine: Weak::<Inner>::clone(engine),
+                }),
                 id,
-                lease,
-                unfit: Unfit::default(),
-                hosts: hosts.collect(),
-                configs: self.configs,
-                store,
+                hosts,
+                journals,
                 contexts,
-                limits: self.limits,
-                run_timeout: self.run_timeout,
-                gate: self.gate.map(Arc::new),
-                gates: self.gates.into_iter().map(|(id, (gate, _))| (id, Arc::new(gate))).collect(),
-                queue: Arc::new(Queue::default()),
-                when_full: self.when_full,
-                children: ChildLimits::new(self.max_child_depth, self.max_concurrent_children),
-                known: Known::default(),
-                idle: Idle::default(),
+                concurrency: self.concurrency,
+                runs,
+                reminders: Reminders::default(),
                 ending,
+                unfit: Unfit::default(),
             }),
         })
     }
@@ -470,12 +416,9 @@ impl EngineBuilder {
     }
 
     fn check_names(&mut self) {
-        let names: Vec<String> = self.tables().map(|table| table.name.to_string()).collect();
-        for (i, workflow) in names.iter().enumerate() {
-            if names[..i].contains(workflow) {
-                self.problems.push(BuildProblem::DuplicateWorkflow { workflow: workflow.clone() });
-            }
-        }
+        let mut names = HashSet::new();
+        let again = self.hosts.iter().map(|host| host.table.name()).filter(|name| !names.insert(*name));
+        self.problems.extend(again.map(|name| BuildProblem::DuplicateWorkflow { workflow: name.to_owned() }));
     }
 
     /// S1: a wire name means one type in the whole engine.
@@ -503,23 +446,9 @@ impl EngineBuilder {
         self.problems.extend(problems);
     }
 
-    fn check_gates(&mut self) {
-        let hosted: HashSet<TypeId> = self.hosts.iter().map(|host| host.id).collect();
-        let unknown = self.gates.iter().filter(|(id, _)| !hosted.contains(id));
-        let mut unknown: Vec<&str> = unknown.map(|(_, (_, workflow))| *workflow).collect();
-        unknown.sort_unstable();
-        let problems = unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow });
-        self.problems.extend(problems.collect::<Vec<_>>());
-    }
-
-    fn check_lease(&mut self) {
-        let Some(lease) = self.lease else { return };
-        if self.store.is_none() {
-            self.problems.push(BuildProblem::LeaseWithoutStore);
-        }
-        if lease < SHORTEST {
-            self.problems.push(BuildProblem::LeaseTooShort { lease, shortest: SHORTEST });
-        }
+    fn check_limits(&mut self) {
+        let unknown = self.concurrency.unknown(|id| self.hosts.iter().any(|host| host.id == id));
+        self.problems.extend(unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow }));
     }
 
     /// The configurations of a workflow that are missing or do not fit, but for those whose layers cannot be
@@ -530,6 +459,37 @@ impl EngineBuilder {
         let readable = configs.filter(|config| self.configs.is_readable(config));
         let errors = readable.filter_map(|config| self.configs.resolve_for(&config, None).err());
         errors.map(|source| BuildProblem::Config { workflow: table.name.to_string(), source })
+    }
+}
+
+/// Where journals and contexts are stored.
+#[derive(Default)]
+struct Durability {
+    store: Option<Arc<dyn EventStore>>,
+    lease: Option<Duration>,
+    contexts: Option<Arc<dyn ContextStore>>,
+}
+
+impl Durability {
+    fn problems(&self) -> impl Iterator<Item = BuildProblem> + use<> {
+        let without_store = self.lease.filter(|_| self.store.is_none());
+        let too_short = self.lease.filter(|lease| *lease < SHORTEST);
+        let without_store = without_store.map(|_| BuildProblem::LeaseWithoutStore);
+        let too_short = too_short.map(|lease| BuildProblem::LeaseTooShort { lease, shortest: SHORTEST });
+        without_store.into_iter().chain(too_short)
+    }
+
+    /// The journals of this engine and its contexts, which it waits for with this patience.
+    fn open(self, engine: &EngineId, patience: &Patience) -> (Journals, ContextScopes) {
+        let store = self
+            .store
+            .map(|store| -> Arc<dyn EventStore> { Arc::new(Guarded::new(store, patience.clone())) });
+        let lease = store.as_ref().zip(self.lease).map(|(store, duration)| {
+            Leased(Arc::new(Lease::new(engine.clone(), Arc::clone(store), duration)))
+        });
+        let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
+        let contexts = ContextScopes::new(contexts, patience.clone(), store.is_some());
+        (Journals::new(store, lease), contexts)
     }
 }
 
@@ -555,5 +515,38 @@ impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflows: Vec<&str> = self.tables().map(DependencyTable::name).collect();
         f.debug_struct("EngineBuilder").field("workflows", &workflows).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn durability(store: bool, lease: Option<Duration>) -> Durability {
+        let store = store.then(|| Arc::new(MemoryStore::default()) as Arc<dyn EventStore>);
+        Durability { store, lease, contexts: None }
+    }
+
+    #[test]
+    fn a_lease_needs_a_store_and_some_time() {
+        let problems = |store, lease| durability(store, Some(lease)).problems().collect::<Vec<_>>();
+        assert!(problems(true, SHORTEST).is_empty());
+        assert!(matches!(problems(false, SHORTEST)[..], [BuildProblem::LeaseWithoutStore]));
+        let both = problems(false, SHORTEST / 2);
+        assert!(matches!(both[..], [BuildProblem::LeaseWithoutStore, BuildProblem::LeaseTooShort { .. }]));
+        assert!(durability(false, None).problems().next().is_none());
+    }
+
+    #[test]
+    fn journals_and_leases_are_there_where_they_are_asked_for() {
+        let open = |store, lease| {
+            let (journals, _) =
+                durability(store, lease).open(&EngineId::generate(), &Ending::default().patience());
+            (journals.are_kept(), journals.lease().is_some())
+        };
+        assert_eq!(open(false, None), (false, false));
+        assert_eq!(open(true, None), (true, false));
+        assert_eq!(open(true, Some(SHORTEST)), (true, true));
     }
 }

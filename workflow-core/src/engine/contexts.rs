@@ -1,11 +1,8 @@
-//! The contexts of runs that have ended: clearing them, also those that a process left which was killed between the end
-//! of a run and that.
+//! The contexts of runs that have ended: clearing them. Which ones a killed process left is found by `removal`.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
-use futures::future::BoxFuture;
-
-use super::{Engine, Inner};
+use super::ending::Patience;
 use crate::context::{ContextError, ContextScope, ContextStore, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
 use crate::panics::caught_in;
@@ -14,14 +11,27 @@ use crate::store::StoreError;
 /// How many scopes are asked for at a time.
 const PAGE: usize = 1_024;
 
-impl Inner {
-    /// Asks the store of contexts, until nobody waits for it any more. A panic of it is an error.
-    async fn ask_contexts<'a, T>(
-        &'a self,
-        ask: impl FnOnce(&'a dyn ContextStore) -> BoxFuture<'a, Result<T, ContextError>>,
-    ) -> Result<T, StoreError> {
-        let asked = caught_in(async { ask(&*self.contexts).await });
-        match self.ending.patiently(asked).await? {
+/// The store of contexts as an engine calls it: a panic is an error, and so is an answer that does not come before the
+/// engine gives up.
+pub(super) struct ContextScopes {
+    store: Arc<dyn ContextStore>,
+    patience: Patience,
+    /// Whether journals outlive the process, so that another process can clear what this one leaves.
+    outlive: bool,
+}
+
+impl ContextScopes {
+    pub(super) fn new(store: Arc<dyn ContextStore>, patience: Patience, outlive: bool) -> Self {
+        Self { store, patience, outlive }
+    }
+
+    /// For runs, which do not keep the store open.
+    pub(super) fn downgrade(&self) -> Weak<dyn ContextStore> {
+        Arc::downgrade(&self.store)
+    }
+
+    async fn ask<T>(&self, asked: impl Future<Output = Result<T, ContextError>>) -> Result<T, StoreError> {
+        match self.patience.wait(caught_in(asked)).await? {
             Ok(answer) => answer.map_err(StoreError::unavailable),
             Err(panic) => Err(StoreError::unavailable(panic)),
         }
@@ -33,71 +43,131 @@ impl Inner {
     /// one finds what is left. An engine without journals has no next one: there a thread that cannot be cleared does not
     /// keep the run's scope.
     pub(super) async fn clear(&self, run: &RunId, thread: Option<ThreadId>) -> Result<(), StoreError> {
-        let mut of_thread = Ok(());
-        if let Some(thread) = thread {
-            let scope = ContextScope::Thread(thread);
-            of_thread = self.ask_contexts(|contexts| clear_scope(contexts, scope)).await;
-        }
-        if of_thread.is_err() && self.store.is_some() {
+        let of_thread = match thread {
+            Some(thread) => self.clear_scope(ContextScope::Thread(thread)).await,
+            None => Ok(()),
+        };
+        if of_thread.is_err() && self.outlive {
             return of_thread;
         }
-        let scope = ContextScope::Run(run.clone());
-        let of_run = self.ask_contexts(|contexts| clear_scope(contexts, scope)).await;
-        of_thread.and(of_run)
-    }
-}
-
-fn clear_scope(contexts: &dyn ContextStore, scope: ContextScope) -> BoxFuture<'_, Result<(), ContextError>> {
-    Box::pin(async move { contexts.clear(&scope).await })
-}
-
-impl Engine {
-    /// Clears the contexts of runs that have ended, as the store says, and are not about to clear them themselves: those
-    /// whose process was killed between their end and that.
-    ///
-    /// What belongs to a run that the store does not list is left alone: it may be one of an engine that keeps no journals,
-    /// or keeps them elsewhere. So is what belongs to a run that has not ended, whoever drives it. A run begins to use its
-    /// context once the store has its beginning, so that one that is starting is listed as one that goes on.
-    ///
-    /// O(runs with contexts) calls of the stores.
-    pub(super) async fn clear_left_contexts(&self) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let page = (&after, PAGE);
-            let page = self.inner.ask_contexts(|contexts| contexts.scopes(page.0.as_ref(), page.1)).await?;
-            for scope in &page {
-                // That of a thread goes with a run only if the run's own says so.
-                if let ContextScope::Run(run) = scope {
-                    self.clear_if_left(run).await?;
-                }
-            }
-            match page.last() {
-                Some(last) => after = Some(last.clone()),
-                None => return Ok(()),
-            }
-        }
+        of_thread.and(self.clear_scope(ContextScope::Run(run.clone())).await)
     }
 
-    async fn clear_if_left(&self, run: &RunId) -> Result<(), StoreError> {
-        if self.inner.known.has(run) || !self.is_listed_as_ended(run).await? {
-            return Ok(());
-        }
-        let _held = self.hold(run).await?;
-        let Ok(_taken) = self.register(run, Weak::new()) else { return Ok(()) };
-        // Its id was free until here, for another run to begin.
-        if !self.is_listed_as_ended(run).await? {
-            return Ok(());
-        }
+    async fn clear_scope(&self, scope: ContextScope) -> Result<(), StoreError> {
+        self.ask(async { self.store.clear(&scope).await }).await
+    }
+
+    /// The thread that was made for the run alone, as the run's own scope tells.
+    pub(super) async fn private_thread(&self, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
         let scope = ContextScope::Run(run.clone());
-        let thread = self
-            .inner
-            .ask_contexts(|contexts| Box::pin(async move { contexts.get(&scope, PRIVATE_THREAD).await }));
+        let thread = self.ask(async { self.store.get(&scope, PRIVATE_THREAD).await }).await?;
         // One that cannot be read is no thread that the engine has noted.
-        let thread = thread.await?.and_then(|thread| thread.get::<ThreadId>().ok());
-        self.inner.clear(run, thread).await
+        Ok(thread.and_then(|thread| thread.get::<ThreadId>().ok()))
     }
 
-    async fn is_listed_as_ended(&self, run: &RunId) -> Result<bool, StoreError> {
-        Ok(self.stored_run(run).await?.is_some_and(|stored| stored.run.status.is_ended()))
+    /// The next scopes after this one that have something in them.
+    pub(super) async fn page(&self, after: Option<&ContextScope>) -> Result<Vec<ContextScope>, StoreError> {
+        self.ask(async { self.store.scopes(after, PAGE).await }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+
+    use super::super::ending::Ending;
+    use super::*;
+    use crate::context::{ContextChange, ContextValue, MemoryContexts};
+
+    fn set(store: &MemoryContexts, scope: &ContextScope, key: &str, value: ContextValue) {
+        store.set(scope, key, Some(value)).now_or_never().unwrap().unwrap();
+    }
+
+    /// The scopes that have something.
+    fn left(store: &MemoryContexts) -> Vec<ContextScope> {
+        let mut left = store.scopes(None, PAGE).now_or_never().unwrap().unwrap();
+        left.sort();
+        left
+    }
+
+    fn now<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        asked.now_or_never().expect("a store in memory answers at once")
+    }
+
+    #[test]
+    fn the_thread_of_a_run_goes_before_its_own_scope() {
+        let store = Arc::new(MemoryContexts::default());
+        let (run, thread) = (ContextScope::Run("r".into()), ContextScope::Thread("t".into()));
+        set(&store, &run, PRIVATE_THREAD, ContextValue::new(ThreadId::from("t")));
+        set(&store, &thread, "seen", ContextValue::new(1));
+        let contexts =
+            ContextScopes::new(Arc::<MemoryContexts>::clone(&store), Ending::default().patience(), true);
+        let noted = now(contexts.private_thread(&"r".into())).unwrap();
+        assert_eq!(noted, Some("t".into()));
+        assert_eq!(now(contexts.page(None)).unwrap().len(), 2);
+        now(contexts.clear(&"r".into(), noted)).unwrap();
+        assert!(left(&store).is_empty());
+    }
+
+    /// Contexts in memory whose threads cannot be cleared.
+    #[derive(Default)]
+    struct Stuck(MemoryContexts);
+
+    impl ContextStore for Stuck {
+        fn get<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            self.0.get(scope, key)
+        }
+
+        fn set<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+            value: Option<ContextValue>,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            self.0.set(scope, key, value)
+        }
+
+        fn update<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            key: &'a str,
+            change: ContextChange<'a>,
+        ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+            self.0.update(scope, key, change)
+        }
+
+        fn list<'a>(
+            &'a self,
+            scope: &'a ContextScope,
+            after: Option<&'a str>,
+            at_most: usize,
+        ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+            self.0.list(scope, after, at_most)
+        }
+
+        fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+            match scope {
+                ContextScope::Run(_) => self.0.clear(scope),
+                ContextScope::Thread(_) => panic!("threads cannot be cleared"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_cleared_keeps_the_scope_that_tells_of_it_for_the_next_process() {
+        for outlive in [true, false] {
+            let store = Arc::new(Stuck::default());
+            set(&store.0, &ContextScope::Run("r".into()), "seen", ContextValue::new(1));
+            let contexts =
+                ContextScopes::new(Arc::<Stuck>::clone(&store), Ending::default().patience(), outlive);
+            let cleared = now(contexts.clear(&"r".into(), Some("t".into())));
+            assert!(matches!(cleared, Err(StoreError::Unavailable { .. })), "{cleared:?}");
+            assert_eq!(left(&store.0).len(), usize::from(outlive));
+        }
     }
 }

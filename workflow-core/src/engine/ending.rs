@@ -20,8 +20,7 @@ pub(super) struct Ending {
     begun: AtomicBool,
     /// Wakes those who wait for a permit, for a timer of a run, or to try again.
     closing: CancellationToken,
-    /// Nobody waits for the store any more.
-    gives_up: CancellationToken,
+    patience: Patience,
     /// The tasks of the engine. Each has dropped all that it held before it is counted out.
     tasks: TaskTracker,
 }
@@ -67,17 +66,23 @@ impl Ending {
 
     /// From here on nobody waits for the store.
     pub(super) fn give_up(&self) {
-        self.gives_up.cancel();
+        self.patience.0.cancel();
     }
 
-    /// When nobody waits for the store any more.
-    pub(super) fn gives_up(&self) -> &CancellationToken {
-        &self.gives_up
+    /// How long everybody waits for the store.
+    pub(super) fn patience(&self) -> Patience {
+        self.patience.clone()
     }
+}
 
-    /// Waits for something that may wait for the store, until nobody waits for that any more.
-    pub(super) async fn patiently<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
-        match select(pin!(waits), pin!(self.gives_up.cancelled())).await {
+/// How long an engine waits for its stores: until it gives up. Clones end at the same moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Patience(CancellationToken);
+
+impl Patience {
+    /// Waits for something that may wait for a store, until the engine gives up. An answer that is there counts.
+    pub(super) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
+        match select(pin!(waits), pin!(self.0.cancelled())).await {
             Either::Left((answer, _)) => Ok(answer),
             Either::Right(_) => Err(StoreError::ShutDown),
         }
@@ -88,5 +93,52 @@ impl Ending {
 pub(super) async fn or_never(clock: EngineClock, time: Duration) {
     if caught_in(async move { clock.sleep(time).await }).await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn an_engine_that_ends_refuses_tasks_and_waits_for_those_that_it_has() {
+        let ending = Ending::default();
+        let task = ending.enter().expect("it has not begun to end");
+        let mut begins = pin!(ending.begins());
+        assert!(begins.as_mut().now_or_never().is_none());
+        ending.begin();
+        assert!(begins.now_or_never().is_some());
+        assert!(ending.enter().is_none());
+        assert!(ending.is_over().now_or_never().is_none());
+        drop(task);
+        assert!(ending.is_over().now_or_never().is_some());
+    }
+
+    #[test]
+    fn the_end_waits_for_tasks_that_end_its_runs() {
+        let ending = Ending::default();
+        ending.begin();
+        let late = ending.enter_late();
+        assert!(ending.is_over().now_or_never().is_none());
+        drop(late);
+        assert!(ending.is_over().now_or_never().is_some());
+    }
+
+    #[test]
+    fn who_waits_for_a_store_waits_until_the_engine_gives_up() {
+        let ending = Ending::default();
+        let patience = ending.patience();
+        let mut waits = pin!(patience.wait(pending::<()>()));
+        assert!(waits.as_mut().now_or_never().is_none());
+        ending.give_up();
+        assert!(matches!(waits.now_or_never(), Some(Err(StoreError::ShutDown))));
+        assert!(
+            matches!(patience.wait(ready(1)).now_or_never(), Some(Ok(1))),
+            "an answer that is there counts"
+        );
     }
 }

@@ -3,108 +3,74 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use tokio::runtime::Handle;
-
+use super::beginning::Beginning;
 use super::children::Born;
-use super::claim::{Ends, LOOKS, Look};
-use super::resume::Beginning;
-use super::stored::read_all;
-use super::{Engine, Start};
-use crate::children::{Birth, Reunion, Spawned};
+use super::owner::{Availability, LOOKUPS, SeenEnds};
+use super::{Inner, Start};
+use crate::children::{Birth, HostsRuns as _, Reunion, Spawned};
 use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
 use crate::panics::Driven;
 use crate::run::{RunOptions, RunShared};
-use crate::store::{EventStore, Position, Record, StoreError};
+use crate::store::{Position, Record, StoreError};
 
-impl Engine {
-    /// Goes on with the child that an earlier process has begun for the same, or begins it. In a task of its own: whoever
-    /// asks may do other things before they poll this again, and others wait for what it holds.
-    pub(super) fn find_child(
-        self,
-        start: Start,
-        options: RunOptions,
-        birth: Birth,
-    ) -> BoxFuture<'static, Result<Spawned, StartError>> {
-        Box::pin(async move {
-            let (Some(id), Some(store)) = (options.id.clone(), self.inner.store.clone()) else {
-                return self.spawn_child(start, options, birth);
-            };
-            let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-            let inner = Arc::clone(&self.inner);
-            let found = async move { self.found(&*store, &id, start, options, birth).await };
-            let found = runtime.spawn(inner.ending.track(found));
-            drop(inner);
-            // What is not told any more is gone with its runtime.
-            found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
-        })
-    }
-
-    /// Whoever else loads the child, or looks for it, does so before this or after it.
-    async fn found(
-        &self,
-        store: &dyn EventStore,
+impl Inner {
+    /// Resumes the child that an earlier process has begun for the same, or begins it. The run's lock keeps others from
+    /// loading it meanwhile.
+    pub(super) async fn found(
+        self: &Arc<Self>,
         id: &RunId,
         start: Start,
         options: RunOptions,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        let _held = self.hold(id).await.map_err(StartError::Store)?;
-        let (records, here) = self.begun_before(store, id).await?;
+        let _held = self.runs.lock(id).await.map_err(StartError::Store)?;
+        let (records, here) = self.begun_before(id).await?;
         if records.is_empty() {
-            return self.spawn_child(start, options, birth);
+            return Arc::clone(self).start_child(start, options, birth);
         }
-        let beginning = Beginning::of(id, &records).map_err(|error| match error {
-            ResumeError::Store(error) => StartError::Store(error),
-            other => StartError::Store(StoreError::unavailable(other)),
-        })?;
-        is_the_same(id, &beginning, &start, &birth)?;
+        is_the_same(id, beginning_of(id, &records)?, &start, &birth)?;
         match here {
             Some(shared) => self.reunited(shared, birth),
-            None => self.go_on_with(id, &start, &beginning, records, birth),
+            None => self.go_on_with(id, &start, records, birth),
         }
     }
 
     /// The journal of a run that goes on here or may, nothing of one that was not begun; and the run, if it goes on here. If
     /// not, its journal is whole: it had not ended here while that was read.
-    async fn begun_before(
-        &self,
-        store: &dyn EventStore,
-        id: &RunId,
-    ) -> Result<(Vec<Record>, Option<Arc<RunShared>>), StartError> {
-        if self.inner.lease.is_none() || self.here(id).is_some() {
-            let was_here = self.here(id).is_some();
-            let records = read_all(store, id).await.map_err(StartError::Store)?;
-            let here = self.here(id);
+    async fn begun_before(&self, id: &RunId) -> Result<(Vec<Record>, Option<Arc<RunShared>>), StartError> {
+        let read = || async { self.journals.read(id).await.map_err(StartError::Store) };
+        let has_lease = self.journals.lease().is_some();
+        let was_here = self.runs.driven(id).is_some();
+        if !has_lease || was_here {
+            let records = read().await?;
+            let here = self.runs.driven(id);
             if !was_here || here.is_some() {
                 return Ok((records, here));
             }
             // It has ended meanwhile: now its journal is whole.
-            if self.inner.lease.is_none() {
-                return Ok((read_all(store, id).await.map_err(StartError::Store)?, None));
+            if !has_lease {
+                return Ok((read().await?, None));
             }
         }
-        let mut ends = Ends::default();
-        for _ in 0..LOOKS {
-            let end = match self.look(id).await.map_err(StartError::Store)? {
-                Look::Unknown => return Ok((Vec::new(), None)),
-                Look::Elsewhere(engine) => return Err(StartError::Elsewhere { run: id.clone(), engine }),
-                Look::Free(end) => end,
+        let mut ends = SeenEnds::default();
+        for _ in 0..LOOKUPS {
+            let end = match self.journals.availability(id).await.map_err(StartError::Store)? {
+                Availability::Unknown => return Ok((Vec::new(), None)),
+                Availability::Elsewhere(engine) => {
+                    return Err(StartError::Elsewhere { run: id.clone(), engine });
+                }
+                Availability::Free(end) => end,
             };
-            let records = read_all(store, id).await.map_err(StartError::Store)?;
+            let records = read().await?;
             let has_ended = matches!(records.last(), Some(Record::RunEnded { .. }));
             let read = Position::default().after(records.len());
-            if has_ended || end == read {
-                return Ok((records, None));
+            match end {
+                Some(end) if !has_ended && end != read => ends.note(end, read),
+                _ => return Ok((records, None)),
             }
-            ends.note(end, read);
         }
-        Err(match self.moves(id, &ends).await.map_err(StartError::Store)? {
-            ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
-            ResumeError::Store(error) => StartError::Store(error),
-            other => StartError::Store(StoreError::unavailable(other)),
-        })
+        Err(start_error(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store)))
     }
 
     /// The child goes on here without having been asked for, or was asked for by its parent before that stopped and was
@@ -112,7 +78,7 @@ impl Engine {
     fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
         let Birth { parent: names, awaited, unwanted, display, .. } = birth;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
-        let parent = self.here(&names.run).ok_or_else(ended)?;
+        let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
         if shared.birth().is_some_and(|birth| birth.is_of(&parent)) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
@@ -122,39 +88,77 @@ impl Engine {
 
     /// The child goes on as its journal says that it began, or is looked back at if it has ended.
     fn go_on_with(
-        &self,
+        self: &Arc<Self>,
         id: &RunId,
         start: &Start,
-        beginning: &Beginning,
         records: Vec<Record>,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         // However deep it is: what has begun goes on under any limit.
         let hosted = self.child_host(start);
-        // It was when the child was begun, and is again with the program that goes on with it.
+        // The program that began the child hosted it, and one that can resume it does.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
             birth.let_parent_down(error.clone());
         }
         let (runtime, host, _) = hosted?;
-        let shared = self.shared(&host, beginning.options(id, &host), Some(birth))?;
-        let shared: RunShared = beginning.restores(shared);
+        let beginning = beginning_of(id, &records)?;
+        let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(birth))?);
         let Born { run, shared, registered, _task } = self.bear(host, shared, |_| None)?;
-        let store = self.inner.store.clone();
+        let store = self.journals.store().ok().cloned();
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
-        runtime.spawn(self.inner.ending.track(driven));
+        runtime.spawn(self.ending.track(driven));
         Ok(Spawned { shared, written: None })
+    }
+}
+
+fn beginning_of<'r>(id: &RunId, records: &'r [Record]) -> Result<Beginning<'r>, StartError> {
+    Beginning::of(id, records).map_err(start_error)
+}
+
+/// Why a child does not start that could not be found.
+fn start_error(error: ResumeError) -> StartError {
+    match error {
+        ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
+        ResumeError::Store(error) => StartError::Store(error),
+        other => StartError::Store(StoreError::unavailable(other)),
     }
 }
 
 /// Whether the run was begun as the child that is asked for. With which event it was opened does not matter: what a step
 /// makes of the time or of chance is another each time that it runs.
-fn is_the_same(id: &RunId, beginning: &Beginning, start: &Start, birth: &Birth) -> Result<(), StartError> {
-    if beginning.parent.as_ref() != Some(&birth.parent) || beginning.awaited != birth.awaited {
+fn is_the_same(id: &RunId, beginning: Beginning<'_>, start: &Start, birth: &Birth) -> Result<(), StartError> {
+    if beginning.parent != Some(&birth.parent) || beginning.awaited != birth.awaited {
         return Err(StartError::DuplicateRun { run: id.clone() });
     }
-    if *beginning.workflow != *start.workflow {
-        let workflow = Arc::clone(&beginning.workflow);
+    if **beginning.workflow != *start.workflow {
+        let workflow = Arc::clone(beginning.workflow);
         return Err(StartError::WrongWorkflow { run: id.clone(), workflow, asked: start.workflow });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Began, Written};
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_store_stays_one_and_another_owner_is_named() {
+        let elsewhere = ResumeError::Elsewhere { run: "a".into(), engine: crate::id::EngineId::generate() };
+        assert!(matches!(start_error(elsewhere), StartError::Elsewhere { .. }));
+        let store = start_error(ResumeError::Store(StoreError::ShutDown));
+        assert!(matches!(store, StartError::Store(StoreError::ShutDown)));
+        let contended = start_error(ResumeError::Contended { run: "a".into() });
+        assert!(matches!(contended, StartError::Store(StoreError::Unavailable { .. })));
+    }
+
+    #[test]
+    fn a_journal_without_a_beginning_is_an_error_of_the_store() {
+        let written = Written::default();
+        written.begin("a", Began::default());
+        let records = written.records("a");
+        assert!(beginning_of(&"a".into(), &records).is_ok());
+        let broken = beginning_of(&"a".into(), &records[1..]).err();
+        assert!(matches!(broken, Some(StartError::Store(StoreError::Corrupt { .. }))));
+    }
 }

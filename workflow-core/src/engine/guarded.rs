@@ -1,13 +1,10 @@
 //! The store as an engine calls it: a panic is an error, and what has not answered when the engine gives up waiting for
 //! it is one too.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, select};
-use tokio_util::sync::CancellationToken;
-
+use super::ending::Patience;
 use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::store::{
@@ -17,13 +14,12 @@ use crate::store::{
 /// An engine's store.
 pub(super) struct Guarded {
     store: Arc<dyn EventStore>,
-    /// When nobody waits for it any more.
-    gives_up: CancellationToken,
+    patience: Patience,
 }
 
 impl Guarded {
-    pub(super) fn new(store: Arc<dyn EventStore>, gives_up: CancellationToken) -> Self {
-        Self { store, gives_up }
+    pub(super) fn new(store: Arc<dyn EventStore>, patience: Patience) -> Self {
+        Self { store, patience }
     }
 
     /// An answer that is there costs nothing more. One that takes time costs an allocation.
@@ -36,15 +32,12 @@ impl Guarded {
             Ok(answer) => answer,
             Err(panic) => return StoreFuture::ready(Err(StoreError::unavailable(panic))),
         };
-        let gives_up = self.gives_up.clone();
+        let patience = self.patience.clone();
         StoreFuture::new(async move {
-            // Polled before the other: a call that is made late begins as well.
-            match select(pin!(caught_in(answer)), pin!(gives_up.cancelled())).await {
-                Either::Left((answer, _)) => {
-                    answer.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
-                }
-                Either::Right(_) => Err(StoreError::ShutDown),
-            }
+            patience
+                .wait(caught_in(answer))
+                .await?
+                .unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
         })
     }
 }
@@ -76,5 +69,73 @@ impl EventStore for Guarded {
 
     fn serialises(&self) -> bool {
         self.store.serialises()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::super::ending::Ending;
+    use super::*;
+    use crate::store::MemoryStore;
+
+    /// Panics when it is asked for runs, and never answers what it is asked to read.
+    struct Broken;
+
+    impl EventStore for Broken {
+        fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+            StoreFuture::new(async { panic!("while it writes") })
+        }
+
+        fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+            panic!("at once")
+        }
+
+        fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+            StoreFuture::ready(Ok(true))
+        }
+
+        fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+            StoreFuture::ready(Ok(0))
+        }
+
+        fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+            StoreFuture::ready(Ok(Vec::new()))
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_store_is_an_error() {
+        let store = Guarded::new(Arc::new(Broken), Ending::default().patience());
+        let runs = store.runs(&RunQuery::new()).now_or_never().unwrap();
+        assert!(matches!(runs, Err(StoreError::Unavailable { .. })));
+        let batch = Batch {
+            records: Vec::new(),
+            run: crate::RunSummary::running("w", std::time::SystemTime::UNIX_EPOCH),
+        };
+        let written = store.append(&"r".into(), Position(0), batch).now_or_never().unwrap();
+        assert!(matches!(written, Err(StoreError::Unavailable { .. })));
+    }
+
+    #[test]
+    fn an_answer_that_never_comes_is_an_error_once_the_engine_gives_up() {
+        let ending = Ending::default();
+        let store = Guarded::new(Arc::new(Broken), ending.patience());
+        let mut read = store.read(&"r".into(), Position(0), 1);
+        assert!((&mut read).now_or_never().is_none());
+        ending.give_up();
+        assert!(matches!(read.now_or_never(), Some(Err(StoreError::ShutDown))));
+    }
+
+    #[test]
+    fn an_answer_that_is_there_passes() {
+        let store = Guarded::new(Arc::new(MemoryStore::default()), Ending::default().patience());
+        assert!(store.runs(&RunQuery::new()).is_ready());
+        assert!(!store.serialises());
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 
-use super::idle::LOADED_AT_ONCE;
-use super::known::Found;
+use super::reminders::LOADED_AT_ONCE;
 use super::{Engine, Inner};
 use crate::error::RunError;
 use crate::id::RunId;
@@ -60,43 +59,37 @@ impl Engine {
     /// # }
     /// ```
     pub async fn hand_over(&self, at_most: Duration) {
-        if self.inner.store.is_none() {
+        if !self.inner.journals.are_kept() {
             return self.shut_down(at_most).await;
         }
         // All runs at once, and before anything is refused: no step is told so, or of another run that was left, and fails
         // for that.
-        self.inner.common.hands_over.store(true, Ordering::SeqCst);
-        self.inner.ending.begin();
-        self.inner.wake_driven();
-        let runs = stream::iter(self.inner.known.ids());
-        let left = runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.leave(&run).await });
-        self.wind_up(at_most, left).await;
-    }
-
-    /// Leaves a run. Whoever loads it at this moment, or looks for it, is waited for until then.
-    async fn leave(&self, id: &RunId) {
-        // Who has it gives up when nobody waits for the store any more, or is not polled.
-        let _held = self.hold(id).await;
-        match self.inner.known.find(id) {
-            Some(Found::Driven(run)) => {
-                if let Some(run) = run.upgrade() {
-                    run.note_leave();
-                }
-            }
-            // Its journal has everything.
-            Some(Found::Released(_)) => self.lose(id, RunError::Abandoned),
-            None => {}
-        }
+        let inner = &self.inner;
+        inner.common.hands_over.store(true, Ordering::SeqCst);
+        inner.ending.begin();
+        inner.wake_driven();
+        let runs = stream::iter(inner.runs.ids());
+        let left = runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { inner.leave(&run).await });
+        inner.wind_up(at_most, left).await;
     }
 }
 
 impl Inner {
+    /// Leaves a run, once nobody loads it or looks for it any more.
+    async fn leave(&self, id: &RunId) {
+        // Its holder gives up when nobody waits for the store any more, or is not polled.
+        let _held = self.runs.lock(id).await;
+        match self.runs.driven(id) {
+            Some(run) => run.note_leave(),
+            // Of one that was unloaded, the journal has everything.
+            None => self.lose(id, RunError::Abandoned),
+        }
+    }
+
     /// Wakes every run that is driven, to find that it is to be left.
     fn wake_driven(&self) {
-        for id in self.known.ids() {
-            if let Some(Found::Driven(run)) = self.known.find(&id)
-                && let Some(run) = run.upgrade()
-            {
+        for id in self.runs.ids() {
+            if let Some(run) = self.runs.driven(&id) {
                 run.note_leave();
             }
         }

@@ -1,7 +1,8 @@
 //! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
@@ -11,10 +12,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::ending::Ending;
-use super::{Engine, Inner};
+use super::ending::Patience;
 use crate::id::EngineId;
-use crate::panics::{caught, caught_in};
+use crate::panics::{caught, caught_in, locked};
 use crate::store::{EventStore, StoreError};
 
 /// The shortest lease: renewals come at a third of it.
@@ -29,7 +29,7 @@ pub(crate) struct Lease {
     held: watch::Sender<Held>,
     /// Held while the store is asked, so that no call overtakes another.
     asking: tokio::sync::Mutex<()>,
-    /// What renews it.
+    /// The task that renews it.
     renewing: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -74,7 +74,7 @@ impl Lease {
         }
     }
 
-    /// Whose it is.
+    /// The engine that has it.
     pub(crate) fn engine(&self) -> &EngineId {
         &self.engine
     }
@@ -96,6 +96,23 @@ impl Lease {
         })
     }
 
+    /// Takes it, and keeps it from then on: `claims` makes what claims orphans after each renewal.
+    pub(super) async fn hold<C>(self: &Arc<Self>, claims: impl FnOnce() -> C) -> Result<(), StoreError>
+    where
+        C: Fn() -> Renewed + Send + 'static,
+    {
+        if self.term().is_none() {
+            self.take().await?;
+        }
+        let mut renewing = locked(&self.renewing);
+        if self.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
+            // Without a runtime no run begins or goes on.
+            let runtime = Handle::try_current();
+            *renewing = runtime.ok().map(|runtime| runtime.spawn(keep(Arc::clone(self), claims())));
+        }
+        Ok(())
+    }
+
     /// Takes it, unless the engine holds it.
     async fn take(&self) -> Result<(), StoreError> {
         let _asking = self.asking.lock().await;
@@ -112,7 +129,7 @@ impl Lease {
     }
 
     async fn ask(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
-        let Some(store) = self.store().clone() else { return Ok(None) };
+        let Some(store) = locked(&self.store).clone() else { return Ok(None) };
         let begun = Moment::now();
         let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
@@ -125,22 +142,17 @@ impl Lease {
     }
 
     /// Gives it up for good. What the store does not hear of runs out by itself.
-    async fn give_up(&self, ending: &Ending) {
+    pub(super) async fn give_up(&self, patience: &Patience) {
         if let Some(task) = self.stop() {
             // It may have the store until it is gone.
             drop(task.await);
         }
         // Nobody takes it again. Who asks the store at this moment may not be polled.
-        let store = self.store().take();
-        let asking = ending.patiently(self.asking.lock()).await;
+        let store = locked(&self.store).take();
+        let asking = patience.wait(self.asking.lock()).await;
         if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
         }
-    }
-
-    fn store(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn EventStore>>> {
-        // Nothing panics while it is held.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The engine has no lease any more, as far as it knows; whether it had taken one.
@@ -152,12 +164,7 @@ impl Lease {
 
     /// Nobody renews it any more, once the task that did is gone.
     fn stop(&self) -> Option<JoinHandle<()>> {
-        self.renewing().take().inspect(JoinHandle::abort)
-    }
-
-    fn renewing(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
-        // Nothing panics while it is held.
-        self.renewing.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.renewing).take().inspect(JoinHandle::abort)
     }
 }
 
@@ -169,7 +176,7 @@ impl Drop for Leased {
     fn drop(&mut self) {
         let lease = &self.0;
         drop(lease.stop());
-        let store = lease.store().take();
+        let store = locked(&lease.store).take();
         let (Some(store), true) = (store, lease.let_go()) else { return };
         let engine = lease.engine.clone();
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
@@ -181,49 +188,26 @@ impl Drop for Leased {
     }
 }
 
-impl Engine {
-    /// Takes the engine's lease if it is to have one, and keeps it from then on.
-    pub(super) async fn take_lease(&self) -> Result<(), StoreError> {
-        let Some(Leased(lease)) = &self.inner.lease else { return Ok(()) };
-        if lease.term().is_none() {
-            lease.take().await?;
-        }
-        let mut renewing = lease.renewing();
-        if lease.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Without a runtime no run begins or goes on.
-            let runtime = Handle::try_current();
-            let keep = |runtime: Handle| runtime.spawn(keep(Arc::downgrade(&self.inner), Arc::clone(lease)));
-            *renewing = runtime.ok().map(keep);
-        }
-        Ok(())
-    }
-
-    /// Gives the engine's lease up, if it has one.
-    pub(super) async fn give_up_lease(&self) {
-        if let Some(Leased(lease)) = &self.inner.lease {
-            lease.give_up(&self.inner.ending).await;
-        }
-    }
-}
+/// The answer to a renewal: a task that claims orphans, none if the engine ends, a break if it is gone.
+pub(super) type Renewed = ControlFlow<(), Option<BoxFuture<'static, ()>>>;
 
 /// Renews the lease at every third of it, and has orphans claimed, as long as the engine is there. A claim that takes
 /// long holds up no renewal.
-async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
+async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
         tokio::time::sleep(lease.duration / 3).await;
-        // What fails is tried again at the next third; until it succeeds nothing is begun once the lease has run out.
+        // A call that fails is repeated at the next third. Nothing begins once the lease has run out.
         match lease.renew().await {
             Ok(Some(_)) => {}
             Ok(None) => return,
             Err(_) => continue,
         }
-        let Some(inner) = engine.upgrade() else { return };
-        let Some(_task) = inner.ending.enter() else { continue };
         if claiming.as_ref().is_none_or(JoinHandle::is_finished) {
-            let engine = Engine { inner: Arc::clone(&inner) };
-            let claims = async move { engine.claim_orphans().await };
-            claiming = Some(tokio::spawn(inner.ending.track(claims)));
+            match claims() {
+                ControlFlow::Continue(claim) => claiming = claim.map(tokio::spawn),
+                ControlFlow::Break(()) => return,
+            }
         }
     }
 }
@@ -231,5 +215,78 @@ async fn keep(engine: Weak<Inner>, lease: Arc<Lease>) {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::ending::Ending;
+    use super::*;
+    use crate::store::MemoryStore;
+
+    const DURATION: Duration = Duration::from_mins(1);
+
+    fn lease_in(store: &Arc<MemoryStore>) -> Arc<Lease> {
+        let store = Arc::clone(store) as Arc<dyn EventStore>;
+        Arc::new(Lease::new(EngineId::generate(), store, DURATION))
+    }
+
+    /// Claims nothing, and counts how often it was asked to.
+    fn counted(claims: &Arc<AtomicUsize>) -> impl FnOnce() -> Box<dyn Fn() -> Renewed + Send> {
+        let claims = Arc::clone(claims);
+        move || {
+            Box::new(move || {
+                claims.fetch_add(1, Ordering::SeqCst);
+                ControlFlow::Continue(None)
+            })
+        }
+    }
+
+    /// The other engines whose leases the store knows.
+    async fn holders(store: &MemoryStore, asks: &EngineId) -> Vec<EngineId> {
+        let mut holders = store.lease(asks, DURATION).await.unwrap();
+        holders.retain(|holder| holder != asks);
+        holders
+    }
+
+    #[tokio::test]
+    async fn a_lease_is_held_from_the_first_use_until_it_is_given_up() {
+        let (store, claims) = (Arc::new(MemoryStore::default()), Arc::default());
+        let lease = lease_in(&store);
+        assert_eq!(lease.term(), None);
+        lease.hold(counted(&claims)).await.unwrap();
+        lease.hold(counted(&claims)).await.unwrap();
+        assert_eq!(lease.term(), Some(1), "it was taken once");
+        let other = EngineId::generate();
+        assert_eq!(holders(&store, &other).await, [lease.engine().clone()]);
+        lease.give_up(&Ending::default().patience()).await;
+        assert_eq!((lease.term(), holders(&store, &other).await), (None, vec![]));
+        assert!(lease.renew().await.unwrap().is_none(), "it is given up for good");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn orphans_are_claimed_with_each_renewal() {
+        let (store, claims) = (Arc::new(MemoryStore::default()), Arc::default());
+        let lease = lease_in(&store);
+        lease.hold(counted(&claims)).await.unwrap();
+        for renewals in 1..4 {
+            lease.renewed().await;
+            tokio::task::yield_now().await;
+            assert_eq!(claims.load(Ordering::SeqCst), renewals);
+        }
+        lease.give_up(&Ending::default().patience()).await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_ends_with_the_engine() {
+        let store = Arc::new(MemoryStore::default());
+        let leased = Leased(lease_in(&store));
+        assert!(leased.0.renew().await.unwrap().is_some());
+        let other = EngineId::generate();
+        assert_eq!(holders(&store, &other).await.len(), 1);
+        drop(leased);
+        assert!(holders(&store, &other).await.is_empty());
     }
 }

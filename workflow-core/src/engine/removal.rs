@@ -1,23 +1,31 @@
 //! Removing runs from the store, with their contexts and their children.
 
 use std::collections::HashSet;
-use std::sync::Weak;
 
-use super::Engine;
-use super::claim::Look;
-use super::known::Registered;
+use super::contexts::ContextScopes;
+use super::journals::{Journals, Pages};
+use super::owner::Availability;
+use super::registry::{Reserved, RunRegistry};
+use super::{Engine, Inner};
+use crate::context::ContextScope;
 use crate::id::{RunId, ThreadId};
 use crate::store::{EventStore, Position, Record, Retention, RunQuery, StoreError, StoredRun};
 
-/// A run that is to be removed. Nobody begins or resumes one of its id meanwhile.
-struct Removed {
-    run: RunId,
-    /// The thread that was made for it alone.
-    thread: Option<ThreadId>,
-    _taken: Registered,
+/// Removes runs: from the store of journals, and from that of contexts.
+pub(super) struct Removal<'a> {
+    pub(super) journals: &'a Journals,
+    pub(super) contexts: &'a ContextScopes,
+    pub(super) runs: &'a RunRegistry,
 }
 
-/// What the first record of a run says of where it belongs.
+/// A run that is to be removed. Nobody begins or resumes one of its id meanwhile.
+struct Removed<'a> {
+    id: Reserved<'a>,
+    /// The thread that was made for it alone.
+    thread: Option<ThreadId>,
+}
+
+/// Where a run belongs, as its first record says.
 #[derive(Default)]
 struct Origin {
     parent: Option<RunId>,
@@ -39,21 +47,7 @@ impl Engine {
     /// lease; or with one of its children that has not ended: nothing is removed then. Cancel or remove that one first.
     /// [`StoreError::NoStore`], and errors of the store and of the contexts; some children may be removed then.
     pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
-        let store = &**self.inner.store()?;
-        let _held = self.hold(run).await?;
-        // The id is taken while its journal goes, so that nobody begins another meanwhile.
-        let taken = self.take(run)?;
-        if self.inner.lease.is_some() && matches!(self.look(run).await?, Look::Elsewhere(_)) {
-            return Err(StoreError::InUse { run: run.clone() });
-        }
-        let mut children = self.children_of(store, run).await?;
-        // The deepest first: a child's id begins with its parent's, and comes behind it.
-        while let Some(child) = children.pop() {
-            self.remove(store, child).await?;
-        }
-        // A journal that cannot be read can be removed.
-        let thread = origin_of(store, run).await.unwrap_or_default().thread;
-        self.remove(store, Removed { run: run.clone(), thread, _taken: taken }).await
+        self.inner.removal().remove_run(run).await
     }
 
     /// Removes the runs of the engine's store that have ended and that no rule keeps, with their contexts; says how many.
@@ -66,103 +60,161 @@ impl Engine {
     /// # Errors
     /// [`StoreError::NoStore`], and errors of the store and of the contexts; some of the runs may be removed then.
     pub async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
-        let store = &**self.inner.store()?;
+        self.inner.removal().retain(kept).await
+    }
+}
+
+impl Inner {
+    pub(super) fn removal(&self) -> Removal<'_> {
+        Removal { journals: &self.journals, contexts: &self.contexts, runs: &self.runs }
+    }
+}
+
+impl<'a> Removal<'a> {
+    /// Removes a run with its children.
+    async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        let store = self.store()?;
+        let _held = self.runs.lock(run).await?;
+        // The id is taken while its journal goes, so that nobody begins another meanwhile.
+        let id = self.reserve(run)?;
+        if matches!(self.journals.availability(run).await?, Availability::Elsewhere(_)) {
+            return Err(StoreError::InUse { run: run.clone() });
+        }
+        let mut children = self.children_of(run).await?;
+        // The deepest first: a child's id begins with its parent's, and comes behind it.
+        while let Some(child) = children.pop() {
+            self.remove(child).await?;
+        }
+        // A journal that cannot be read can be removed.
+        let thread = origin_of(store, run).await.unwrap_or_default().thread;
+        self.remove(Removed { id, thread }).await
+    }
+
+    /// Removes the runs that have ended and that no rule keeps, and the children that these leave.
+    async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
+        let store = self.store()?;
         // Before any journal goes: what is left of a run that the store does not list is nobody's to clear.
         self.clear_left_contexts().await?;
         let removed = store.retain(kept).await?;
-        Ok(removed + self.remove_orphans(store).await?)
+        Ok(removed + self.remove_orphans().await?)
     }
 
-    fn take(&self, run: &RunId) -> Result<Registered, StoreError> {
-        self.register(run, Weak::new()).map_err(|_| StoreError::InUse { run: run.clone() })
+    fn store(&self) -> Result<&'a dyn EventStore, StoreError> {
+        Ok(&**self.journals.store()?)
+    }
+
+    fn reserve(&self, run: &RunId) -> Result<Reserved<'a>, StoreError> {
+        self.runs.reserve(run).ok_or_else(|| StoreError::InUse { run: run.clone() })
     }
 
     /// Removes one run, its contexts first; says whether the store had it.
-    async fn remove(&self, store: &dyn EventStore, removed: Removed) -> Result<bool, StoreError> {
-        let Removed { run, thread, _taken } = removed;
-        self.inner.clear(&run, thread).await?;
-        store.remove(&run).await
+    async fn remove(&self, removed: Removed<'a>) -> Result<bool, StoreError> {
+        let Removed { id, thread } = removed;
+        self.contexts.clear(id.run(), thread).await?;
+        self.store()?.remove(id.run()).await
     }
 
     /// The children of a run and theirs, in the order of their ids, which all have ended.
-    async fn children_of(&self, store: &dyn EventStore, root: &RunId) -> Result<Vec<Removed>, StoreError> {
-        let prefix = format!("{root}/");
+    async fn children_of(&self, root: &RunId) -> Result<Vec<Removed<'a>>, StoreError> {
+        let store = self.store()?;
         let (mut above, mut children) = (HashSet::from([root.clone()]), Vec::new());
-        let mut query = RunQuery::new().after(prefix.as_str());
-        loop {
-            let page = store.runs(&query).await?;
-            for stored in page.iter().take_while(|stored| stored.id.as_str().starts_with(&prefix)) {
-                if parent_in(&stored.id).is_none() {
+        let mut pages = Pages::below(store, root, RunQuery::new());
+        while let Some(page) = pages.next().await? {
+            for StoredRun { id: run, run: summary, .. } in page {
+                if parent_in(&run).is_none() {
                     continue;
                 }
-                let Origin { parent, thread } = origin_of(store, &stored.id).await?;
+                let Origin { parent, thread } = origin_of(store, &run).await?;
                 if !parent.is_some_and(|parent| above.contains(&parent)) {
                     continue;
                 }
-                let run = stored.id.clone();
-                if !stored.run.status.is_ended() {
+                if !summary.status.is_ended() {
                     return Err(StoreError::InUse { run });
                 }
-                let taken = self.take(&run)?;
-                above.insert(run.clone());
-                children.push(Removed { run, thread, _taken: taken });
-            }
-            match page.last().filter(|last| last.id.as_str().starts_with(&prefix)) {
-                Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
-                _ => return Ok(children),
+                children.push(Removed { id: self.reserve(&run)?, thread });
+                above.insert(run);
             }
         }
+        Ok(children)
     }
 
     /// Removes the children that have ended and whose parents the store does not have any more; says how many.
-    async fn remove_orphans(&self, store: &dyn EventStore) -> Result<u64, StoreError> {
+    async fn remove_orphans(&self) -> Result<u64, StoreError> {
         let (mut listed, mut removed) = (HashSet::new(), 0);
-        let mut query = RunQuery::new();
-        loop {
-            let page = store.runs(&query).await?;
-            for stored in &page {
+        let mut pages = Pages::of(self.store()?, RunQuery::new());
+        while let Some(page) = pages.next().await? {
+            for stored in page {
                 // A run comes before its children.
-                if self.is_orphan(store, stored, &listed).await?
-                    && self.remove_orphan(store, &stored.id).await?
-                {
+                if self.is_orphan(&stored, &listed).await? && self.remove_orphan(&stored.id).await? {
                     removed += 1;
                 } else {
-                    listed.insert(stored.id.clone());
+                    listed.insert(stored.id);
                 }
             }
-            match page.last() {
-                Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
-                _ => return Ok(removed),
-            }
         }
+        Ok(removed)
     }
 
-    async fn is_orphan(
-        &self,
-        store: &dyn EventStore,
-        stored: &StoredRun,
-        listed: &HashSet<RunId>,
-    ) -> Result<bool, StoreError> {
+    async fn is_orphan(&self, stored: &StoredRun, listed: &HashSet<RunId>) -> Result<bool, StoreError> {
         let Some(parent) = parent_in(&stored.id).filter(|_| stored.run.status.is_ended()) else {
             return Ok(false);
         };
-        if listed.contains(&RunId::new(parent)) || self.inner.known.has(&stored.id) {
+        if listed.contains(&RunId::new(parent)) || self.runs.has(&stored.id) {
             return Ok(false);
         }
-        let Some(parent) = origin_of(store, &stored.id).await?.parent else { return Ok(false) };
+        let Some(parent) = origin_of(self.store()?, &stored.id).await?.parent else { return Ok(false) };
         // It may have begun since its part of the list was read.
-        Ok(!listed.contains(&parent) && self.stored_run(&parent).await?.is_none())
+        Ok(!listed.contains(&parent) && self.journals.listed(&parent).await?.is_none())
     }
 
-    async fn remove_orphan(&self, store: &dyn EventStore, run: &RunId) -> Result<bool, StoreError> {
-        let _held = self.hold(run).await?;
-        let Ok(taken) = self.take(run) else { return Ok(false) };
+    async fn remove_orphan(&self, run: &RunId) -> Result<bool, StoreError> {
+        let _held = self.runs.lock(run).await?;
+        let Some(id) = self.runs.reserve(run) else { return Ok(false) };
         // Another may have begun under its id while that was free.
-        if self.stored_run(run).await?.is_none_or(|stored| !stored.run.status.is_ended()) {
+        if !self.journals.is_listed_as_ended(run).await? {
             return Ok(false);
         }
-        let thread = origin_of(store, run).await?.thread;
-        self.remove(store, Removed { run: run.clone(), thread, _taken: taken }).await
+        let thread = origin_of(self.store()?, run).await?.thread;
+        self.remove(Removed { id, thread }).await
+    }
+
+    /// Clears the contexts of runs that have ended, as the store says, and are not about to clear them themselves: those
+    /// whose process was killed between their end and that.
+    ///
+    /// Contexts of runs that the store does not list stay: they may be those of an engine that keeps no journals, or keeps
+    /// them elsewhere. Contexts of runs that have not ended stay too, in any engine. A run begins to use its
+    /// context once the store has its beginning, so that one that is starting is listed as one that goes on.
+    ///
+    /// O(runs with contexts) calls of the stores.
+    pub(super) async fn clear_left_contexts(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.contexts.page(after.as_ref()).await?;
+            for scope in &page {
+                // That of a thread goes with a run only if the run's own says so.
+                if let ContextScope::Run(run) = scope {
+                    self.clear_if_left(run).await?;
+                }
+            }
+            match page.last() {
+                Some(last) => after = Some(last.clone()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn clear_if_left(&self, run: &RunId) -> Result<(), StoreError> {
+        if self.runs.has(run) || !self.journals.is_listed_as_ended(run).await? {
+            return Ok(());
+        }
+        let _held = self.runs.lock(run).await?;
+        let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
+        // Its id was free until here, for another run to begin.
+        if !self.journals.is_listed_as_ended(run).await? {
+            return Ok(());
+        }
+        let thread = self.contexts.private_thread(run).await?;
+        self.contexts.clear(run, thread).await
     }
 }
 
@@ -195,7 +247,100 @@ fn parent_in(run: &RunId) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ending::Ending;
+    use super::super::fixtures::{Began, Written, now};
     use super::*;
+    use crate::context::{ContextStore as _, ContextValue, MemoryContexts, PRIVATE_THREAD};
+
+    /// The parts that a removal needs.
+    struct Parts {
+        written: Written,
+        journals: Journals,
+        store: std::sync::Arc<MemoryContexts>,
+        contexts: ContextScopes,
+        runs: RunRegistry,
+    }
+
+    impl Parts {
+        /// Two runs with a child each that has ended, a thread and something in their contexts.
+        fn new() -> Self {
+            let (written, patience) = (Written::default(), Ending::default().patience());
+            let store = std::sync::Arc::new(MemoryContexts::default());
+            for run in ["a", "b"] {
+                let thread = format!("of {run}");
+                written.begin(run, Began { private_thread: Some(&thread), ..Began::default() });
+                let child = format!("{run}/greet-x1.1");
+                written.begin(&child, Began { parent: Some(run), awaited: true, ..Began::default() });
+                written.end(&child);
+                let noted = ContextValue::new(ThreadId::from(thread.as_str()));
+                let set = |scope, key, value| now(store.set(&scope, key, Some(value))).unwrap();
+                set(ContextScope::Run(run.into()), PRIVATE_THREAD, noted);
+                set(ContextScope::Thread(thread.as_str().into()), "seen", ContextValue::new(1));
+            }
+            let contexts = std::sync::Arc::<MemoryContexts>::clone(&store);
+            Self {
+                journals: written.journals(),
+                contexts: ContextScopes::new(contexts, patience.clone(), true),
+                runs: RunRegistry::new(patience),
+                written,
+                store,
+            }
+        }
+
+        fn removal(&self) -> Removal<'_> {
+            Removal { journals: &self.journals, contexts: &self.contexts, runs: &self.runs }
+        }
+
+        /// The scopes that have something.
+        fn scopes(&self) -> Vec<String> {
+            let scopes = now(self.store.scopes(None, 100)).unwrap();
+            let mut scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
+            scopes.sort();
+            scopes
+        }
+    }
+
+    #[test]
+    fn a_run_goes_with_its_children_and_contexts() {
+        let parts = Parts::new();
+        assert!(now(parts.removal().remove_run(&"a".into())).unwrap());
+        assert_eq!(parts.written.ids(), ["b", "b/greet-x1.1"]);
+        assert_eq!(parts.scopes(), ["run b", "thread of b"]);
+        assert_eq!(parts.runs.len(), 0, "the ids are free again");
+        assert!(!now(parts.removal().remove_run(&"a".into())).unwrap());
+    }
+
+    #[test]
+    fn nothing_is_removed_of_a_run_that_is_driven_or_has_a_child_that_has_not_ended() {
+        let parts = Parts::new();
+        let driven = parts.runs.reserve(&"a".into());
+        parts.written.begin("b/greet-x2.1", Began { parent: Some("b"), ..Began::default() });
+        for (run, in_use) in [("a", "a"), ("b", "b/greet-x2.1")] {
+            let refused = now(parts.removal().remove_run(&run.into()));
+            assert!(matches!(refused, Err(StoreError::InUse { run }) if run == in_use.into()));
+        }
+        assert_eq!((parts.written.ids().len(), parts.scopes().len()), (5, 4));
+        drop(driven);
+    }
+
+    #[test]
+    fn runs_that_ended_go_with_their_children_and_open_ones_stay() {
+        let parts = Parts::new();
+        parts.written.end("a");
+        let removed = now(parts.removal().retain(&Retention::none())).unwrap();
+        assert_eq!((removed, parts.written.ids()), (2, vec!["b".to_owned(), "b/greet-x1.1".to_owned()]));
+        assert_eq!(parts.scopes(), ["run b", "thread of b"]);
+    }
+
+    #[test]
+    fn contexts_are_cleared_of_runs_alone_that_the_store_lists_as_ended() {
+        let parts = Parts::new();
+        parts.written.end("a");
+        let scope = ContextScope::Run("unlisted".into());
+        now(parts.store.set(&scope, "seen", Some(ContextValue::new(1)))).unwrap();
+        now(parts.removal().clear_left_contexts()).unwrap();
+        assert_eq!(parts.scopes(), ["run b", "run unlisted", "thread of b"]);
+    }
 
     #[test]
     fn the_parent_is_found_in_an_id_that_looks_like_a_childs() {

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::SystemTime;
 
+use rustc_hash::FxHashSet;
+
 use super::fence::Fence;
 use super::journal::Journal;
 use super::places::{Gate, Place, Places};
-use super::seat::{Admitted, Seat};
-use super::state::Begins;
+use super::seat::Seat;
+use super::state::{Begins, RunState};
 use crate::engine::Lease;
+use crate::id::ExecutionId;
+use crate::scheduler::ExecutionStart;
 
 /// What stands between a run and what it is to begin.
 #[derive(Default)]
@@ -30,8 +34,12 @@ pub(super) struct Admission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admit {
     Now,
+    /// Now, and not before: the run has just got its permit.
+    Took,
     /// The run is woken when that may have changed.
     Later,
+    /// The same; others have the permit meanwhile.
+    Waits,
     /// A record that has to be written first was queued; the run is woken then.
     Queued,
 }
@@ -73,13 +81,12 @@ impl Admission {
         self.fence.is_none() && self.deferred.is_empty()
     }
 
-    /// Whether the run may begin anything now; whether it got its permit by that is said to `admitted`.
+    /// Whether the run may begin anything now.
     pub(super) fn admit(
         &mut self,
         journal: Option<&mut Journal>,
         at: SystemTime,
         cx: &mut Context<'_>,
-        admitted: &mut Admitted,
     ) -> Admit {
         if let (Some(fence), Some(journal)) = (&mut self.fence, journal) {
             let fenced = fence.admit(journal, at, cx);
@@ -87,9 +94,7 @@ impl Admission {
                 return fenced;
             }
         }
-        let Some(seat) = &mut self.seat else { return Admit::Now };
-        *admitted = seat.admit(cx);
-        if *admitted == Admitted::Waits { Admit::Later } else { Admit::Now }
+        self.seat.as_mut().map_or(Admit::Now, |seat| seat.admit(cx))
     }
 
     /// Whether another execution may begin beside so many.
@@ -127,6 +132,17 @@ impl Admission {
 
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &Begins> {
         self.deferred.iter()
+    }
+
+    /// The executions that are due and have not begun, be they wanted or not.
+    pub(super) fn due<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a ExecutionStart> {
+        let due = state.effects().iter().map(|effect| &effect.begins).chain(self.deferred());
+        due.filter_map(|begins| if let Begins::Execution(start) = begins { Some(start) } else { None })
+    }
+
+    /// The same, by their numbers.
+    pub(super) fn unbegun(&self, state: &RunState) -> FxHashSet<ExecutionId> {
+        self.due(state).map(|start| start.execution).collect()
     }
 
     /// The most executions at a time, if that is what executions wait for.

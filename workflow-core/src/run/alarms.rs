@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 
-use super::drive::Run;
+use super::clock::RunClock;
+use super::commit::Committer;
+use super::driver::Driver;
 use super::in_flight::{Dropped, Due};
-use super::state::{Batch, Stop};
+use super::state::ActiveTime;
 
 /// What wakes a run at a time.
 #[derive(Default)]
@@ -46,70 +48,79 @@ impl Alarms {
         self.rang = None;
     }
 
+    /// Whether the time of a timer has come: the clock shows it, or an alarm has rung for it.
+    pub(super) fn has_come(&self, due: SystemTime, wall: SystemTime) -> bool {
+        due <= wall || Some(due) <= self.rang
+    }
+
+    /// Sets the alarm for the timer that is due then, unless there is one for that time. Returns the one before it, for the
+    /// caller to drop.
+    pub(super) fn set(
+        &mut self,
+        due: SystemTime,
+        wait: impl FnOnce() -> Arc<Dropped>,
+    ) -> Option<Arc<Dropped>> {
+        if self.timer.as_ref().is_some_and(|(at, _)| *at == due) {
+            return None;
+        }
+        self.timer.replace((due, wait())).map(|(_, alarm)| alarm)
+    }
+
+    /// Counts the time from here on, until the run waits. `wait` makes the alarm for the end of the time.
+    fn count(
+        &mut self,
+        active: &mut ActiveTime,
+        clock: &RunClock,
+        wait: impl FnOnce(SystemTime) -> Arc<Dropped>,
+    ) {
+        let Some(limit) = self.limit.filter(|_| self.limit_alarm.is_none()) else { return };
+        active.resume(clock.now);
+        let Some(end) = active.runs_out(limit) else { return };
+        let left = end.saturating_sub(clock.now);
+        // A time that no clock can show does not come.
+        self.limit_alarm = clock.wall().checked_add(left).map(wait);
+    }
+
+    /// Stops counting. Returns the alarm, for the caller to drop.
+    fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<Dropped>> {
+        self.limit?;
+        active.rest(now);
+        self.limit_alarm.take()
+    }
+
+    /// The alarm for the end of the time has rung; says whether that is of interest. One that rang while the run came to wait
+    /// is not.
+    pub(super) fn time_is_over(&mut self) -> bool {
+        self.limit_alarm.take().is_some()
+    }
+
     /// Whether there is none, and there will be none.
     pub(super) fn are_none(&self) -> bool {
         self.timer.is_none() && self.rang.is_none() && self.limit.is_none() && self.idle.is_none()
     }
 }
 
-impl Run {
-    /// Fires the timer that is due, if one is; else sees to it that the run is woken for the next one.
-    pub(super) fn take_timer(&mut self) -> bool {
-        let state = &mut *self.state;
-        let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
-        if due > self.clock.wall() && Some(due) > self.alarms.rang {
-            self.set_alarm(due);
-            return false;
-        }
-        if let Some(event) = self.state.timers.event(due, timer) {
-            let next = self.commit(Batch::Fired { timer, event }, None);
-            self.follow(next);
-        }
-        true
-    }
-
-    fn set_alarm(&mut self, due: SystemTime) {
-        if self.alarms.timer.as_ref().is_some_and(|(at, _)| *at == due) {
-            return;
-        }
-        let sleep = self.shared.common.clock.sleep_until(due);
-        let alarm = self.executor.wait(Due::Timer(due), sleep);
-        let earlier = self.alarms.timer.replace((due, alarm));
-        self.executor.drop_wait(earlier.map(|(_, alarm)| alarm));
-    }
-
+impl Driver {
     /// From here on the time counts, until the run waits.
     pub(super) fn count_time(&mut self) {
-        let Some(limit) = self.alarms.limit.filter(|_| self.alarms.limit_alarm.is_none()) else { return };
-        self.state.active.resume(self.clock.now);
-        let Some(end) = self.state.active.runs_out(limit) else { return };
-        let left = end.saturating_sub(self.clock.now);
-        // A time that no clock can show does not come.
-        let Some(end) = self.clock.wall().checked_add(left) else { return };
-        let sleep = self.shared.common.clock.sleep_until(end);
-        self.alarms.limit_alarm = Some(self.executor.wait(Due::Timeout, sleep));
+        let Committer { shared, state, clock, .. } = &mut self.committer;
+        self.alarms.count(&mut state.active, clock, |end| {
+            self.executor.wait(Due::Timeout, shared.common.clock.sleep_until(end))
+        });
     }
 
     /// The time that passes from here on is not the run's own: it waits, or others have its permit.
     pub(super) fn stop_counting_time(&mut self) {
-        if self.alarms.limit.is_some() {
-            self.state.active.rest(self.clock.now);
-            let alarm = self.alarms.limit_alarm.take();
-            self.executor.drop_wait(alarm);
-        }
-    }
-
-    /// The alarm has rung. One that rang while the run came to wait is of no more interest.
-    pub(super) fn time_ran_out(&mut self) {
-        if self.alarms.limit_alarm.take().is_some() {
-            let _ = self.commit(Batch::Stopped(Stop::TimedOut), None);
-        }
+        let Committer { state, clock, .. } = &mut self.committer;
+        let alarm = self.alarms.rest(&mut state.active, clock.now);
+        self.executor.drop_wait(alarm);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::EngineClock;
 
     fn at(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
@@ -139,6 +150,38 @@ mod tests {
         assert!(!alarms.are_none());
         alarms.sets_timers();
         assert!(alarms.are_none());
+    }
+
+    // S32
+    #[test]
+    fn a_timer_has_come_by_the_clock_or_by_its_alarm_and_each_time_has_one_alarm() {
+        let mut alarms = Alarms::default();
+        assert!(alarms.set(at(5), Arc::default).is_none());
+        assert!(alarms.set(at(5), || panic!("there is one")).is_none());
+        assert!(alarms.set(at(3), Arc::default).is_some(), "the one before is to be dropped");
+        assert!(alarms.has_come(at(3), at(3)) && !alarms.has_come(at(3), at(2)));
+        alarms.rings(at(3));
+        assert!(alarms.has_come(at(3), at(2)), "the clock was set back");
+    }
+
+    // S32
+    #[test]
+    fn the_time_counts_from_when_it_is_said_until_the_run_waits() {
+        let seconds = Duration::from_secs;
+        let mut clock = RunClock::start(EngineClock::default());
+        let (mut active, mut alarms) = (ActiveTime::default(), Alarms::of(Some(seconds(9))));
+        alarms.count(&mut active, &clock, |_| Arc::default());
+        alarms.count(&mut active, &clock, |_| panic!("it counts already"));
+        assert!(alarms.rest(&mut active, seconds(4)).is_some(), "it is to be dropped");
+        assert!(!alarms.time_is_over(), "the run waits");
+        clock.now = seconds(20);
+        alarms.count(&mut active, &clock, |_| Arc::default());
+        assert_eq!(active.runs_out(seconds(9)), Some(seconds(25)));
+        assert!(alarms.time_is_over() && !alarms.time_is_over());
+
+        let mut unbounded = Alarms::default();
+        unbounded.count(&mut active, &clock, |_| panic!("nothing bounds it"));
+        assert!(unbounded.rest(&mut active, seconds(30)).is_none());
     }
 
     #[test]

@@ -1,49 +1,11 @@
 //! Cancelling a run by dropping a value. A drop can neither wait nor fail, so it does not go through the run's
-//! mailbox, which may be full: it leaves a note beside it.
+//! mailbox, which may be full: it is a signal beside it.
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::{RunHandle, RunShared};
-
-/// A note beside a run's mailbox that says that it is to be cancelled.
-#[derive(Debug, Default)]
-pub(crate) struct CancelNote {
-    /// Written once: the first who cancels gives the reason.
-    reason: OnceLock<Arc<str>>,
-    /// Whether the run has not read it yet.
-    unread: AtomicBool,
-}
-
-impl RunShared {
-    /// Leaves the run a note that it is to be cancelled.
-    pub(crate) fn note_cancel(&self, reason: &Arc<str>) {
-        if self.cancel_note.reason.set(Arc::clone(reason)).is_ok() {
-            self.cancel_note.unread.store(true, Ordering::Release);
-            self.bell.wake();
-        }
-    }
-}
-
-impl CancelNote {
-    /// The reason, if the run has not read it.
-    pub(crate) fn left(&self) -> Option<Arc<str>> {
-        if self.unread.load(Ordering::Acquire) { self.reason.get().cloned() } else { None }
-    }
-
-    #[inline]
-    pub(super) fn is_unread(&self) -> bool {
-        self.unread.load(Ordering::Acquire)
-    }
-
-    /// The reason, once. As long as there is none it costs one load.
-    pub(super) fn read(&self) -> Option<Arc<str>> {
-        let unread = self.unread.load(Ordering::Acquire) && self.unread.swap(false, Ordering::AcqRel);
-        if unread { self.reason.get().cloned() } else { None }
-    }
-}
+use super::RunHandle;
 
 /// A handle that cancels its run when it is dropped: for a run that only makes sense while somebody waits for it.
 /// [`RunHandle::cancel_on_drop`] makes one.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use super::drive::Run;
+use super::RunShared;
+use super::driver::Driver;
 use super::handle::{Command, MakeReply};
 use super::request::OpenRequest;
 use super::state::{Batch, RunState};
@@ -12,28 +13,26 @@ use crate::event::AnyEvent;
 use crate::id::Seq;
 use crate::scheduler::Cause;
 
-impl Run {
+impl Driver {
     pub(super) fn handle_command(&mut self, command: Command) {
         // A handle that no longer listens has no use for the answer.
         match command {
             Command::Send { event, index, done } => {
-                let next = self.commit(Batch::Received { event, index }, Some(done));
-                self.follow(next);
+                self.commit_in_turn(Batch::Received { event, index }, Some(done));
             }
-            Command::Reply { request, make, done } => match self.reply(request, make) {
-                Ok(event) => {
-                    let next = self.commit(Batch::Replied { request, event }, Some(done));
-                    self.follow(next);
+            Command::Reply { request, make, done } => {
+                match reply(&self.committer.shared, &self.committer.state, request, make) {
+                    Ok(event) => self.commit_in_turn(Batch::Replied { request, event }, Some(done)),
+                    Err(error) => drop(done.send(Err(error))),
                 }
-                Err(error) => drop(done.send(Err(error))),
-            },
+            }
             Command::Timers { done } => {
                 let timers = self.view().timers();
-                self.answer_when_written(done, timers, |done| Command::Timers { done });
+                self.committer.answer_when_written(done, timers, |done| Command::Timers { done });
             }
             Command::Requests { done } => {
-                let requests = open_requests(&self.state, self.clock.began_at);
-                self.answer_when_written(done, requests, |done| Command::Requests { done });
+                let requests = open_requests(&self.committer.state, self.committer.clock.began_at);
+                self.committer.answer_when_written(done, requests, |done| Command::Requests { done });
             }
             Command::Cancel { reason, done } => {
                 // Without an answer the handle waits for the end and is told of it.
@@ -43,27 +42,27 @@ impl Run {
             }
             Command::Explain { done } => {
                 let explanation = self.view().explain();
-                self.answer_when_written(done, explanation, |done| Command::Explain { done });
+                self.committer.answer_when_written(done, explanation, |done| Command::Explain { done });
             }
             Command::Report { done } => {
                 let report = self.view().report();
-                self.answer_when_written(done, report, |done| Command::Report { done });
+                self.committer.answer_when_written(done, report, |done| Command::Report { done });
             }
         }
     }
+}
 
-    /// The reply as an event for the log.
-    fn reply(&self, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
-        if let Some(end) = self.state.end() {
-            return Err(SendError::Ended { run: self.shared.id.clone(), status: end.into() });
-        }
-        let is_open = self.state.scheduler.open_requests().any(|(seq, _)| seq == request);
-        let asked = self.state.log.get(request).filter(|_| is_open);
-        let asked = asked.ok_or_else(|| why_not_open(&self.state, request))?;
-        let reply = make(&asked.event)?;
-        reply.check_size(self.shared.common.max_event_bytes).map_err(SendError::TooLarge)?;
-        Ok(reply)
+/// The reply as an event for the log.
+fn reply(run: &RunShared, state: &RunState, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
+    if let Some(end) = state.end() {
+        return Err(SendError::Ended { run: run.id.clone(), status: end.into() });
     }
+    let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
+    let asked = state.log.get(request).filter(|_| is_open);
+    let asked = asked.ok_or_else(|| why_not_open(state, request))?;
+    let reply = make(&asked.event)?;
+    reply.check_size(run.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
+    Ok(reply)
 }
 
 /// O(events since the request): only who replies in vain asks.

@@ -1,44 +1,82 @@
 //! The one way into a run's log while it is driven: a batch enters the state and its records the journal. Its sender is
-//! notified once the store has it (S38).
+//! notified, and observers and viewers learn of it, once the store has it (S38). This part knows nothing of what is in
+//! flight, of permits and of alarms.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
-use super::RunStatus;
-use super::drive::Run;
-use super::in_flight::StepResult;
+use super::check::ReplayCheck;
+use super::clock::RunClock;
+use super::held_state::HeldState;
+use super::host::Host;
 use super::journal::{Answer, Journal};
 use super::pending::{Logged, PendingBatch, PendingWhat};
 use super::records::{Noted, logged};
-use super::returned::Shown;
-use super::state::{Applied, Batch, Begins, Returned, Stop};
-use crate::error::{RunError, SendError, StepError};
+use super::resume::unlimited;
+use super::state::{Applied, Batch, Begins, RunState, Stop};
+use super::telemetry::Telemetry;
+use super::{RunShared, RunStatus};
+use crate::error::{RunError, SendError};
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, Seq};
-use crate::retry::{FailedAttempt, NotRetried};
+use crate::observe::Observed;
 use crate::scheduler::{End, Entered, ExecutionStart};
-use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
-use crate::table::{EventIndex, StepIndex};
-
-use smallvec::SmallVec;
+use crate::store::{JOURNAL_FORMAT, Record, StoreError, WaitingFor};
+use crate::table::EventIndex;
 
 /// Notifies the sender of a batch.
 pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 
-impl Run {
+/// The state of a run, and what has to learn of each batch that enters it.
+pub(super) struct Committer {
+    pub(super) shared: Arc<RunShared>,
+    pub(super) state: HeldState,
+    /// None without a store.
+    pub(super) journal: Option<Box<Journal>>,
+    /// What is in the state and the store does not have, oldest first.
+    pub(super) pending: VecDeque<PendingBatch>,
+    pub(super) telemetry: Telemetry,
+    pub(super) clock: RunClock,
+}
+
+impl Committer {
+    /// Of a run with this state and no journal.
+    pub(super) fn new(
+        shared: Arc<RunShared>,
+        state: HeldState,
+        telemetry: Telemetry,
+        clock: RunClock,
+    ) -> Self {
+        Self { shared, state, journal: None, pending: VecDeque::new(), telemetry, clock }
+    }
+
+    /// From here on batches go to this journal, if there is one, in the name of this engine.
+    pub(super) fn keep_journal(&mut self, journal: Option<Journal>) {
+        self.journal = journal.map(|journal| Box::new(journal.owned_by(self.shared.owner())));
+    }
+
+    /// From here on the journal, which has these records, is checked, where the engine says so.
+    pub(super) fn check_replay(&mut self, host: &Arc<Host>, records: &[Record]) {
+        let Some(failures) = self.shared.common.replay_check.as_ref() else { return };
+        let limits = unlimited(&host.table, records);
+        let mut check = ReplayCheck::new(host, limits, self.clock.began_at, failures);
+        if !records.is_empty() {
+            check.resume(records);
+        }
+        self.telemetry.check = Some(check);
+    }
+
     /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
     /// the store has it, and hears how the run ended if it is refused.
+    #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
-        self.advance(&mut usize::MAX.clone());
-        self.telemetry.compare(&self.state);
         let noted = self.noted(&batch);
         let again = self.journal.is_some().then(|| batch.clone());
         let by = batch.left_by();
-        if !matches!(batch, Batch::Stopped(_)) {
-            self.wake();
-        }
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
             self.journal(*noted, &applied);
@@ -66,9 +104,7 @@ impl Run {
     #[inline(never)]
     fn journal(&mut self, noted: Noted, applied: &Applied) {
         let records = noted.records(applied, &self.state);
-        if let Some(check) = &mut self.telemetry.check {
-            check.take(&records);
-        }
+        self.telemetry.journaled(&records);
         if let Some(journal) = &mut self.journal {
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
                 journal.queue_end(records, RunStatus::Completed);
@@ -79,6 +115,7 @@ impl Run {
     }
 
     /// A batch is in the state.
+    #[inline]
     fn entered(
         &mut self,
         by: Option<ExecutionId>,
@@ -88,9 +125,7 @@ impl Run {
     ) -> Option<ExecutionStart> {
         let Some(batch) = again else {
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
-            if let Some(done) = done {
-                let _ = done.send(Ok(()));
-            }
+            notify(done);
             return entered.next();
         };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
@@ -109,6 +144,7 @@ impl Run {
     }
 
     /// Tells observers and viewers what is in the log for good.
+    #[inline]
     fn announce(&mut self, by: Option<ExecutionId>, events: impl Iterator<Item = (Seq, EventIndex)>) {
         if let Some(execution) = by {
             self.telemetry.succeeded(&self.shared, &self.state, execution);
@@ -123,26 +159,12 @@ impl Run {
         self.announce(logged.by, events.into_iter());
     }
 
-    /// Completes what follows from the batches so far, within so many units of work, and sees to what came of it: entries
-    /// that followed by themselves, and what was dropped. Says whether it is complete.
-    #[inline]
+    /// Completes what follows from the batches so far, within so many units of work, and journals the entries that followed
+    /// by themselves. Says whether it is complete. The state has what was dropped by it.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
-        self.state.scheduler.is_settled() || self.advance_on(work)
-    }
-
-    #[inline(never)]
-    fn advance_on(&mut self, work: &mut usize) -> bool {
         let is_complete = self.state.advance(work);
         while let Some(seq) = self.state.take_derived() {
             self.derived(seq);
-        }
-        if let Some(dropped) = self.state.take_dropped() {
-            let unbegun = self.unbegun();
-            for execution in dropped {
-                self.drop_execution(execution, &unbegun);
-            }
-            let scheduler = &self.state.scheduler;
-            self.executor.drop_questions(|candidate| scheduler.asked(candidate).is_some());
         }
         is_complete
     }
@@ -151,8 +173,8 @@ impl Run {
     pub(super) fn derived(&mut self, seq: Seq) {
         let Some(record) = self.state.log.get(seq) else { return };
         let (event, at) = (record.index, self.clock.began_at + record.at);
-        if let Some(check) = &mut self.telemetry.check {
-            check.take(logged(seq, &self.state, at).as_slice());
+        if self.telemetry.check.is_some() {
+            self.telemetry.journaled(logged(seq, &self.state, at).as_slice());
         }
         let Some(journal) = &mut self.journal else {
             return self.announce(None, std::iter::once((seq, event)));
@@ -160,42 +182,6 @@ impl Run {
         journal.queue(logged(seq, &self.state, at));
         let what = PendingWhat::Derived(Logged { by: None, first: seq, count: 1 });
         self.pending.push_back(PendingBatch { end: journal.end(), what });
-    }
-
-    /// An execution has returned, or failed: the execution that follows next, if that is all that follows.
-    pub(super) fn executed(&mut self, execution: ExecutionId, result: StepResult) -> Option<ExecutionStart> {
-        // What was dropped while its result waited has nothing to say any more.
-        let running = self.state.scheduler.executions().get(execution).filter(|it| it.is_running());
-        let step = running?.step;
-        match result.and_then(|emitted| self.returned(step, emitted)) {
-            Ok((returned, shown)) => self.commit_returned(execution, returned, shown),
-            Err(error) => {
-                let error = self.host.rules().classified(error);
-                self.attempt_failed(execution, step, error);
-                None
-            }
-        }
-    }
-
-    fn commit_returned(
-        &mut self,
-        execution: ExecutionId,
-        returned: Returned,
-        shown: Shown,
-    ) -> Option<ExecutionStart> {
-        if self.state.end().is_some() {
-            let timers = returned.timers().iter().map(|timer| &timer.event);
-            self.refuse(execution, returned.events().iter().chain(timers));
-            return None;
-        }
-        if !returned.timers().is_empty() {
-            self.alarms.sets_timers();
-        }
-        let next = self.commit(Batch::Succeeded { execution, returned }, None);
-        if let Some(shown) = shown {
-            self.note_shown(execution, shown);
-        }
-        next
     }
 
     /// S28. An execution that returned nothing had nothing to be refused.
@@ -210,126 +196,75 @@ impl Run {
         }
     }
 
-    /// A failed attempt is followed by another (S35), or the execution fails.
-    pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
-        match self.decide_retry(execution, step, error.class()) {
-            Ok(retry_in) => {
-                let too_large =
-                    error.class() == crate::error::ErrorClass::ContextLimit || error.is_of_compaction();
-                let compacts = too_large && self.host.compacts(step.get());
-                let failed =
-                    FailedAttempt { class: error.class(), error: error.to_string(), retry_in, compacts };
-                self.telemetry.retries(&self.shared, &self.state, execution, (&error, &failed));
-                self.record_children();
-                let _ = self.commit(Batch::Retried { execution, failed }, None);
-                self.wait_for_retry(execution, retry_in);
-            }
-            Err(not_retried) => self.failed(execution, error, not_retried),
+    /// The run waits: listings of the store, handles and observers learn of it. Nothing waits for the record.
+    pub(super) fn rest(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
+            journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
+            self.state.skip(1);
         }
+        self.shared.status.set(RunStatus::Waiting);
+        self.shared.tell(|| Observed::RunWaiting);
     }
 
-    fn failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
-        self.record_children();
-        let took = self.state.trace.elapsed(execution, self.clock.now);
-        self.telemetry.failed(&self.shared, &self.state, execution, (&error, not_retried, took));
-        let next = self.commit(Batch::Failed { execution, error, not_retried }, None);
-        self.follow(next);
-    }
-
-    /// Records that the run waits, for listings of the store. Nothing waits for this record.
-    pub(super) fn record_wait(&mut self) {
-        if self.journal.is_none() {
-            return;
-        }
-        let (waits_for, at) = (self.waits_for(), self.clock.stamp());
-        let Some(journal) = &mut self.journal else { return };
-        journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
-        self.state.skip(1);
-    }
-
-    fn waits_for(&self) -> WaitingFor {
-        let (table, scheduler) = (self.state.table(), &self.state.scheduler);
-        let name = |event| Arc::clone(&table.event(event).name);
-        let requests = scheduler.open_requests().take(WaitingFor::MOST_NAMED);
-        WaitingFor {
-            requests: requests.map(|(_, request)| name(request)).collect(),
-            open_requests: scheduler.open_requests().len() as u64,
-            events: scheduler.awaited_events().into_iter().map(name).collect(),
-            until: self.state.timers.pending(scheduler).map(|(due, _)| due).next(),
-        }
-    }
-
-    /// Something is to enter the journal of a run that may wait.
-    fn wake(&mut self) {
-        if self.shared.status() == RunStatus::Waiting {
+    /// Something is to enter the journal of a run that may wait; says whether it did.
+    #[inline]
+    pub(super) fn wake(&mut self) -> bool {
+        let waited = self.shared.status() == RunStatus::Waiting;
+        if waited {
             self.telemetry.meter.runs();
-            self.shared.standing.set(RunStatus::Running);
+            self.shared.status.set(RunStatus::Running);
             if let Some(journal) = &mut self.journal {
                 journal.note_going_on();
             }
-            self.count_time();
+        }
+        waited
+    }
+
+    /// Begins to write what the store does not have.
+    pub(super) fn write(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.write(&self.shared.id);
         }
     }
 
-    /// Goes on with the journal, once nothing else is left to do or there was enough of it; whether something came of
-    /// it.
-    pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
-        self.record_children();
-        let Some(journal) = &mut self.journal else { return false };
-        journal.write(&self.shared.id);
-        self.poll_writing(cx)
-    }
-
-    /// Takes in what the store has answered.
-    pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(journal) = &mut self.journal else { return false };
-        let Poll::Ready(Some(answer)) = journal.poll_written(cx) else { return false };
-        match answer {
-            Answer::Written => self.persisted(),
-            Answer::Repeats => {}
-            Answer::Refused { records, why } => self.refused(records, why),
-            Answer::Failed => self.unkept(),
+    /// The store's answer to the write that is under way, if it has come. Notifies the senders of batches that the store has
+    /// by that.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answer> {
+        let Poll::Ready(answer) = self.journal.as_deref_mut()?.poll_written(cx) else { return None };
+        if let Some(Answer::Written) = answer {
+            self.persisted();
         }
-        true
+        answer
     }
 
     /// The store has more of the journal than before.
     fn persisted(&mut self) {
-        let Some(written) = self.journal.as_deref().map(Journal::written) else { return };
-        if self.journal.as_deref().is_some_and(Journal::resumes) {
+        let Some(journal) = self.journal.as_deref() else { return };
+        let written = journal.written();
+        if journal.resumes() {
             self.shared.goes_on();
         } else if !self.shared.has_begun() {
             self.shared.begin();
         }
-        while self.pending.front().is_some_and(|batch| batch.end <= written) {
-            let Some(PendingBatch { what, .. }) = self.pending.pop_front() else { return };
-            let done = match what {
+        while let Some(PendingBatch { what, .. }) = self.pending.pop_front_if(|batch| batch.end <= written) {
+            let (logged, done) = match what {
                 PendingWhat::Asked(asked) => {
-                    asked.answer();
+                    asked(true);
                     continue;
                 }
-                PendingWhat::Entered { logged: None, .. } => continue,
-                PendingWhat::Entered { logged: Some(logged), done, .. } => {
-                    self.announce_logged(&logged);
-                    done
-                }
-                PendingWhat::Derived(logged) => {
-                    self.announce_logged(&logged);
-                    None
-                }
+                PendingWhat::Entered { logged, done, .. } => (logged, done),
+                PendingWhat::Derived(logged) => (Some(logged), None),
             };
-            if let Some(done) = done {
-                let _ = done.send(Ok(()));
+            if let Some(logged) = logged {
+                self.announce_logged(&logged);
             }
+            notify(done);
         }
     }
 
     /// The store did not take what it was given: the run stops here. What it did not take is in no log.
-    pub(super) fn unkept(&mut self) {
-        // From here on the run and its journal differ.
-        self.telemetry.check = None;
-        // Nothing is evaluated by what is taken back.
-        self.advance(&mut usize::MAX.clone());
+    pub(super) fn retract(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
         let mut from = None;
@@ -350,56 +285,34 @@ impl Run {
         let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
     }
 
-    /// Writes that the run goes on here, before anything else is done (S40), and what its journal lacks.
-    pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
-        let at = self.clock.stamp();
-        if let Some(journal) = &mut self.journal {
-            let table = journal.take_table();
-            let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
-            if let Some(check) = &mut self.telemetry.check {
-                check.take(std::slice::from_ref(&resumed));
-            }
-            journal.queue([resumed]);
-            for seq in derived {
-                self.derived(seq);
-            }
-            let end = self.journal.as_deref().map_or(Position(0), Journal::end);
-            self.state.restart(end, self.clock.now);
-            std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
+    /// Queues the record that the run resumes here, before anything else is done (S40), and the entries that the journal
+    /// lacks.
+    pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {
+        let Some(journal) = &mut self.journal else { return };
+        let (table, at) = (journal.take_table(), self.clock.stamp());
+        let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
+        self.telemetry.journaled(std::slice::from_ref(&resumed));
+        journal.queue([resumed]);
+        for seq in derived {
+            self.derived(seq);
         }
-        if self.journal_error().is_none() {
-            self.shared.goes_on();
+        if let Some(journal) = self.journal.as_deref() {
+            self.state.restart(journal.end(), self.clock.now);
         }
     }
 
-    /// Writes what is left, and how the run ended.
-    pub(super) async fn close_journal(&mut self) {
-        self.record_children();
-        std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
-        let (at, (step, error)) = (self.clock.stamp(), self.why_ended());
+    /// Queues the record of how the run ended: its step and error are what nothing else in the journal says of the end.
+    pub(super) fn queue_end(&mut self, (step, error): (Option<Arc<str>>, Option<String>)) {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
+            let at = self.clock.stamp();
             journal.queue_end([Record::RunEnded { status, error, step, at }], status);
             self.state.skip(1);
         }
-        std::future::poll_fn(|cx| self.poll_written_out(cx)).await;
     }
 
-    fn poll_written_out(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let Some(journal) = &mut self.journal else { return Poll::Ready(()) };
-            journal.write(&self.shared.id);
-            if journal.is_written() || journal.failure().is_some() {
-                return Poll::Ready(());
-            }
-            if !self.poll_writing(cx) {
-                return Poll::Pending;
-            }
-        }
-    }
-
-    /// Whether nothing more of a run that has ended is to be written before it stops.
-    pub(super) fn journal_is_done(&self) -> bool {
+    /// Whether nothing more is to be written: the store has everything, or takes nothing any more.
+    pub(super) fn is_written_out(&self) -> bool {
         self.journal.as_deref().is_none_or(|journal| journal.is_written() || journal.failure().is_some())
     }
 
@@ -411,4 +324,32 @@ impl Run {
             source => RunError::Store { source },
         })
     }
+
+    /// Whether the run is about to be detached. One without a journal is not: there is nowhere to resume from.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.journal.is_some() && self.shared.is_to_be_left()
+    }
 }
+
+/// Notifies the sender of a batch, if it has one that still listens, that the batch is in the log for good.
+fn notify(done: Option<Done>) {
+    if let Some(done) = done {
+        let _ = done.send(Ok(()));
+    }
+}
+
+/// The events, replies and timers that a run waits for, for listings of the store.
+fn waits_for(state: &RunState) -> WaitingFor {
+    let (table, scheduler) = (state.table(), &state.scheduler);
+    let name = |event| Arc::clone(&table.event(event).name);
+    let requests = scheduler.open_requests().take(WaitingFor::MOST_NAMED);
+    WaitingFor {
+        requests: requests.map(|(_, request)| name(request)).collect(),
+        open_requests: scheduler.open_requests().len() as u64,
+        events: scheduler.awaited_events().into_iter().map(name).collect(),
+        until: state.timers.pending(scheduler).map(|(due, _)| due).next(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,16 @@
-//! What all runs of an engine share: each has one pointer to it.
+//! The part that all runs of an engine share: each has one pointer to it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use super::ReplayFailures;
+use super::{ReplayFailures, RunSettings};
 use crate::children::HostsRuns;
 use crate::clock::EngineClock;
-use crate::context::ContextStore;
-use crate::engine::Lease;
+use crate::context::{ContextStore, MemoryContexts};
+use crate::engine::{Lease, no_engine};
 use crate::event::EventCheck;
-use crate::observe::Observers;
+use crate::id::RunId;
+use crate::observe::{Observation, Observed, Observers};
 
 pub(crate) struct Common {
     pub(crate) observers: Observers,
@@ -21,27 +21,43 @@ pub(crate) struct Common {
     pub(crate) lease: Option<Arc<Lease>>,
     /// Whether runs have journals.
     pub(crate) is_kept: bool,
-    /// How long a run waits before it is let go of; none if it never is.
-    pub(crate) release_after: Option<Duration>,
+    pub(crate) settings: RunSettings,
     /// Whether all runs are left to another engine.
     pub(crate) hands_over: AtomicBool,
-    /// What the replay checks of runs have found; none where nothing is checked.
+    /// The findings of the replay checks of runs; none where nothing is checked.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
-    /// The most bytes of JSON that an event may have.
-    pub(crate) max_event_bytes: Option<usize>,
-    /// Whether the store of journals keeps events as JSON.
-    pub(crate) serialises: bool,
-    /// How many displayed items a run keeps.
-    pub(crate) display_capacity: usize,
-    /// How many commands wait for a run.
-    pub(crate) mailbox_capacity: usize,
-    /// Who starts children of runs, and loads those again that it has let go of.
+    /// Starts children of runs, and loads those again that it has unloaded.
     pub(crate) engine: Weak<dyn HostsRuns>,
 }
 
 impl Common {
-    /// What an event has to be so that it may enter a run.
+    /// That of runs without an engine, which nobody observes and which have no contexts.
+    pub(crate) fn without_engine(clock: EngineClock) -> Self {
+        Self {
+            observers: Observers::start(Vec::new()),
+            clock,
+            contexts: Weak::<MemoryContexts>::new(),
+            lease: None,
+            is_kept: false,
+            settings: RunSettings {
+                display_capacity: 1,
+                mailbox_capacity: 1,
+                ..RunSettings::default().kept(false, false)
+            },
+            hands_over: AtomicBool::new(false),
+            replay_check: None,
+            engine: no_engine(),
+        }
+    }
+
+    /// Tells the observers of a run.
+    pub(super) fn observed(&self, run: &RunId, workflow: &Arc<str>, what: Observed) {
+        let (run, workflow) = (run.clone(), Arc::clone(workflow));
+        self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });
+    }
+
+    /// The rules that an event obeys when it enters a run.
     pub(crate) fn event_check(&self) -> EventCheck {
-        EventCheck { most_bytes: self.max_event_bytes, serialises: self.serialises }
+        self.settings.events
     }
 }

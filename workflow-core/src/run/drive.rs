@@ -1,53 +1,30 @@
-//! The driver of a run: the one place that sees all of its parts. It is a task that owns the run's state, begins what the
-//! state says, takes in what completes and what arrives, and works in slices that yield to other tasks.
-//!
-//! ```text
-//!  handles ─ mailbox ─┐                          ┌─▶ journal ─ store
-//!  timers ─ alarms ───┼─▶ batch ─▶ RunState ─────┤
-//!  steps ── executor ─┘   (commit)    │          └─▶ telemetry, senders  (once the store has it)
-//!              ▲                   effects
-//!              └──── admission ◀──────┘           (once the store has what they follow from)
-//! ```
+//! One run as a task, from its beginning to its end: it polls its driver in slices that yield to other tasks, and is
+//! unloaded or suspended while it waits.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tokio::task::coop;
-
-use super::admission::{Admission, Admit};
+use super::admission::Admission;
 use super::alarms::Alarms;
-use super::begin::Which;
-use super::check::ReplayCheck;
 use super::clock::RunClock;
+use super::commit::Committer;
+use super::driver::Driver;
 use super::executor::Executor;
 use super::held_state::HeldState;
 use super::host::Host;
-use super::in_flight::{Arrived, Due};
 use super::journal::Journal;
 use super::meter::Meter;
-use super::pending::PendingBatch;
 use super::places::{Place, Places};
 use super::release::{Paused, Registration};
-use super::resume::unlimited;
-use super::seat::Admitted;
 use super::shared::RunShared;
-use super::state::{Batch, Begins, Stop};
+use super::slice::{Progress, Slice};
+use super::state::{Batch, Stop};
 use super::suspended::Suspended;
 use super::telemetry::Telemetry;
-use super::view::View;
-use super::waiting::Deferred;
-use super::{Received, RunStatus, finish};
-use crate::observe::Observed;
+use super::{Received, finish};
 use crate::scheduler::SchedulerLimits;
 use crate::table::EventIndex;
-
-/// How many actions, batches and commands one slice handles.
-const SLICE: usize = 256;
-
-/// How much the state is advanced in one slice at most.
-const WORK: usize = 2 * SLICE;
 
 /// How many slices one poll has at most before it yields to other tasks, on a runtime with several threads: to yield wakes
 /// another one of them there, which finds nothing to do. On any other it has one.
@@ -58,21 +35,8 @@ const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// One run.
 pub(crate) struct Run {
-    pub(super) shared: Arc<RunShared>,
-    pub(super) host: Arc<Host>,
-    pub(super) state: HeldState,
-    pub(super) executor: Executor,
-    pub(super) admission: Admission,
-    /// None without a store.
-    pub(super) journal: Option<Box<Journal>>,
-    /// What is in the state and the store does not have, oldest first.
-    pub(super) pending: VecDeque<PendingBatch>,
-    pub(super) telemetry: Telemetry,
-    pub(super) clock: RunClock,
-    pub(super) alarms: Alarms,
+    pub(super) driver: Driver,
     pub(super) phase: Phase,
-    /// None as long as nobody has given one.
-    pub(super) cancel_reason: Option<Arc<str>>,
 }
 
 /// Who has the run.
@@ -116,43 +80,17 @@ impl Run {
         state.skip(journal.as_ref().map_or(0, Journal::queued_records));
         let admission = Admission::new(slots, shared.common.lease.as_ref(), limits.concurrent_executions);
         let telemetry = Telemetry::new(&shared, meter);
-        let mut run = Self::of(shared, host, state, admission, telemetry, clock);
-        run.journal = journal.map(|journal| Box::new(journal.owned_by(run.shared.owner())));
-        run.alarms = Alarms::of(run.shared.timeout);
-        run.check_replay(unlimited(&run.host.table, &[]));
-        run
+        let mut committer = Committer::new(shared, state, telemetry, clock);
+        committer.keep_journal(journal);
+        committer.check_replay(&host, &[]);
+        Self::of(host, admission, committer)
     }
 
-    /// From here on the run's journal is checked, where the engine says so.
-    pub(super) fn check_replay(&mut self, limits: SchedulerLimits) {
-        let failures = self.shared.common.replay_check.as_ref();
-        let check = failures.map(|all| ReplayCheck::new(&self.host, limits, self.clock.began_at, all));
-        self.telemetry.check = check;
-    }
-
-    /// One with these parts, of which nothing else is known.
-    pub(super) fn of(
-        shared: Arc<RunShared>,
-        host: Arc<Host>,
-        state: HeldState,
-        admission: Admission,
-        telemetry: Telemetry,
-        clock: RunClock,
-    ) -> Box<Self> {
-        Box::new(Self {
-            shared,
-            host,
-            state,
-            executor: Executor::default(),
-            admission,
-            journal: None,
-            pending: VecDeque::new(),
-            telemetry,
-            clock,
-            alarms: Alarms::default(),
-            phase: Phase::Driven,
-            cancel_reason: None,
-        })
+    /// One with these parts, which has nothing in flight.
+    pub(super) fn of(host: Arc<Host>, admission: Admission, committer: Committer) -> Box<Self> {
+        let (executor, alarms) = (Executor::default(), Alarms::of(committer.shared.timeout));
+        let driver = Driver { host, executor, admission, alarms, committer, cancel_reason: None };
+        Box::new(Self { driver, phase: Phase::Driven })
     }
 
     /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
@@ -165,14 +103,13 @@ impl Run {
     ) -> impl Future<Output = ()> + Send + use<R> {
         // Here, so that the task has no room for it.
         let Received { event, done } = start;
-        if self.journal.is_none() {
-            self.shared.begin();
+        if self.driver.committer.journal.is_none() {
+            self.driver.committer.shared.begin();
         }
-        let next = self.commit(Batch::Received { event, index }, done);
-        self.follow(next);
+        self.driver.commit_in_turn(Batch::Received { event, index }, done);
         async move {
-            self.telemetry.meter.began();
-            self.count_time();
+            self.driver.committer.telemetry.meter.began();
+            self.driver.count_time();
             self.drive_on(registered).await;
         }
     }
@@ -196,7 +133,7 @@ impl Run {
             }
             let Some(held) = Box::pin(self.take_hold(registered.hold())).await else { break };
             if self.closes() {
-                let shared = Arc::clone(&self.shared);
+                let shared = Arc::clone(&self.driver.committer.shared);
                 registered.release(self.released(), shared);
                 drop(held);
                 return;
@@ -208,20 +145,24 @@ impl Run {
 
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
-        let waiting = self.state.scheduler.waiting() + self.admission.deferred().len();
-        self.telemetry.queue(waiting);
+        let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;
+        telemetry.meter.queue(state.scheduler.waiting() + admission.deferred().len());
         polled
     }
 
     /// Handles what there is to handle, until the run ends or others have their turn.
     fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        self.executor.begin_poll();
+        self.driver.executor.begin_poll();
         let began = Instant::now();
         for _ in 0..SLICES {
-            if let Some(polled) = self.poll_slice(cx) {
-                return polled;
+            match Slice::of(&mut self.driver).poll(cx) {
+                Progress::More => {}
+                Progress::Blocked => return Poll::Pending,
+                Progress::Ended => return Poll::Ready(Paused::Ended),
+                Progress::Quiet if self.leaves() => return Poll::Ready(Paused::Ended),
+                Progress::Quiet => return self.poll_idle(cx),
             }
-            if !self.executor.has_threads() || began.elapsed() >= LONG_POLL {
+            if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
                 break;
             }
         }
@@ -230,240 +171,16 @@ impl Run {
         Poll::Pending
     }
 
-    /// Nothing, if there is more to do.
-    fn poll_slice(&mut self, cx: &mut Context<'_>) -> Option<Poll<Paused>> {
-        self.clock.tick();
-        self.shared.bell.register(cx.waker());
-        self.poll_writing(cx);
-        if !self.is_rewound(cx) {
-            return Some(Poll::Pending);
-        }
-        self.read_child_store_failure();
-        self.poll_unwanted(cx);
-        // Commands have their turn in every slice, however much completes while it is being begun.
-        let (mut work, mut left) = (WORK, SLICE);
-        if self.takes_news() {
-            self.read_cancel_note();
-            if !self.is_leaving() {
-                self.poll_mailbox(cx);
-                self.poll_executor(cx);
-            }
-        }
-        while left > 0 {
-            left -= 1;
-            if !self.is_rewound(cx) {
-                return Some(Poll::Pending);
-            }
-            if !self.advance(&mut work) {
-                break;
-            }
-            if self.begin_next(&mut left, cx) {
-                continue;
-            }
-            if self.state.end().is_some() && self.journal_is_done() {
-                return Some(Poll::Ready(Paused::Ended));
-            }
-            if !self.take_news(&mut left, cx) && !self.poll_journal(cx) && !self.leaves() {
-                if self.state.end().is_some() {
-                    return Some(Poll::Pending);
-                }
-                return Some(self.poll_idle(cx));
-            }
-        }
-        self.poll_journal(cx);
-        None
-    }
-
-    /// Begins what is due next, if anything is and may.
-    fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        if self.state.end().is_some() {
+    /// Detaches the run, if it is about to be and its journal has everything; says whether it does.
+    fn leaves(&mut self) -> bool {
+        let committer = &mut self.driver.committer;
+        if !committer.is_leaving() || !committer.journal.as_deref().is_some_and(Journal::is_quiet) {
             return false;
         }
-        while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
-            if !self.state.is_wanted(&begins) {
-                continue;
-            }
-            if self.may_begin(cx) {
-                self.begin(begins, left, cx);
-                return true;
-            }
-            self.admission.put_back(begins);
-            return false;
-        }
-        loop {
-            if !self.state.has_effects() {
-                return false;
-            }
-            let written = self.journal.as_deref().map(Journal::written);
-            let Some(begins) = self.state.next_effect(written) else { return false };
-            if matches!(begins, Begins::Wait) {
-                self.wait();
-                return true;
-            }
-            let is_attempt = begins.execution().is_some();
-            if is_attempt && !self.admission.has_room(self.executor.executing()) {
-                self.admission.defer(begins);
-                continue;
-            }
-            if self.may_begin(cx) {
-                self.begin(begins, left, cx);
-                return true;
-            }
-            self.state.put_back(begins);
-            return false;
-        }
-    }
-
-    fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
-        match begins {
-            Begins::Execution(start) => self.run_on(start, Which::First, left, cx),
-            Begins::Attempt(execution) => {
-                if let Some(start) = self.state.start_of(execution) {
-                    self.run_on(start, Which::Again, left, cx);
-                }
-            }
-            Begins::Question(candidate) => {
-                let before = self.state.effects().len();
-                self.ask(candidate);
-                // What an answer that is there at once leads to begins where the question stood.
-                if self.journal.is_none() && self.advance(&mut WORK.clone()) {
-                    self.state.prefer_effects_behind(before);
-                }
-            }
-            Begins::Wait => {}
-        }
-    }
-
-    /// Whether the run may begin anything now: it has its permit, and is this engine's.
-    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.is_leaving() {
-            return false;
-        }
-        if self.admission.is_admitted() {
-            return true;
-        }
-        let mut admitted = Admitted::Had;
-        let admit = self.admission.admit(self.journal.as_deref_mut(), self.clock.stamp(), cx, &mut admitted);
-        match admitted {
-            Admitted::Had => {}
-            Admitted::Took => self.count_time(),
-            Admitted::Waits => self.stop_counting_time(),
-        }
-        if admit == Admit::Queued {
-            self.state.skip(1);
-        }
-        admit == Admit::Now
-    }
-
-    /// Takes in what happened meanwhile; behind a store that has fallen far behind it waits. Of a run that is about to be
-    /// detached, nothing but that it is cancelled.
-    fn take_news(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        self.takes_news()
-            && (self.read_cancel_note()
-                || self.take_cancel()
-                || !self.is_leaving()
-                    && (self.take_timer() || self.take_completed(left, cx) || self.poll_mailbox(cx)))
-    }
-
-    /// Whether the run takes anything in: its state has all that follows from what it took before.
-    fn takes_news(&self) -> bool {
-        self.state.end().is_none()
-            && self.state.scheduler.is_settled()
-            && !self.journal.as_deref().is_some_and(Journal::is_full)
-    }
-
-    fn read_cancel_note(&mut self) -> bool {
-        self.shared.cancel_note.read().is_some_and(|reason| self.cancel(reason))
-    }
-
-    fn take_completed(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        // What was dropped goes first: its futures must not outlive their branches.
-        if self.executor.is_dropping() {
-            self.poll_executor(cx);
-        }
-        if !self.executor.has_completed() {
-            self.poll_executor(cx);
-        }
-        let Some(completion) = self.executor.next_completed() else { return false };
-        // It may be what became of a run that was detached meanwhile.
-        if self.is_leaving() {
-            self.executor.put_back(completion);
-            return false;
-        }
-        self.complete(completion, left, cx);
-        true
-    }
-
-    fn poll_executor(&mut self, cx: &mut Context<'_>) {
-        if let Some(completion) = self.executor.poll(cx) {
-            self.clock.tick();
-            self.executor.complete(completion);
-        }
-    }
-
-    /// Takes in what completed.
-    pub(super) fn complete(&mut self, completion: Arrived, left: &mut usize, cx: &mut Context<'_>) {
-        match completion {
-            Arrived::Execution(execution, result) => {
-                self.executor.forget(execution);
-                if let Some(next) = self.executed(execution, result) {
-                    self.begin_directly(next, left, cx);
-                }
-            }
-            Arrived::Check(candidate, answer) => {
-                if let Some(step) = self.executor.answered(candidate) {
-                    self.answer(candidate, step, answer);
-                }
-            }
-            Arrived::Dropped => self.executor.is_gone(),
-            Arrived::Due(Due::Retry(execution)) => {
-                self.executor.forget(execution);
-                self.state.defer(Begins::Attempt(execution));
-            }
-            Arrived::Due(Due::Timer(at)) => self.alarms.rings(at),
-            Arrived::Due(Due::Timeout) => self.time_ran_out(),
-        }
-    }
-
-    fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
-        // Once the task has no turns left, it is woken to have more.
-        let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
-        let Some(command) = self.shared.mailbox.take() else { return false };
-        turn.made_progress();
-        self.handle_command(command);
-        true
-    }
-
-    /// The run waits, and the store has all that it waits for.
-    fn wait(&mut self) {
-        self.telemetry.compare(&self.state);
-        self.admission.leave();
-        self.telemetry.meter.waits();
-        self.stop_counting_time();
-        self.record_wait();
-        self.shared.standing.set(RunStatus::Waiting);
-        self.shared.tell(|| Observed::RunWaiting);
-        self.give_back();
-    }
-
-    pub(super) fn view(&self) -> View<'_> {
-        let deferred = Deferred::new(&self.state, &self.admission);
-        View {
-            run: &self.shared,
-            status: self.state.end().map_or(self.shared.status(), RunStatus::from),
-            state: &self.state,
-            deferred: Some(deferred),
-            began_at: self.clock.began_at,
-        }
-    }
-
-    /// Ends the run, if it has not ended; says whether it did.
-    pub(super) fn cancel(&mut self, reason: Arc<str>) -> bool {
-        if self.state.end().is_some() {
-            return false;
-        }
-        let _ = self.commit(Batch::Stopped(Stop::Cancelled), None);
-        self.cancel_reason = Some(reason);
+        committer.journal = None;
+        let _ = committer.state.apply(Batch::Stopped(Stop::Unkept), committer.clock.now);
+        self.driver.advance(&mut usize::MAX.clone());
+        self.phase = Phase::Detached;
         true
     }
 }
@@ -473,15 +190,15 @@ impl Drop for Run {
         if self.phase == Phase::Suspended {
             return;
         }
+        let Committer { shared, telemetry, clock, .. } = &mut self.driver.committer;
         // Whoever still asks is told how the run ended, or has it loaded again.
-        self.shared.mailbox.discard();
+        shared.signals.mailbox.discard();
         if self.phase == Phase::Unloaded {
             return;
         }
-        super::children::disown(&self.shared);
+        super::children::disown(shared);
         // Whoever is told of the end may look at once: spans and metrics are complete before that.
-        let finished = finish::finished(&self.shared);
-        self.telemetry.close(finished, self.clock.now);
-        finish::announce(&self.shared);
+        telemetry.close(finish::finished(shared), clock.now);
+        finish::announce(shared);
     }
 }

@@ -101,26 +101,26 @@ impl Executor {
     ) -> Result<(), Begun> {
         let task = begun.weighed(host, step).spawn()?;
         let dropped = self.droppable(execution);
-        self.flights.push(InFlight::Spawned(execution, task, dropped));
+        self.flights.push(InFlight::Spawned(execution, task), dropped);
         Ok(())
     }
 
     /// Keeps an execution that is pending.
     pub(super) fn keep(&mut self, execution: ExecutionId, begun: Begun, host: &Arc<Host>, step: usize) {
         let dropped = self.droppable(execution);
-        self.flights.push(InFlight::Execution(execution, begun.weighed(host, step), dropped));
+        self.flights.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
     }
 
     /// Waits for the next attempt of an execution.
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
         let dropped = self.droppable(execution);
-        self.flights.push(InFlight::Wait(Due::Retry(execution), due, dropped));
+        self.flights.push(InFlight::Wait(Due::Retry(execution), due), dropped);
     }
 
     /// Waits for a time. The handle drops the wait.
     pub(super) fn wait(&mut self, due: Due, sleep: BoxFuture<'static, ()>) -> Arc<Dropped> {
         let dropped = Arc::<Dropped>::default();
-        self.flights.push(InFlight::Wait(due, sleep, Arc::clone(&dropped)));
+        self.flights.push(InFlight::Wait(due, sleep), Arc::clone(&dropped));
         dropped
     }
 
@@ -133,7 +133,7 @@ impl Executor {
     ) {
         let dropped = Arc::<Dropped>::default();
         self.questions.insert(candidate, (step, Arc::clone(&dropped)));
-        self.flights.push(InFlight::Check(candidate, Guarded::new(check), dropped));
+        self.flights.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
     }
 
     fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {

@@ -1,18 +1,16 @@
-//! How a run ends: what it ended with, its report, and who is told.
-
-use std::sync::Arc;
+//! How a run ends: in which order its parts stop, its report, and who is told.
 
 use super::RunStatus;
-use super::drive::Run;
+use super::commit::Committer;
+use super::drive::{Phase, Run};
+use super::ending::Ending;
 use super::shared::RunShared;
 use super::view::{Kept, Past};
-use crate::error::{RunError, SharedError, StepError};
+use crate::error::RunError;
 use crate::event::AnyEvent;
-use crate::explain::Runaway;
-use crate::id::ExecutionId;
+use crate::explain::StallReport;
 use crate::observe::Observed;
-use crate::scheduler::{CandidateId, End};
-use crate::table::StepIndex;
+use crate::scheduler::End;
 
 /// What is kept of an ended run.
 #[derive(Debug)]
@@ -44,171 +42,114 @@ impl Run {
     pub(super) async fn end(&mut self) {
         self.leave_children();
         self.stop();
+        let Committer { shared, state, journal, .. } = &self.driver.committer;
+        let (has_journal, is_left) = (journal.is_some(), self.is_left());
         // Most runs have neither, and none has them for long: the task has no room for these.
-        if self.has_children() {
-            Box::pin(self.end_children()).await;
+        if shared.children.get().is_some() || shared.is_of_resumed() {
+            let cancelled = matches!(state.end(), Some(End::Cancelled));
+            Box::pin(super::children::end_before(shared, cancelled, is_left)).await;
         }
-        if self.journal.is_some() {
+        if has_journal {
             Box::pin(self.close_journal()).await;
         }
         self.finish();
-        // A run that goes on elsewhere, or may, needs its contexts.
-        if self.shared.contexts.are_used() && self.journal_error().is_none() && !self.is_detached() {
-            Box::pin(self.shared.clear_contexts()).await;
+        let shared = &self.driver.committer.shared;
+        if shared.contexts.are_used() && !self.is_left() {
+            Box::pin(shared.clear_contexts()).await;
         }
-        self.admission.leave();
+        self.driver.admission.leave();
+    }
+
+    /// Whether another process resumes the run, or may: its children and contexts stay as they are then.
+    fn is_left(&self) -> bool {
+        self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
+    }
+
+    /// What an execution waits for is left with the run, before the execution is dropped and its children are told that
+    /// nobody wants them any more.
+    fn leave_children(&self) {
+        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_left()) {
+            family.leave();
+        }
     }
 
     /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
     pub(super) fn stop(&mut self) {
-        self.telemetry.compare(&self.state);
-        if let Some(mut check) = self.telemetry.check.take() {
+        let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
+        telemetry.compare(state);
+        if let Some(mut check) = telemetry.check.take() {
             check.finish();
         }
         // Whoever still asks is told how the run ended.
-        self.shared.mailbox.discard();
-        while let Some(completion) = self.executor.next_completed() {
+        shared.signals.mailbox.discard();
+        while let Some(completion) = self.driver.executor.next_completed() {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-            self.complete(completion, &mut 0, &mut cx);
+            self.driver.complete(completion, &mut 0, &mut cx);
         }
+        let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         // Sealed before executions are dropped: what they showed stands (S28).
-        self.shared.shown.seal();
-        self.shared.cancellations.close();
-        let running = self.state.trace.running();
+        shared.shown.seal();
+        shared.cancellations.close();
+        let running = state.trace.running();
         if !running.is_empty() {
-            self.drop_running(running);
+            for execution in &running {
+                state.trace.dropped(*execution, clock.now);
+            }
+            self.driver.drop_executions(running);
         }
-        self.executor.clear();
-        self.shared.contexts.close();
-    }
-
-    fn drop_running(&mut self, running: Vec<ExecutionId>) {
-        let unbegun = self.unbegun();
-        for execution in running {
-            let now = self.clock.now;
-            self.state.trace.dropped(execution, now);
-            self.drop_execution(execution, &unbegun);
-        }
+        self.driver.executor.clear();
+        self.driver.committer.shared.contexts.close();
     }
 
     /// Keeps what people may ask for.
-    pub(super) fn finish(&mut self) {
-        let Some(end) = self.state.end().cloned() else { return };
-        let unwritten = self.journal_error();
+    fn finish(&mut self) {
+        let Some(end) = self.driver.committer.state.end() else { return };
+        let unwritten = self.driver.committer.journal_error();
         let status = match unwritten {
             Some(_) => RunStatus::Failed,
-            None if self.is_detached() => RunStatus::Cancelled,
-            None => RunStatus::from(&end),
+            None if self.phase == Phase::Detached => RunStatus::Cancelled,
+            None => RunStatus::from(end),
         };
-        self.shared.shown.close(status);
-        let outcome = unwritten.map_or_else(|| self.outcome(&end), Err);
-        // Only this task finishes the run.
-        let finished = Finished { status, outcome, kept: Some(self.keep(status)) };
-        let _ = self.shared.finished.set(Box::new(finished));
+        let outcome = unwritten.map_or_else(|| self.ending().outcome(end, || self.stall()), Err);
+        self.keep(status, outcome);
     }
 
     /// The same for a run that ended earlier, as its journal says.
     pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
-        self.shared.shown.close(status);
-        let end = self.state.end().cloned().filter(|end| RunStatus::from(end) == status);
-        let outcome = match end {
+        let ending = self.ending();
+        let outcome = match ending.state.end().filter(|end| RunStatus::from(*end) == status) {
             Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
-            Some(end) => self.outcome(&end),
-            None => Err(self.past(status, error.unwrap_or_default(), asked)),
+            Some(end) => ending.outcome(end, || self.stall()),
+            None => Err(ending.past(status, error.unwrap_or_default(), asked)),
         };
-        let kept = Some(self.keep(status));
-        let _ = self.shared.finished.set(Box::new(Finished { status, outcome, kept }));
+        self.keep(status, outcome);
     }
 
-    /// What only the journal's last record tells of: that a precondition failed, that of this step.
-    fn past(&self, status: RunStatus, error: &str, asked: Option<&str>) -> RunError {
-        match asked.and_then(|step| self.host.table.step_named(step)) {
-            Some(step) => self.asked_in_vain(step, &StepError::permanent(error.to_owned())),
-            None => RunError::Past { status, error: error.into() },
-        }
+    /// Writes what is left, and how the run ended.
+    async fn close_journal(&mut self) {
+        self.driver.record_children();
+        std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
+        let why = self.ending().why();
+        self.driver.committer.queue_end(why);
+        std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
     }
 
-    fn outcome(&self, end: &End) -> Result<AnyEvent, RunError> {
-        Err(match end {
-            End::Completed(seq) => {
-                let stop = self.state.log.get(*seq).map(|record| record.event.clone());
-                return stop.ok_or(RunError::Abandoned);
-            }
-            End::Failed(executions) => self.failure(executions),
-            End::PreconditionFailed(candidate) => self.precondition_error(*candidate),
-            End::Stalled => RunError::Stalled(Box::new(self.view().explain().stall())),
-            End::Cancelled => RunError::Cancelled { reason: self.why_cancelled() },
-            End::TimedOut => RunError::TimedOut { after: self.alarms.limit() },
-            End::LogFull => RunError::LogFull { limit: self.state.limits().events },
-            End::TooManyExecutions => self.ran_away(),
-            // Said by the journal.
-            End::AppendFailed => RunError::Abandoned,
-        })
+    fn ending(&self) -> Ending<'_> {
+        let cancelled = self.driver.cancel_reason.as_ref();
+        Ending { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
     }
 
-    pub(super) fn why_cancelled(&self) -> Arc<str> {
-        self.cancel_reason.clone().unwrap_or_else(|| "cancelled".into())
+    fn stall(&self) -> StallReport {
+        self.driver.view().explain().stall()
     }
 
-    fn ran_away(&self) -> RunError {
-        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
-        let limit = self.state.limits().executions;
-        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
-    }
-
-    fn failure(&self, executions: &[ExecutionId]) -> RunError {
-        match executions {
-            [execution] => self.step_failed(*execution),
-            many => RunError::BranchesFailed {
-                failures: many.iter().filter_map(|execution| self.state.branch_failure(*execution)).collect(),
-            },
-        }
-    }
-
-    fn step_failed(&self, execution: ExecutionId) -> RunError {
-        let (Some(step), Some(error)) = (self.state.step_of(execution), self.state.failure_of(execution))
-        else {
-            return RunError::Abandoned;
-        };
-        let step = self.step_name(step);
-        let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
-        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
-    }
-
-    fn precondition_error(&self, candidate: CandidateId) -> RunError {
-        let failure = self.state.precondition_failure(candidate);
-        failure.map_or(RunError::Abandoned, |(step, error)| self.asked_in_vain(*step, error))
-    }
-
-    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
-    pub(super) fn why_ended(&self) -> (Option<Arc<str>>, Option<String>) {
-        match self.state.end() {
-            Some(End::Cancelled) => (None, Some(self.why_cancelled().to_string())),
-            Some(End::PreconditionFailed(candidate)) => {
-                let failure = self.state.precondition_failure(*candidate);
-                failure.map(|(step, error)| (self.step_name(*step), error.to_string())).unzip()
-            }
-            _ => (None, None),
-        }
-    }
-
-    fn asked_in_vain(&self, step: StepIndex, error: &StepError) -> RunError {
-        let precondition = &self.host.table.step(step).precondition;
-        let precondition = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
-        RunError::PreconditionFailed {
-            step: self.step_name(step),
-            precondition,
-            source: SharedError::of(error),
-        }
-    }
-
-    pub(super) fn step_name(&self, step: StepIndex) -> Arc<str> {
-        Arc::clone(&self.host.table.step(step).name)
-    }
-
-    /// What reports and explanations are made of, if anybody asks.
-    fn keep(&mut self, status: RunStatus) -> Kept {
-        Kept::new(Past { status, state: self.state.take(), began_at: self.clock.began_at })
+    /// Reports and explanations are made of the run's state, if anybody asks.
+    fn keep(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
+        let Committer { shared, state, clock, .. } = &mut self.driver.committer;
+        shared.shown.close(status);
+        let kept = Some(Kept::new(Past { status, state: state.take(), began_at: clock.began_at }));
+        // Only this task finishes the run.
+        let _ = shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
 }
 
@@ -226,7 +167,7 @@ pub(super) fn announce(run: &RunShared) {
         run.tell(|| Observed::RunEnded { status });
     }
     super::children::part(run, status);
-    run.standing.set(status);
+    run.status.set(status);
 }
 
 /// How the run finished, or that its task is gone before it did.

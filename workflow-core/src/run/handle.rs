@@ -123,8 +123,7 @@ impl<W: Workflow> RunHandle<W> {
     async fn send_any(&self, mut event: AnyEvent) -> Result<(), SendError> {
         let index = self.index_of(&event.event_type())?;
         self.shared.common.event_check().check(&mut event, 1)?;
-        let (done, answer) = oneshot::channel();
-        self.ask(Command::Send { event, index, done }, answer).await?
+        self.ask(|done| Command::Send { event, index, done }).await?
     }
 
     /// Replies to an open request, which [`requests`](Self::requests) lists. The reply's type is the
@@ -168,8 +167,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
-        let (done, answer) = oneshot::channel();
-        self.ask(Command::Reply { request, make, done }, answer).await?
+        self.ask(|done| Command::Reply { request, make, done }).await?
     }
 
     /// The open requests, oldest first.
@@ -177,8 +175,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Ended`] if the run has ended: nothing is open any more.
     pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
-        let (done, answer) = oneshot::channel();
-        Ok(self.ask(Command::Requests { done }, answer).await?)
+        Ok(self.ask(|done| Command::Requests { done }).await?)
     }
 
     /// The timers that are pending, in the order in which they will fire: those that steps have set, and those of
@@ -215,8 +212,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Ended`] if the run has ended: nothing is pending any more.
     pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
-        let (done, answer) = oneshot::channel();
-        Ok(self.ask(Command::Timers { done }, answer).await?)
+        Ok(self.ask(|done| Command::Timers { done }).await?)
     }
 
     /// Why each step ran, or why it did not; at any time, also after the end.
@@ -224,8 +220,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
     pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
-        let (done, answer) = oneshot::channel();
-        match self.ask(Command::Explain { done }, answer).await {
+        match self.ask(|done| Command::Explain { done }).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
             Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
             Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
@@ -238,8 +233,8 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`SendError::Ended`] if the run had ended before.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
-        let (done, answer) = oneshot::channel();
-        self.ask(Command::Cancel { reason: reason.into(), done }, answer).await?;
+        let reason = reason.into();
+        self.ask(|done| Command::Cancel { reason, done }).await?;
         self.shared.finished().await;
         Ok(())
     }
@@ -270,8 +265,7 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
     pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
-        let (done, answer) = oneshot::channel();
-        match self.ask(Command::Report { done }, answer).await {
+        match self.ask(|done| Command::Report { done }).await {
             Ok(report) => Ok(Arc::new(report)),
             Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
             Err(Unasked::Ended(_)) => self.report().await,
@@ -287,9 +281,11 @@ impl<W: Workflow> RunHandle<W> {
         index.copied().ok_or(SendError::NotTaken { event: event.name() })
     }
 
-    async fn ask<T>(&self, mut command: Command, mut answer: oneshot::Receiver<T>) -> Result<T, Unasked> {
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Unasked> {
+        let (done, mut answer) = oneshot::channel();
+        let mut command = command(done);
         let shared = &self.shared;
-        while let Err(back) = shared.mailbox.send(command, &shared.bell).await {
+        while let Err(back) = shared.signals.send(command).await {
             command = back;
             let woken = shared.wake().await;
             if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {

@@ -34,19 +34,25 @@ pub(super) type StepResult = Result<Emitted, StepError>;
 
 /// One thing a run waits for.
 pub(super) enum InFlight {
-    Execution(ExecutionId, GuardedStep, Arc<Dropped>),
-    Spawned(ExecutionId, AbortOnDrop, Arc<Dropped>),
-    Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>, Arc<Dropped>),
-    Wait(Due, BoxFuture<'static, ()>, Arc<Dropped>),
+    Execution(ExecutionId, GuardedStep),
+    Spawned(ExecutionId, AbortOnDrop),
+    Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>),
+    Wait(Due, BoxFuture<'static, ()>),
+}
+
+/// The same, until it is dropped.
+struct Droppable {
+    what: InFlight,
+    dropped: Arc<Dropped>,
 }
 
 /// All that a run waits for, in memory that is there as long as it waits for something.
 #[derive(Default)]
-pub(super) struct Flights(Option<FuturesUnordered<InFlight>>);
+pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
 
 impl Flights {
-    pub(super) fn push(&mut self, flight: InFlight) {
-        self.0.get_or_insert_default().push(flight);
+    pub(super) fn push(&mut self, what: InFlight, dropped: Arc<Dropped>) {
+        self.0.get_or_insert_default().push(Droppable { what, dropped });
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
@@ -100,41 +106,30 @@ impl Due {
     }
 }
 
-impl Future for InFlight {
+impl Future for Droppable {
     type Output = Arrived;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
-        if self.dropped().is_told(cx) {
+        if self.dropped.is_told(cx) {
             return Poll::Ready(Arrived::Dropped);
         }
         ready!(take_turn(cx));
-        let arrived = ready!(self.poll_inner(cx));
-        self.dropped().pass();
+        let arrived = ready!(self.what.poll(cx));
+        self.dropped.pass();
         Poll::Ready(arrived)
     }
 }
 
 impl InFlight {
-    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
         match self {
-            Self::Execution(id, step, _) => {
-                Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx))))
-            }
-            Self::Spawned(id, task, _) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
-            Self::Check(id, check, _) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
-            Self::Wait(due, sleep, _) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
+            Self::Execution(id, step) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx)))),
+            Self::Spawned(id, task) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
+            Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
+            Self::Wait(due, sleep) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
                 Ok(slept) => slept.map(|()| Arrived::Due(*due)),
                 Err(panic) => Poll::Ready(due.never(panic)),
             },
-        }
-    }
-
-    fn dropped(&self) -> &Dropped {
-        match self {
-            Self::Execution(_, _, dropped)
-            | Self::Spawned(_, _, dropped)
-            | Self::Check(_, _, dropped)
-            | Self::Wait(_, _, dropped) => dropped,
         }
     }
 }

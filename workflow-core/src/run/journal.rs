@@ -1,31 +1,20 @@
-//! The journal of one run on its way to the store (S38). Batches queue here; a write takes as many as its bounds allow,
-//! and one write is under way at a time. A write that the store refuses for its content is repeated batch by batch. This
-//! part knows records and positions, and nothing of what they mean.
+//! The journal of one run on its way to the store (S38). Batches [queue](queue) here; a write takes as many as its bounds
+//! allow, and one write is under way at a time. A write that the store refuses for its content is repeated batch by batch. This part knows records and positions, and nothing of what they mean.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use self::queue::{Taken, WriteQueue};
 use super::RunStatus;
 use super::in_flight::panic_of;
 use crate::id::{EngineId, RunId};
-use crate::store::{Batch, EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
+use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
 use crate::table::{DependencyTable, RecordedTable};
 
-/// How many batches wait for the store before the run takes no more news.
-const MOST_QUEUED: usize = 256;
-
-/// How many records may wait to be written before the run takes no more news.
-const MOST_RECORDS: usize = 4 * MOST_QUEUED;
-
-/// The most records of one write, unless a single batch has more.
-const WRITE_RECORDS: usize = 1_000;
-
-/// The most bytes of one write, unless a single batch has more.
-const WRITE_BYTES: usize = 16 << 20;
+mod queue;
 
 /// How many records are read back at a time.
 const PAGE: usize = 1_000;
@@ -33,57 +22,27 @@ const PAGE: usize = 1_000;
 /// The writing side of one run's journal.
 pub(crate) struct Journal {
     store: Arc<dyn EventStore>,
+    /// What the store does not have.
+    queue: WriteQueue,
     /// The run as the last write left it that the store has.
     run: RunSummary,
-    /// The table that the run resumes by, if the journal was written by another.
-    table: Option<RecordedTable>,
-    /// The records that the store does not have, in order. Those of the write that is under way come first.
-    records: VecDeque<Record>,
-    /// The batches of `records`, oldest first.
-    queued: VecDeque<QueuedBatch>,
-    /// Where the journal ends with everything that is queued.
-    end: Position,
-    /// Where it ends with what the store has.
+    /// Where the journal ends with what the store has.
     written: Position,
     writing: Option<Write>,
-    /// How many of the first batches are written one by one: the store has refused a write of them.
-    apart: usize,
     /// The journal as far as it was read back, while it is.
     reading: Option<Box<Reading>>,
     /// Why nothing is written any more.
     failure: Option<StoreError>,
-    /// Whether the end of the run is queued or written.
-    ended: bool,
+    /// The table that the run resumes by, if the journal was written by another.
+    table: Option<RecordedTable>,
     /// Whether the run resumes from what an earlier process has written.
     resumes: bool,
-    next: NextBatch,
-}
-
-/// How the next batch is queued.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum NextBatch {
-    #[default]
-    Plain,
-    /// With the record with which the run begins, which alone is queued.
-    JoinsFirst,
-    /// As the one that says that the run goes on.
-    GoesOn,
-}
-
-/// Records that enter the journal at once.
-struct QueuedBatch {
-    records: usize,
-    /// About how many bytes they have where the store keeps bytes.
-    bytes: usize,
-    /// How the run stands with them, if that has changed.
-    run: Option<RunSummary>,
 }
 
 /// A write that the store has not answered.
 struct Write {
     answer: StoreFuture<()>,
-    batches: usize,
-    records: usize,
+    taken: Taken,
     /// The run as the write leaves it.
     run: RunSummary,
 }
@@ -94,6 +53,13 @@ struct Reading {
     page: StoreFuture<Vec<Record>>,
     /// Why it is read.
     refused: StoreError,
+}
+
+/// A journal as the store has it.
+pub(super) struct ReadBack {
+    pub(super) records: Vec<Record>,
+    /// Why the store refused the batch behind these records.
+    pub(super) refused: StoreError,
 }
 
 /// The store's answer to a write.
@@ -108,13 +74,6 @@ pub(super) enum Answer {
     Refused { records: usize, why: StoreError },
     /// The store is unavailable, or somebody else writes the journal: nothing more is written.
     Failed,
-}
-
-/// A journal as the store has it.
-pub(super) struct ReadBack {
-    pub(super) records: Vec<Record>,
-    /// Why the store refused the batch behind these records.
-    pub(super) refused: StoreError,
 }
 
 impl Journal {
@@ -137,26 +96,21 @@ impl Journal {
     pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
         let mut journal = Self::at(store, Position(0), run);
         journal.queue([first]);
-        journal.next = NextBatch::JoinsFirst;
+        journal.queue.join_first();
         journal
     }
 
     fn at(store: Arc<dyn EventStore>, end: Position, run: RunSummary) -> Self {
         Self {
             store,
+            queue: WriteQueue::behind(end),
             run,
-            table: None,
-            records: VecDeque::new(),
-            queued: VecDeque::new(),
-            end,
             written: end,
             writing: None,
-            apart: 0,
             reading: None,
             failure: None,
-            ended: false,
+            table: None,
             resumes: end > Position(0),
-            next: NextBatch::Plain,
         }
     }
 
@@ -178,28 +132,27 @@ impl Journal {
 
     /// How many records are queued.
     pub(super) fn queued_records(&self) -> usize {
-        self.records.len()
+        self.queue.records()
     }
 
     /// Whether the store has everything and has refused nothing.
     pub(super) fn is_quiet(&self) -> bool {
-        self.is_written() && self.failure.is_none() && !self.ended
+        self.is_written() && self.failure().is_none() && !self.has_ended()
     }
 
     /// Whether the store has everything.
     pub(super) fn is_written(&self) -> bool {
-        self.written == self.end
+        self.written() == self.end()
     }
 
     /// Whether the store has fallen so far behind that nothing more is to be queued.
     pub(super) fn is_full(&self) -> bool {
-        let (batches, records) = self.writing.as_ref().map_or((0, 0), |it| (it.batches, it.records));
-        self.queued.len() - batches >= MOST_QUEUED || self.records.len() - records >= MOST_RECORDS
+        self.queue.is_full(self.writing.as_ref().map(|write| write.taken).unwrap_or_default())
     }
 
     /// Where it ends with everything that is queued.
     pub(super) fn end(&self) -> Position {
-        self.end
+        self.queue.end()
     }
 
     /// Where it ends with what the store has.
@@ -214,7 +167,7 @@ impl Journal {
 
     /// Whether the end of the run is queued or written.
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.queue.has_ended()
     }
 
     /// Queues one batch. Nothing follows the end.
@@ -223,28 +176,15 @@ impl Journal {
     }
 
     fn queue_as(&mut self, records: impl IntoIterator<Item = Record>, run: Option<RunSummary>) {
-        if self.ended || self.failure.is_some() {
-            return;
-        }
-        let before = self.records.len();
-        let mut bytes = 0;
-        self.records.extend(records.into_iter().inspect(|record| bytes += record.stored_bytes()));
-        let records = self.records.len() - before;
-        self.end = self.end.after(records);
-        let next = std::mem::take(&mut self.next);
-        let run = run.or_else(|| (next == NextBatch::GoesOn).then(|| self.run.clone().going_on()));
-        let batch = QueuedBatch { records, bytes, run };
-        // A journal without a start event could not be resumed.
-        match self.queued.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
-            Some(first) => *first = first.with(batch),
-            None => self.queued.push_back(batch),
+        if self.failure.is_none() {
+            self.queue.push(records, run, &self.run);
         }
     }
 
     /// Queues the batch with which the run ends.
     pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, status: RunStatus) {
         self.queue_as(records, Some(self.run.clone().ended(status)));
-        self.ended = true;
+        self.queue.close();
     }
 
     /// Queues the record that the run waits.
@@ -254,60 +194,35 @@ impl Journal {
 
     /// The run goes on: the next batch says so.
     pub(super) fn note_going_on(&mut self) {
-        self.next = NextBatch::GoesOn;
+        self.queue.note_going_on();
     }
 
     /// Begins to write what is queued, unless a write is under way.
     pub(super) fn write(&mut self, run: &RunId) {
-        if self.writing.is_some()
-            || self.failure.is_some()
-            || self.reading.is_some()
-            || self.queued.is_empty()
-        {
+        if self.writing.is_some() || self.failure.is_some() || self.reading.is_some() {
             return;
         }
-        let (batches, records) = self.next_write();
-        let taken = self.queued.iter().take(batches);
-        let summary = taken.rev().find_map(|batch| batch.run.as_ref()).unwrap_or(&self.run).clone();
-        let batch =
-            Batch { records: self.records.iter().take(records).cloned().collect(), run: summary.clone() };
+        let Some((taken, batch)) = self.queue.next_write(&self.run) else { return };
+        let summary = batch.run.clone();
         let answer = caught(|| self.store.append(run, self.written, batch));
         let answer = answer.unwrap_or_else(|error| StoreFuture::ready(Err(error)));
-        self.writing = Some(Write { answer, batches, records, run: summary });
-    }
-
-    /// Of how many batches the next write is, and of how many records.
-    fn next_write(&self) -> (usize, usize) {
-        let most = if self.apart > 0 { 1 } else { usize::MAX };
-        let (mut batches, mut records, mut bytes) = (0, 0, 0_usize);
-        for batch in self.queued.iter().take(most) {
-            let fits =
-                records + batch.records <= WRITE_RECORDS && bytes.saturating_add(batch.bytes) <= WRITE_BYTES;
-            if batches > 0 && !fits {
-                break;
-            }
-            batches += 1;
-            records += batch.records;
-            bytes = bytes.saturating_add(batch.bytes);
-        }
-        (batches, records)
+        self.writing = Some(Write { answer, taken, run: summary });
     }
 
     /// Lets nothing more be written, unless a write is under way; says whether it is so.
     pub(super) fn fail(&mut self, why: &StoreError) -> bool {
-        if self.writing.is_none() && self.failure.is_none() {
+        let fails = self.writing.is_none() && self.failure.is_none();
+        if fails {
             self.refuse(why.clone());
-            return true;
         }
-        false
+        fails
     }
 
     /// Nothing more is written, for this reason.
     pub(super) fn refuse(&mut self, why: StoreError) {
         self.failure = Some(why);
         self.reading = None;
-        self.records.clear();
-        self.queued.clear();
+        self.queue.clear();
     }
 
     /// Ready once the store has answered a write, if one is under way.
@@ -315,21 +230,18 @@ impl Journal {
         let Some(Write { answer, .. }) = &mut self.writing else { return Poll::Ready(None) };
         let polled = caught(|| Pin::new(answer).poll(cx));
         let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
-        let Some(Write { batches, records, run, .. }) = self.writing.take() else { return Poll::Ready(None) };
+        let Some(Write { taken, run, .. }) = self.writing.take() else { return Poll::Ready(None) };
         Poll::Ready(Some(match answer {
             Ok(()) => {
-                self.queued.drain(..batches);
-                self.records.drain(..records);
-                self.apart = self.apart.saturating_sub(batches);
-                self.written = self.written.after(records);
-                self.run = run;
+                self.queue.wrote(taken);
+                (self.written, self.run) = (self.written.after(taken.records), run);
                 Answer::Written
             }
-            Err(StoreError::Unserialisable { .. }) if batches > 1 => {
-                self.apart = batches;
+            Err(StoreError::Unserialisable { .. }) if taken.batches > 1 => {
+                self.queue.write_apart(taken.batches);
                 Answer::Repeats
             }
-            Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records, why },
+            Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records: taken.records, why },
             Err(error) => {
                 self.refuse(error);
                 Answer::Failed
@@ -389,17 +301,7 @@ impl Journal {
 
     /// Removes the records that the store does not have, and returns them.
     pub(super) fn rewind(&mut self) -> Vec<Record> {
-        self.queued.clear();
-        (self.end, self.ended, self.next) = (self.written, false, NextBatch::Plain);
-        self.records.drain(..).collect()
-    }
-}
-
-impl QueuedBatch {
-    /// Both as one.
-    fn with(&self, later: Self) -> Self {
-        let run = later.run.or_else(|| self.run.clone());
-        Self { records: self.records + later.records, bytes: self.bytes.saturating_add(later.bytes), run }
+        self.queue.rewind(self.written)
     }
 }
 
@@ -411,9 +313,9 @@ fn caught<T>(call: impl FnOnce() -> T) -> Result<T, StoreError> {
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal")
-            .field("end", &self.end)
-            .field("written", &self.written)
-            .field("failure", &self.failure)
+            .field("end", &self.end())
+            .field("written", &self.written())
+            .field("failure", &self.failure())
             .finish_non_exhaustive()
     }
 }

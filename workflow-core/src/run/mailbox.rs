@@ -1,18 +1,19 @@
-//! Where a run is told what its handles want. Nobody drives one that was let go of: its mailbox is closed, and opened again
-//! when it is loaded again.
+//! The commands that handles send to a run. The mailbox of an unloaded run is closed, and opened again when the run is
+//! loaded.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
 use super::Command;
 use crate::children::HostsRuns;
+use crate::panics::locked;
 
 /// The commands that the run has not taken. It takes no room for them before there are any.
 pub(crate) struct Mailbox {
-    /// A permit for each command more that it has room for. Whoever waits for one has its turn in order.
+    /// A permit for each command more that it has room for. Those who wait for one have their turn in order.
     room: Semaphore,
     /// How many permits there are.
     capacity: usize,
@@ -23,7 +24,7 @@ struct State {
     /// Oldest first.
     commands: VecDeque<Command>,
     is_open: bool,
-    /// Who loads the run again, while nobody drives it: its handles need somebody who does.
+    /// The engine that loads the run again, while nobody drives it: its handles keep that engine alive.
     home: Option<Arc<dyn HostsRuns>>,
 }
 
@@ -39,7 +40,7 @@ impl Mailbox {
         let _rings = Rings(run);
         // It is never closed: who waits when the mailbox is has its turn soon after, since that is empty then.
         let room = self.room.acquire().await;
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if !state.is_open {
             return Err(command);
         }
@@ -51,16 +52,16 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes the oldest command out. Whoever finds none is woken by the next.
+    /// Takes the oldest command out. A run that finds none is woken by the next.
     pub(super) fn take(&self) -> Option<Command> {
-        let command = self.lock().commands.pop_front()?;
+        let command = locked(&self.state).commands.pop_front()?;
         self.room.add_permits(1);
         Some(command)
     }
 
     /// Whether there is something to be taken.
     pub(super) fn has_commands(&self) -> bool {
-        !self.lock().commands.is_empty()
+        !locked(&self.state).commands.is_empty()
     }
 
     /// Whether there is a command, or somebody has room for one and has not put it in.
@@ -70,12 +71,12 @@ impl Mailbox {
 
     /// From here on nothing more comes in. What is in it can be taken out.
     pub(super) fn close(&self) {
-        self.lock().is_open = false;
+        locked(&self.state).is_open = false;
     }
 
     /// Closes it and drops what is in it.
     pub(super) fn discard(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.is_open = false;
         let commands = std::mem::take(&mut state.commands);
         drop(state);
@@ -84,7 +85,7 @@ impl Mailbox {
 
     /// Gives back the memory of commands that were taken out.
     pub(super) fn shrink(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if state.commands.is_empty() {
             state.commands = VecDeque::new();
         }
@@ -92,7 +93,7 @@ impl Mailbox {
 
     /// Somebody drives the run again.
     pub(crate) fn reopen(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.is_open = true;
         let home = state.home.take();
         drop(state);
@@ -102,23 +103,18 @@ impl Mailbox {
 
     /// Nobody drives the run from here on, until it is loaded again.
     pub(crate) fn leave_to(&self, home: Arc<dyn HostsRuns>) {
-        self.lock().home = Some(home);
+        locked(&self.state).home = Some(home);
     }
 
     /// Nobody loads the run again.
     pub(crate) fn leave_home(&self) {
-        let home = self.lock().home.take();
+        let home = locked(&self.state).home.take();
         // Dropped after the lock: it may be the last that knows the engine.
         drop(home);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        !self.lock().is_open
-    }
-
-    /// Nothing in it is ever left half-changed.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        !locked(&self.state).is_open
     }
 }
 
@@ -261,11 +257,11 @@ mod tests {
     #[test]
     fn nothing_is_allocated_before_the_first_command_nor_after_the_last() {
         let mailbox = Mailbox::new(64);
-        assert_eq!(mailbox.lock().commands.capacity(), 0);
+        assert_eq!(locked(&mailbox.state).commands.capacity(), 0);
         assert!(send_now(&mailbox, "a").is_ok());
         mailbox.shrink();
         assert_eq!(taken(&mailbox), ["a"]);
         mailbox.shrink();
-        assert_eq!(mailbox.lock().commands.capacity(), 0);
+        assert_eq!(locked(&mailbox.state).commands.capacity(), 0);
     }
 }

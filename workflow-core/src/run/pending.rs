@@ -3,8 +3,7 @@
 
 use tokio::sync::oneshot;
 
-use super::commit::Done;
-use super::drive::Run;
+use super::commit::{Committer, Done};
 use super::handle::Command;
 use super::journal::Journal;
 use super::state::Batch;
@@ -33,7 +32,7 @@ pub(super) enum PendingWhat {
     /// An entry that followed by itself.
     Derived(Logged),
     /// A question about the state with all that stands before.
-    Asked(Box<dyn Asked>),
+    Asked(Asked),
 }
 
 /// So many events from this position are in the log, left by this execution if by any.
@@ -59,33 +58,10 @@ impl PendingWhat {
     }
 }
 
-/// A question that has its answer.
-pub(super) trait Asked: Send {
-    /// Gives the answer.
-    fn answer(self: Box<Self>);
+/// A question that has its answer: gives it if it holds, and else returns the question, to be asked again.
+pub(super) type Asked = Box<dyn FnOnce(bool) -> Option<Command> + Send>;
 
-    /// The question, to be asked again: its answer may be wrong now.
-    fn ask_again(self: Box<Self>) -> Command;
-}
-
-struct Answered<T> {
-    done: oneshot::Sender<T>,
-    answer: T,
-    again: fn(oneshot::Sender<T>) -> Command,
-}
-
-impl<T: Send> Asked for Answered<T> {
-    fn answer(self: Box<Self>) {
-        // The caller may be gone.
-        let _ = self.done.send(self.answer);
-    }
-
-    fn ask_again(self: Box<Self>) -> Command {
-        (self.again)(self.done)
-    }
-}
-
-impl Run {
+impl Committer {
     /// Answers a question about the state once the store has all of it. `again` asks it once more.
     pub(super) fn answer_when_written<T: Send + 'static>(
         &mut self,
@@ -93,10 +69,18 @@ impl Run {
         answer: T,
         again: fn(oneshot::Sender<T>) -> Command,
     ) {
-        let asked = Box::new(Answered { done, answer, again });
         if self.journal.as_deref().is_none_or(Journal::is_written) {
-            return asked.answer();
+            // The caller may be gone.
+            let _ = done.send(answer);
+            return;
         }
+        let asked: Asked = Box::new(move |holds| {
+            if holds {
+                let _ = done.send(answer);
+                return None;
+            }
+            Some(again(done))
+        });
         self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
     }
 

@@ -54,7 +54,7 @@ impl Gate {
         }
     }
 
-    fn workflow(&self) -> Option<&'static str> {
+    pub(crate) fn workflow(&self) -> Option<&'static str> {
         if let Bounded::RunsOf(workflow) = self.of { Some(workflow) } else { None }
     }
 }

@@ -2,21 +2,19 @@
 //! scheduler as when a run goes on (`replay`), and then what it came to is looked at instead of gone on with.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
+use super::commit::Committer;
 use super::drive::{Run, RunLimits};
 use super::held_state::HeldState;
 use super::view::View;
 use super::waiting::Deferred;
-use super::{Common, Host, Peculiar, RunReport, RunShared, RunStatus};
+use super::{Common, Host, RunExtras, RunReport, RunShared, RunStatus};
 use crate::clock::{Clock, EngineClock};
-use crate::context::MemoryContexts;
 use crate::draw::Graph;
-use crate::engine::no_engine;
 use crate::error::RecordedRunError;
 use crate::explain::Explanation;
 use crate::id::RunId;
@@ -107,7 +105,7 @@ impl RecordedRun {
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        Ok(Self { state: replayed.state.take(), report })
+        Ok(Self { state: replayed.driver.committer.state.take(), report })
     }
 
     /// Where the run stands when its records end.
@@ -149,19 +147,20 @@ impl fmt::Debug for RecordedRun {
 impl Run {
     /// What a run did that stands where its journal ends, and is not gone on with.
     fn report_at_rest(&mut self, last: Option<&Record>) -> RunReport {
+        let Committer { state, clock, .. } = &mut self.driver.committer;
         let ended = match last {
             Some(Record::RunEnded { status, .. }) => Some(*status),
-            _ => self.state.end().map(RunStatus::from),
+            _ => state.end().map(RunStatus::from),
         };
         let Some(status) = ended else {
-            let waits = self.state.scheduler.waits();
+            let waits = state.scheduler.waits();
             let status = if waits { RunStatus::Waiting } else { RunStatus::Running };
-            return View { status, deferred: Some(Deferred::default()), ..self.view() }.report();
+            return View { status, deferred: Some(Deferred::default()), ..self.driver.view() }.report();
         };
-        for execution in self.state.trace.running() {
-            self.state.trace.dropped(execution, self.clock.now);
+        for execution in state.trace.running() {
+            state.trace.dropped(execution, clock.now);
         }
-        View { status, deferred: None, ..self.view() }.report()
+        View { status, deferred: None, ..self.driver.view() }.report()
     }
 }
 
@@ -214,24 +213,14 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let common = Common {
-        observers: Observers::start(Vec::new()),
-        clock: EngineClock::new(Stopped(last)),
-        contexts: Weak::<MemoryContexts>::new(),
-        lease: None,
-        is_kept: false,
-        release_after: None,
-        hands_over: AtomicBool::new(false),
-        replay_check: None,
-        max_event_bytes: None,
-        serialises: false,
-        display_capacity: 1,
-        mailbox_capacity: 1,
-        engine: no_engine(),
-    };
-    let (table, peculiar) =
-        (Arc::clone(&host.table), Peculiar { metadata: metadata.clone(), ..Peculiar::default() });
-    let shared =
-        RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), peculiar);
+    let common = without_engine(Observers::start(Vec::new()), last);
+    let (table, extras) =
+        (Arc::clone(&host.table), RunExtras { metadata: metadata.clone(), ..RunExtras::default() });
+    let shared = RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), extras);
     Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
+}
+
+/// What runs share that have no engine. Their clock shows this time for ever.
+pub(super) fn without_engine(observers: Observers, now: SystemTime) -> Common {
+    Common { observers, ..Common::without_engine(EngineClock::new(Stopped(now))) }
 }

@@ -9,7 +9,9 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
+use super::commit::Committer;
 use super::drive::{Phase, Run};
+use super::driver::Driver;
 use super::finish::{Finished, announce};
 use super::meter::Level;
 use super::{Derived, Journal, RunShared, RunStatus};
@@ -59,13 +61,15 @@ pub(super) enum Paused {
 impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        let Some(after) = self.shared.common.release_after.filter(|_| self.is_at_rest()) else {
-            self.alarms.idle = None;
+        let after = self.driver.committer.shared.common.settings.idle_timeout;
+        let Some(after) = after.filter(|_| self.is_at_rest()) else {
+            self.driver.alarms.idle = None;
             return if self.can_suspend() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
         };
-        let patience = self.alarms.idle.get_or_insert_with(|| self.shared.common.clock.sleep(after));
+        let Driver { committer: Committer { shared, .. }, alarms, .. } = &mut self.driver;
+        let patience = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
         patience.as_mut().poll(cx).map(|()| {
-            self.alarms.idle = None;
+            alarms.idle = None;
             Paused::Idle
         })
     }
@@ -83,38 +87,35 @@ impl Run {
         polled.await
     }
 
-    /// Whether its journal says all that there is to know: it waits, nothing is on its way, and no other run that is
+    /// Whether the run's journal says all that there is to know: it waits, nothing is on its way, and no other run that is
     /// driven here has to do with it.
     fn is_at_rest(&self) -> bool {
-        self.state.scheduler.waits()
-            && self.shared.status() == RunStatus::Waiting
-            && self.shared.parent().is_none()
-            && self.shared.children.get().is_none_or(|family| !family.is_alive())
-            && !self.state.has_effects()
-            && !self.shared.mailbox.is_in_use()
-            && !self.executor.has_completed()
-            && self.pending.is_empty()
-            && self.journal.as_deref().is_some_and(Journal::is_quiet)
+        let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
+        state.scheduler.waits()
+            && shared.status() == RunStatus::Waiting
+            && shared.parent().is_none()
+            && shared.children.get().is_none_or(|family| !family.is_alive())
+            && !state.has_effects()
+            && !shared.signals.mailbox.is_in_use()
+            && !self.driver.executor.has_completed()
+            && pending.is_empty()
+            && journal.as_deref().is_some_and(Journal::is_quiet)
     }
 
-    /// Whether it can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
+    /// Whether the run can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
     ///
     /// It does not wait: whoever is about to tell it something may never be polled again.
     pub(super) fn closes(&mut self) -> bool {
-        let shared = Arc::clone(&self.shared);
-        shared.mailbox.close();
+        let shared = Arc::clone(&self.driver.committer.shared);
+        shared.signals.mailbox.close();
         let mut told = false;
         // What is there is taken whatever turns the task has left.
-        while let Some(command) = shared.mailbox.take() {
+        while let Some(command) = shared.signals.mailbox.take() {
             told = true;
-            self.handle_command(command);
+            self.driver.handle_command(command);
         }
-        if told
-            || !self.is_at_rest()
-            || self.shared.cancel_note.left().is_some()
-            || self.shared.is_to_be_left()
-        {
-            shared.mailbox.reopen();
+        if told || !self.is_at_rest() || shared.signals.cancel_is_unread() || shared.is_to_be_left() {
+            shared.signals.mailbox.reopen();
             return false;
         }
         true
@@ -122,14 +123,15 @@ impl Run {
 
     /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
     pub(super) fn released(mut self: Box<Self>) -> Released {
-        let end = self.journal.as_deref().map_or(Position(0), Journal::end);
-        let due = self.state.timers.pending(&self.state.scheduler).map(|(due, _)| due).next();
-        let run =
-            if Arc::strong_count(&self.shared) > 2 { Arc::downgrade(&self.shared) } else { Weak::new() };
-        self.shared.tell(|| Observed::RunReleased);
+        let Driver { committer: Committer { shared, state, journal, telemetry, .. }, admission, .. } =
+            &mut self.driver;
+        let end = journal.as_deref().map_or(Position(0), Journal::end);
+        let due = state.timers.pending(&state.scheduler).map(|(due, _)| due).next();
+        let run = if Arc::strong_count(shared) > 2 { Arc::downgrade(shared) } else { Weak::new() };
+        shared.tell(|| Observed::RunReleased);
         self.phase = Phase::Unloaded;
-        let term = self.admission.term().and_then(NonZeroU64::new);
-        let released = Released { end, term, due, run, _level: self.telemetry.meter.level() };
+        let term = admission.term().and_then(NonZeroU64::new);
+        let released = Released { end, term, due, run, _level: telemetry.meter.level() };
         // What it has in memory is the user's too: where dropping that panics, the run is no worse for it.
         discard(self);
         released
@@ -148,13 +150,14 @@ impl Run {
         term: Option<u64>,
         registered: R,
     ) {
-        if let Some(fence) = self.admission.fence_mut() {
+        if let Some(fence) = self.driver.admission.fence_mut() {
             fence.is_of(term);
         }
-        self.shared.loaded();
-        self.state.is_known_to_wait();
-        self.telemetry.meter.waits();
-        self.stop_counting_time();
+        let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
+        shared.loaded();
+        state.is_known_to_wait();
+        telemetry.meter.waits();
+        self.driver.stop_counting_time();
         if !derived.is_empty() {
             Box::pin(self.claim(derived)).await;
         }

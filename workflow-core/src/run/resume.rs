@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::clock::RunClock;
 use super::drive::Run;
+use super::driver::Driver;
 use super::journal::Journal;
 use super::release::Registration;
 use super::state::{Contradiction, Replay, Replayed, RunState};
@@ -22,19 +23,16 @@ impl Run {
         Derived(derived): Derived,
         registered: R,
     ) {
-        self.telemetry.meter.runs();
+        self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
-        self.count_time();
+        self.driver.count_time();
         self.drive_on(registered).await;
     }
 
     /// Ends before it has begun, or gone on.
     fn fail(self: Box<Self>, error: RunError) {
-        let _ = self.shared.finished.set(Box::new(Finished {
-            status: RunStatus::Failed,
-            outcome: Err(error),
-            kept: None,
-        }));
+        let finished = Finished { status: RunStatus::Failed, outcome: Err(error), kept: None };
+        let _ = self.driver.committer.shared.finished.set(Box::new(finished));
     }
 
     /// Drives a run on from where its journal ends; one that has ended is looked back at.
@@ -44,7 +42,8 @@ impl Run {
         records: &[Record],
         registered: R,
     ) {
-        let id = self.shared.id.clone();
+        let Driver { host, committer, .. } = &mut self.driver;
+        let id = committer.shared.id.clone();
         let incompatible = |difference| RunError::Incompatible { run: id.clone(), difference };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
             let looked_back = self.look_back(records);
@@ -54,8 +53,7 @@ impl Run {
             }
             return;
         }
-        let journal = store.and_then(|store| Journal::resume(store, records, &self.host.table));
-        self.journal = journal.map(|journal| Box::new(journal.owned_by(self.shared.owner())));
+        committer.keep_journal(store.and_then(|store| Journal::resume(store, records, &host.table)));
         match self.resume(records) {
             Ok(derived) => self.drive_resumed(derived, registered).await,
             Err(difference) => {
@@ -68,38 +66,47 @@ impl Run {
     /// Comes to where the run's journal ends, which is what the records have. Says which entries follow from it that the
     /// journal lacks.
     pub(crate) fn resume(&mut self, records: &[Record]) -> Result<Derived, Incompatibility> {
-        changed::check(&self.host.table, records)?;
+        let Driver { host, committer, .. } = &mut self.driver;
+        changed::check(&host.table, records)?;
         if let Some(Record::RunStarted { at, .. }) = records.first() {
-            self.clock = RunClock::resume(self.shared.common.clock.clone(), *at);
+            committer.clock = RunClock::resume(committer.shared.common.clock.clone(), *at);
         }
-        let limits = self.state.limits();
+        let limits = committer.state.limits();
         // Limits decide what may begin from here on, and not what the journal means.
-        let state = RunState::new(&self.host.table, unlimited(&self.host.table, records));
-        let mut replay = Replay::new(Arc::clone(&self.host), state, self.clock.began_at);
+        let state = RunState::new(&host.table, unlimited(&host.table, records));
+        let mut replay = Replay::new(Arc::clone(host), state, committer.clock.began_at);
         replay.recall(records);
         replay
             .take(records)
             .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
         let Replayed { state, retries, derived } = replay.finish();
-        *self.state = state;
-        self.state.limit(limits);
-        self.check_replay(unlimited(&self.host.table, records));
-        if let Some(check) = &mut self.telemetry.check {
-            check.resume(records);
+        *committer.state = state;
+        committer.state.limit(limits);
+        committer.check_replay(host, records);
+        committer.clock.catch_up();
+        for (child, at) in &committer.state.children {
+            committer.shared.family().recall(child.clone(), *at);
         }
-        self.clock.catch_up();
-        for (child, at) in &self.state.children {
-            self.shared.family().recall(child.clone(), *at);
-        }
-        if self.state.end().is_some() {
+        if committer.state.end().is_some() {
             return Ok(Derived(derived));
         }
-        self.state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        committer.state.begun_before(retries.iter().map(|(execution, _)| *execution));
         for (execution, due) in retries {
-            let left = due.duration_since(self.clock.wall()).unwrap_or_default();
-            self.wait_for_retry(execution, left);
+            let left = due.duration_since(self.driver.committer.clock.wall()).unwrap_or_default();
+            self.driver.attempt_after(left, execution);
         }
         Ok(Derived(derived))
+    }
+
+    /// Writes that the run goes on here, before anything else is done (S40), and what its journal lacks.
+    pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
+        if self.driver.committer.journal.is_some() {
+            self.driver.committer.queue_resumed(derived);
+            std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
+        }
+        if self.driver.committer.journal_error().is_none() {
+            self.driver.committer.shared.goes_on();
+        }
     }
 
     /// A run that has ended, as its journal has it.

@@ -1,10 +1,10 @@
 //! The batch of an execution that succeeded: its step's declared outputs, checked, in the terms of the scheduler.
 
-use super::drive::Run;
-use super::state::{DueEvent, Returned, ReturnedBatch};
+use super::clock::RunClock;
+use super::state::{DueEvent, Returned, ReturnedBatch, RunState};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
-use crate::event::AnyEvent;
+use crate::event::{AnyEvent, EventCheck};
 use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
 use crate::scheduler::Emission;
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
@@ -12,41 +12,52 @@ use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 /// The display items of the execution that returned a batch.
 pub(super) type Shown = Option<Box<Display>>;
 
-impl Run {
-    /// What an execution returned, if the run may take it.
-    pub(super) fn returned(
-        &self,
-        step: StepIndex,
-        mut emitted: Emitted,
-    ) -> Result<(Returned, Shown), StepError> {
-        let check = self.shared.common.event_check();
-        let outputs = &self.state.table().step(step).outputs;
-        if emitted.items().is_empty() {
-            return Ok((Returned::Nothing, emitted.stand()));
-        }
-        let Some(mut event) = emitted.take_only() else { return self.returned_batch(outputs, emitted) };
-        let index = plain_output(self.state.table(), outputs, &event)?;
-        check.check(&mut event, 1)?;
-        Ok((Returned::Event(index, event), emitted.stand()))
+impl Returned {
+    /// Every event of it: those for the log, and those that timers bring.
+    pub(super) fn all_events(&self) -> impl Iterator<Item = &AnyEvent> {
+        self.events().iter().chain(self.timers().iter().map(|timer| &timer.event))
     }
+}
 
-    fn returned_batch(
-        &self,
-        outputs: &[OutputRow],
-        mut emitted: Emitted,
-    ) -> Result<(Returned, Shown), StepError> {
-        let emissions = emissions(self.state.table(), outputs, &emitted)?;
-        emitted.check_events(self.shared.common.event_check())?;
-        let timers = emitted.timers();
-        if timers > 0 && self.state.scheduler.timers().len() + timers > MAX_TIMERS {
-            return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
-        }
-        let (shown, now) = (emitted.stand(), self.clock.wall());
-        let (events, timers) = emitted.into_parts();
-        let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
-        let timers = timers.into_iter().map(due).collect();
-        Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
+/// What an execution of a step returned, if a run in this state may take it.
+#[inline]
+pub(super) fn returned(
+    state: &RunState,
+    step: StepIndex,
+    mut emitted: Emitted,
+    check: EventCheck,
+    clock: &RunClock,
+) -> Result<(Returned, Shown), StepError> {
+    let outputs = &state.table().step(step).outputs;
+    if emitted.items().is_empty() {
+        return Ok((Returned::Nothing, emitted.stand()));
     }
+    let Some(mut event) = emitted.take_only() else {
+        return returned_batch(state, outputs, emitted, check, clock);
+    };
+    let index = plain_output(state.table(), outputs, &event)?;
+    check.check(&mut event, 1)?;
+    Ok((Returned::Event(index, event), emitted.stand()))
+}
+
+fn returned_batch(
+    state: &RunState,
+    outputs: &[OutputRow],
+    mut emitted: Emitted,
+    check: EventCheck,
+    clock: &RunClock,
+) -> Result<(Returned, Shown), StepError> {
+    let emissions = emissions(state.table(), outputs, &emitted)?;
+    emitted.check_events(check)?;
+    let timers = emitted.timers();
+    if timers > 0 && state.scheduler.timers().len() + timers > MAX_TIMERS {
+        return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
+    }
+    let (shown, now) = (emitted.stand(), clock.wall());
+    let (events, timers) = emitted.into_parts();
+    let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
+    let timers = timers.into_iter().map(due).collect();
+    Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
 }
 
 /// The event type that a step declares, if it is what it emitted.

@@ -13,9 +13,12 @@ use std::time::SystemTime;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::RunStatus;
+use super::admission::Admission;
 use super::command::why_not_open;
-use super::commit::Done;
-use super::drive::Run;
+use super::commit::{Committer, Done};
+use super::driver::Driver;
+use super::executor::Executor;
+use super::host::Host;
 use super::journal::ReadBack;
 use super::pending::{PendingBatch, PendingWhat};
 use super::resume::unlimited;
@@ -26,107 +29,112 @@ use crate::id::{ExecutionId, TimerId};
 use crate::scheduler::CandidateId;
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 
-impl Run {
+impl Driver {
     /// The store has refused a batch of so many records for its content. An execution or a caller fails, or else the run.
     pub(super) fn refused(&mut self, records: usize, why: StoreError) {
-        let Some(journal) = self.journal.as_deref_mut() else { return };
+        let Committer { journal, pending, shared, .. } = &mut self.committer;
+        let Some(journal) = journal.as_deref_mut() else { return };
         let end = journal.written().after(records);
-        let first = self.pending.front();
+        let first = pending.front();
         // Without its start event there is no run.
         let can_fail_alone = journal.written() > Position(0)
             && first.is_some_and(|first| first.end == end && first.what.can_fail_alone());
         if can_fail_alone {
-            journal.read_back(&self.shared.id, why);
+            journal.read_back(&shared.id, why);
         } else {
-            self.give_up(why);
+            self.stop_unkept(Some(why));
         }
     }
 
     /// Whether no rewind is under way. While its journal is read back, the run does nothing else.
     #[inline]
     pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
-        self.journal.is_none() || self.reads_no_more(cx)
+        self.committer.journal.is_none() || self.reads_no_more(cx)
     }
 
     fn reads_no_more(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(journal) = self.journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
+        let Committer { journal, state, shared, .. } = &mut self.committer;
+        let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
             return true;
         };
-        let live = &self.state;
-        match journal.poll_read_back(&self.shared.id, cx, |record| with_value(record, live)) {
+        match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
             Poll::Pending => return false,
             Poll::Ready(Ok(back)) => self.rewind(back),
-            Poll::Ready(Err(why)) => self.give_up(why),
+            Poll::Ready(Err(why)) => self.stop_unkept(Some(why)),
         }
         true
     }
 
-    /// The run stops here: nothing more is written.
-    fn give_up(&mut self, why: StoreError) {
-        if let Some(journal) = self.journal.as_deref_mut() {
-            journal.refuse(why);
-        }
-        self.unkept();
-    }
-
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
-        let replayed = self.replayed(&records).filter(|replayed| self.agrees(&replayed.state));
+        let Self { host, executor, admission, committer, .. } = &mut *self;
+        let in_flight = InFlight { executor, admission, live: &committer.state };
+        let replayed = replayed(host, committer.clock.began_at, &committer.state, &records);
+        let replayed = replayed.filter(|replayed| in_flight.agrees(&replayed.state));
         let (Some(Replayed { mut state, retries, derived }), Some(journal)) =
-            (replayed, self.journal.as_deref_mut())
+            (replayed, committer.journal.as_deref_mut())
         else {
-            return self.give_up(refused);
+            return self.stop_unkept(Some(refused));
         };
-        let mut unwritten = Unwritten::of(journal.written(), journal.rewind());
+        let unwritten = Unwritten::of(journal.written(), journal.rewind());
         // The event that woke the run was refused, or enters again.
-        if self.shared.status() == RunStatus::Running {
+        if committer.shared.status() == RunStatus::Running {
             journal.note_going_on();
         }
-        let pending = std::mem::take(&mut self.pending);
+        let pending = std::mem::take(&mut committer.pending);
         let answered = Answered::by(pending.iter().map(|batch| &batch.what));
-        state.inherit(&self.state, unwritten.from.after(derived.len()));
+        state.inherit(&committer.state, unwritten.from.after(derived.len()));
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
-            let is_over = self.executor.has(*execution) || answered.has(*execution);
+            let is_over = executor.has(*execution) || answered.has(*execution);
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.begun_before(retries.iter().map(|(execution, _)| *execution));
-        self.leave_begun(&mut state, &answered);
-        *self.state = state;
-        self.admission.rewind();
-        self.check_replay(unlimited(&self.host.table, &records));
-        if let Some(check) = &mut self.telemetry.check {
-            check.resume(&records);
-        }
+        let again = in_flight.leave_begun(&mut state, &answered);
+        *committer.state = state;
+        admission.rewind();
+        committer.check_replay(host, &records);
         drop(records);
         for seq in derived {
-            self.derived(seq);
+            committer.derived(seq);
         }
-        // These waits were dropped because of batches that the store does not have.
+        // These waits and executions were dropped because of batches that the store does not have.
+        for execution in again.into_iter().chain(retries.iter().map(|(execution, _)| *execution)) {
+            committer.shared.cancellations.revoke(execution);
+        }
         for (execution, due) in retries {
-            self.shared.cancellations.revoke(execution);
-            self.wait_for_retry(execution, due.duration_since(self.clock.wall()).unwrap_or_default());
+            let left = due.duration_since(self.committer.clock.wall()).unwrap_or_default();
+            self.attempt_after(left, execution);
         }
-        self.enter_all_again(pending, &mut unwritten, &refused);
+        Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The wait for its next attempt is over.
-            self.state.defer(Begins::Attempt(execution));
+            self.committer.state.defer(Begins::Attempt(execution));
         }
     }
+}
 
-    /// The state that the records lead to; none if they lead nowhere.
-    fn replayed(&self, records: &[Record]) -> Option<Replayed> {
-        let state = RunState::new(&self.host.table, unlimited(&self.host.table, records));
-        let mut replay = Replay::new(Arc::clone(&self.host), state, self.clock.began_at);
-        replay.recall(records);
-        replay.know_failures_of(&self.state);
-        replay.take(records).ok()?;
-        Some(replay.finish())
-    }
+/// The state that the records lead to; none if they lead nowhere.
+fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[Record]) -> Option<Replayed> {
+    let state = RunState::new(&host.table, unlimited(&host.table, records));
+    let mut replay = Replay::new(Arc::clone(host), state, began_at);
+    replay.recall(records);
+    replay.know_failures_of(live);
+    replay.take(records).ok()?;
+    Some(replay.finish())
+}
 
+/// What continues through a rewind of the run.
+struct InFlight<'a> {
+    executor: &'a Executor,
+    admission: &'a Admission,
+    live: &'a RunState,
+}
+
+impl InFlight<'_> {
     /// Whether the executions that are in flight are the same in a state of fewer batches.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
-            let (was, is) = (earlier.start_of(execution), self.state.start_of(execution));
+            let (was, is) = (earlier.start_of(execution), self.live.start_of(execution));
             was.zip(is).is_some_and(|(was, is)| {
                 (was.step, was.scope, was.trigger) == (is.step, is.scope, is.trigger)
             })
@@ -135,12 +143,13 @@ impl Run {
     }
 
     /// Removes effects that have begun and are in flight, or that have their answer. An execution that was begun and then
-    /// dropped begins again.
-    fn leave_begun(&self, state: &mut RunState, answered: &Answered) {
-        let unbegun = self.unbegun();
+    /// dropped begins again: returns those.
+    fn leave_begun(&self, state: &mut RunState, answered: &Answered) -> Vec<ExecutionId> {
+        let unbegun = self.admission.unbegun(self.live);
         let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
         goes_on.extend(self.executor.returned_executions());
         goes_on.extend(self.admission.deferred().filter_map(Begins::execution));
+        let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
             Begins::Execution(_) | Begins::Attempt(_) => {
                 let execution = begins.execution()?;
@@ -150,7 +159,7 @@ impl Run {
                 if unbegun.contains(&execution) {
                     return state.start_of(execution).map(Begins::Execution);
                 }
-                self.shared.cancellations.revoke(execution);
+                again.push(execution);
                 Some(Begins::Attempt(execution))
             }
             Begins::Question(candidate) => {
@@ -159,57 +168,71 @@ impl Run {
             }
             Begins::Wait => Some(begins),
         });
+        again
     }
+}
 
+/// Pending batches on their way into the log of a run that has been rewound.
+struct Rewind<'a> {
+    driver: &'a mut Driver,
+    unwritten: Unwritten,
+}
+
+impl Rewind<'_> {
     /// Applies the pending batches again, in order, but the first, which is refused. Its execution fails behind the others:
     /// their events stay in the log, also where the failure ends the run.
-    fn enter_all_again(
-        &mut self,
-        pending: impl IntoIterator<Item = PendingBatch>,
-        unwritten: &mut Unwritten,
-        refused: &StoreError,
-    ) {
+    fn enter_all_again(mut self, pending: impl IntoIterator<Item = PendingBatch>, refused: &StoreError) {
         let mut pending = pending.into_iter();
         let first = pending.next();
-        let mut from = first.as_ref().map_or(unwritten.from, |first| first.end);
+        let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
             match what {
                 // It follows by itself again, if it does.
                 PendingWhat::Derived(_) => {}
-                PendingWhat::Asked(asked) => self.handle_command(asked.ask_again()),
+                PendingWhat::Asked(asked) => {
+                    if let Some(command) = asked(false) {
+                        self.driver.handle_command(command);
+                    }
+                }
                 PendingWhat::Entered { batch, done, shown, .. } => {
-                    let records = unwritten.between(from, end);
+                    let records = self.unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
-                    if let Some(batch) = unwritten.renumbered(batch.recordable(records)) {
-                        let before = self.state.scheduler.last_timer();
+                    if let Some(batch) = self.unwritten.renumbered(batch.recordable(records)) {
+                        let before = self.last_timer();
                         self.enter_again(batch, done, shown);
-                        unwritten.note_timers(&set, before, self.state.scheduler.last_timer());
+                        let now = self.last_timer();
+                        self.unwritten.note_timers(&set, before, now);
                     }
                 }
             }
             from = end;
         }
         if let Some(PendingBatch { what: PendingWhat::Entered { batch, done, shown, .. }, .. }) = first {
-            self.advance(&mut usize::MAX.clone());
+            self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
     }
 
+    fn last_timer(&self) -> TimerId {
+        self.driver.committer.state.scheduler.last_timer()
+    }
+
     /// Reports the refusal of a batch to its execution or its caller.
     fn dismiss(&mut self, batch: Batch, done: Option<Done>, shown: Option<&Display>, why: &StoreError) {
+        let Committer { state, shared, .. } = &self.driver.committer;
         match batch {
             Batch::Succeeded { execution, .. } => {
                 if let Some(shown) = shown {
                     shown.retract();
                 }
                 // It may have been dropped meanwhile.
-                let step = self.state.step_of(execution);
-                if let Some(step) = step.filter(|_| self.state.scheduler.is_running(execution)) {
-                    self.attempt_failed(execution, step, StepError::permanent(why.clone()));
+                let step = state.step_of(execution);
+                if let Some(step) = step.filter(|_| state.scheduler.is_running(execution)) {
+                    self.driver.attempt_failed(execution, step, StepError::permanent(why.clone()));
                 }
             }
             Batch::Received { event, .. } | Batch::Replied { event, .. } => {
-                let (run, event) = (self.shared.id.clone(), event.name());
+                let (run, event) = (shared.id.clone(), event.name());
                 if let Some(done) = done {
                     let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
                 }
@@ -221,29 +244,27 @@ impl Run {
 
     /// Applies a pending batch again, unless its execution was dropped or its request is not open any more.
     fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
-        self.advance(&mut usize::MAX.clone());
-        let mut returned = None;
+        self.driver.advance(&mut usize::MAX.clone());
+        let state = &self.driver.committer.state;
         match &batch {
-            Batch::Succeeded { execution, .. } if !self.state.scheduler.is_running(*execution) => return,
-            Batch::Succeeded { execution, returned } if self.state.end().is_some() => {
-                let timed = returned.timers().iter().map(|timer| &timer.event);
-                return self.refuse(*execution, returned.events().iter().chain(timed));
+            Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
+            Batch::Succeeded { execution, returned } if state.end().is_some() => {
+                return self.driver.committer.refuse(*execution, returned.all_events());
             }
-            Batch::Succeeded { execution, .. } => returned = Some(*execution),
             Batch::Replied { request, .. }
-                if self.state.end().is_none()
-                    && !self.state.scheduler.open_requests().any(|(seq, _)| seq == *request) =>
+                if state.end().is_none()
+                    && !state.scheduler.open_requests().any(|(seq, _)| seq == *request) =>
             {
-                let why = why_not_open(&self.state, *request);
+                let why = why_not_open(state, *request);
                 drop(done.map(|done| done.send(Err(why))));
                 return;
             }
             _ => {}
         }
-        let next = self.commit(batch, done);
-        self.follow(next);
+        let returned = batch.left_by();
+        self.driver.commit_in_turn(batch, done);
         if let (Some(execution), Some(shown)) = (returned, shown) {
-            self.note_shown(execution, shown);
+            self.driver.committer.note_shown(execution, shown);
         }
     }
 }
@@ -345,5 +366,92 @@ fn with_value(record: Record, live: &RunState) -> Record {
             Record::TimerSet { timer, execution, scope, request, due, event, at }
         }
         record => record,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AnyEvent;
+    use crate::run::alone::{Alone, Begin, Draft, WRITE};
+    use crate::run::pending::Logged;
+    use crate::run::state::Stop;
+
+    fn set(timer: u64) -> Record {
+        let event = RecordedEvent::of_value(AnyEvent::new(Begin));
+        let (due, at) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+        let (timer, scope) = (TimerId(timer), crate::id::ScopeId::ROOT);
+        Record::TimerSet { timer, execution: WRITE, scope, request: None, due, event, at }
+    }
+
+    fn fired(timer: u64) -> Batch {
+        Batch::Fired { timer: TimerId(timer), event: AnyEvent::new(Begin) }
+    }
+
+    fn fires(unwritten: &Unwritten, timer: u64) -> Option<u64> {
+        match unwritten.renumbered(fired(timer))? {
+            Batch::Fired { timer, .. } => Some(timer.0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn timers_that_are_set_again_fire_by_their_new_numbers() {
+        let mut unwritten = Unwritten::of(Position(7), vec![set(3), set(4), set(5)]);
+        assert_eq!(fires(&unwritten, 2), Some(2), "the store has it");
+        assert_eq!(fires(&unwritten, 3), None, "nobody has set it again");
+        unwritten.note_timers(&[TimerId(4), TimerId(5)], TimerId(2), TimerId(4));
+        assert_eq!([3, 4, 5].map(|timer| fires(&unwritten, timer)), [None, Some(3), Some(4)]);
+        unwritten.note_timers(&[TimerId(3)], TimerId(4), TimerId(4));
+        assert_eq!(fires(&unwritten, 3), None, "its batch was refused");
+    }
+
+    #[test]
+    fn each_batch_has_its_own_records_behind_those_that_the_store_has() {
+        let unwritten = Unwritten::of(Position(7), vec![set(3), set(4), set(5)]);
+        let timers = |from, to| -> Vec<u64> {
+            let records = unwritten.between(Position(from), Position(to));
+            records.iter().filter_map(Record::timer_set).map(|timer| timer.0).collect()
+        };
+        assert_eq!((timers(7, 8), timers(8, 10)), (vec![3], vec![4, 5]));
+        assert!(timers(8, 8).is_empty() && timers(9, 11).is_empty());
+    }
+
+    fn entered(batch: Batch, done: Option<Done>) -> PendingWhat {
+        PendingWhat::Entered { batch, logged: None, done, shown: None }
+    }
+
+    #[test]
+    fn what_has_its_answer_is_known_by_the_batches_that_are_pending() {
+        let run = Alone::new();
+        let retried = |execution| {
+            let class = crate::error::ErrorClass::Tool;
+            Alone::retried(ExecutionId(execution), class, std::time::Duration::ZERO)
+        };
+        let answer = (CandidateId(9), run.step("send"), Ok(true));
+        let (candidate, step, answer) = answer;
+        let pending = [
+            entered(run.returned(WRITE, Draft), None),
+            entered(retried(2), None),
+            entered(retried(3), None),
+            entered(run.returned(ExecutionId(3), Draft), None),
+            entered(Batch::Answered { candidate, step, answer }, None),
+            PendingWhat::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
+        ];
+        let answered = Answered::by(pending.iter());
+        assert!([1, 2, 3].into_iter().all(|execution| answered.has(ExecutionId(execution))));
+        assert!(!answered.has(ExecutionId(4)));
+        assert_eq!(answered.retried.into_iter().collect::<Vec<_>>(), [ExecutionId(2)]);
+        assert_eq!(answered.questions.into_iter().collect::<Vec<_>>(), [CandidateId(9)]);
+    }
+
+    #[test]
+    fn only_what_has_an_execution_or_a_sender_can_fail_alone() {
+        let run = Alone::new();
+        let (done, _hears) = tokio::sync::oneshot::channel();
+        assert!(entered(run.returned(WRITE, Draft), None).can_fail_alone());
+        assert!(entered(run.received(), Some(done)).can_fail_alone());
+        assert!(!entered(run.received(), None).can_fail_alone());
+        assert!(!entered(Batch::Stopped(Stop::Cancelled), None).can_fail_alone());
     }
 }

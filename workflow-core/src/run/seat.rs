@@ -6,18 +6,8 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 
+use super::admission::Admit;
 use super::places::{Gate, Place, Places};
-
-/// Whether a run has its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admitted {
-    /// It had it before, or needs none.
-    Had,
-    /// It has it from here on.
-    Took,
-    /// Others have the time meanwhile.
-    Waits,
-}
 
 pub(super) struct Seat {
     places: Places,
@@ -42,14 +32,14 @@ impl Seat {
     }
 
     /// Takes a place, unless the run has one; else the run is woken when it is its turn.
-    pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admitted {
+    pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admit {
         if self.place.is_some() {
-            return Admitted::Had;
+            return Admit::Now;
         }
         let wait = self.wait.get_or_insert_with(|| Box::pin(self.places.clone().take()));
-        let Poll::Ready(place) = wait.as_mut().poll(cx) else { return Admitted::Waits };
+        let Poll::Ready(place) = wait.as_mut().poll(cx) else { return Admit::Waits };
         (self.place, self.wait) = (Some(place), None);
-        Admitted::Took
+        Admit::Took
     }
 
     /// Where the run waits for a place, if it does.

@@ -6,7 +6,9 @@ use std::task::{Context, Poll};
 use super::admission::Admission;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
+use super::commit::Committer;
 use super::drive::{Phase, Run};
+use super::driver::Driver;
 use super::held_state::HeldState;
 use super::host::Host;
 use super::meter::Meter;
@@ -37,49 +39,42 @@ impl Run {
     /// Whether it can be suspended: it waits for its handles and for nothing else, and has no more than it takes for that.
     /// A long log would be moved each time that something comes in. O(1).
     pub(super) fn can_suspend(&self) -> bool {
-        let Self {
-            shared,
-            host: _,
-            state,
-            executor,
-            admission,
-            journal,
-            pending,
-            telemetry: _,
-            clock: _,
-            alarms,
-            phase,
-            cancel_reason,
-        } = self;
+        let Self { driver, phase } = self;
+        let Driver { host: _, executor, admission, alarms, committer, cancel_reason } = driver;
+        let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
         let is_short = state.scheduler.last_seq().0 <= SHORT;
         let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
         let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
         let is_alone = shared.birth().is_none() && shared.children.get().is_none();
-        let is_watched = shared.common.observers.wants_spans() || shared.has_news();
+        let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
     }
 
     /// Suspends the run, which [can be](Self::can_suspend).
     pub(super) fn suspend(mut self: Box<Self>) -> Suspended {
-        let parts = Parts {
-            shared: Arc::clone(&self.shared),
-            host: Arc::clone(&self.host),
-            state: self.state.suspend(),
-            seat: self.admission.take_seat(),
-            meter: self.telemetry.meter.take(),
-            check: self.telemetry.check.take(),
-            clock: self.clock.clone(),
-        };
         self.phase = Phase::Suspended;
-        Suspended(Some(Box::new(parts)))
+        let Driver { host, admission, committer, .. } = &mut self.driver;
+        let Committer { shared, state, telemetry, clock, .. } = committer;
+        Suspended(Some(Box::new(Parts {
+            shared: Arc::clone(shared),
+            host: Arc::clone(host),
+            state: state.suspend(),
+            seat: admission.take_seat(),
+            meter: telemetry.meter.take(),
+            check: telemetry.check.take(),
+            clock: clock.clone(),
+        })))
     }
+}
 
+impl Driver {
     /// The run waits: it gives back what it may not need soon.
     pub(super) fn give_back(&mut self) {
-        self.shared.mailbox.shrink();
-        if self.state.scheduler.last_seq().0 <= SHORT {
+        let Committer { shared, state, .. } = &mut self.committer;
+        shared.signals.mailbox.shrink();
+        if state.scheduler.last_seq().0 <= SHORT {
             self.executor.shrink();
-            self.state.shrink();
+            state.shrink();
         }
     }
 }
@@ -93,8 +88,8 @@ impl Suspended {
     /// Ready when there is something for the run to do.
     pub(super) fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(parts) = &self.0 else { return Poll::Ready(()) };
-        parts.shared.bell.register(cx.waker());
-        if parts.shared.has_news() { Poll::Ready(()) } else { Poll::Pending }
+        parts.shared.signals.register(cx.waker());
+        if parts.shared.signals.has_news() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -103,7 +98,7 @@ impl Parts {
         let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
         let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter, check));
-        Run::of(shared, host, HeldState::of(state), admission, telemetry, clock)
+        Run::of(host, admission, Committer::new(shared, HeldState::of(state), telemetry, clock))
     }
 }
 

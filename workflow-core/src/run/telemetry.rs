@@ -15,6 +15,7 @@ use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, ExecutionStart};
+use crate::store::Record;
 use crate::table::EventIndex;
 
 /// The spans and metrics of one run, and what checks its journal in tests.
@@ -43,25 +44,34 @@ impl Telemetry {
         }
     }
 
-    /// An attempt begins: the first of its execution, or another.
+    /// These records enter the journal, where that is checked.
+    pub(super) fn journaled(&mut self, records: &[Record]) {
+        if let Some(check) = &mut self.check {
+            check.take(records);
+        }
+    }
+
+    /// An execution begins.
     #[inline]
-    pub(super) fn began(
+    pub(super) fn began(&mut self, shared: &RunShared, state: &RunState, start: &ExecutionStart) -> Span {
+        let name = &state.table().step(start.step).name;
+        let ExecutionStart { execution, scope, trigger, .. } = *start;
+        shared.tell(|| Observed::ExecutionStarted { execution, step: Arc::clone(name), scope, trigger });
+        self.spans.begin(name, execution, 1, scope)
+    }
+
+    /// Another attempt of an execution begins.
+    pub(super) fn began_again(
         &mut self,
         shared: &RunShared,
         state: &RunState,
         start: &ExecutionStart,
-        attempt: Option<u32>,
+        attempt: u32,
     ) -> Span {
-        let row = state.table().step(start.step);
-        let ExecutionStart { execution, scope, trigger, .. } = *start;
-        shared.tell(|| {
-            let step = Arc::clone(&row.name);
-            match attempt {
-                None => Observed::ExecutionStarted { execution, step, scope, trigger },
-                Some(attempt) => Observed::AttemptStarted { execution, step, attempt },
-            }
-        });
-        self.spans.begin(&row.name, execution, attempt.unwrap_or(1), scope)
+        let name = &state.table().step(start.step).name;
+        let ExecutionStart { execution, scope, .. } = *start;
+        shared.tell(|| Observed::AttemptStarted { execution, step: Arc::clone(name), attempt });
+        self.spans.begin(name, execution, attempt, scope)
     }
 
     /// An attempt failed, and another one follows.
@@ -201,11 +211,6 @@ impl Telemetry {
         }
     }
 
-    /// How many executions wait for their turn.
-    pub(super) fn queue(&mut self, waiting: usize) {
-        self.meter.queue(waiting);
-    }
-
     /// The run is over after this time.
     pub(super) fn close(&mut self, finished: &super::Finished, now: Duration) {
         self.spans.close(finished);
@@ -216,4 +221,80 @@ impl Telemetry {
 fn name_of(state: &RunState, execution: ExecutionId) -> Arc<str> {
     let step = state.step_of(execution);
     step.map_or_else(|| "".into(), |step| Arc::clone(&state.table().step(step).name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorClass;
+    use crate::run::alone::{Alone, Begin, Done, Draft, WRITE};
+    use crate::run::state::Begins;
+
+    const AT: Duration = Duration::ZERO;
+
+    fn telemetry(run: &Alone) -> Telemetry {
+        Telemetry::new(&run.shared, Meter::new(&run.host.table.name))
+    }
+
+    /// The start of `write`.
+    fn start(run: &mut Alone) -> ExecutionStart {
+        let Some(Begins::Execution(start)) = run.state.next_effect(None) else { panic!("it is due") };
+        start
+    }
+
+    #[test]
+    fn observers_learn_of_each_attempt_and_how_it_ended() {
+        let mut run = Alone::begun();
+        let (mut telemetry, start) = (telemetry(&run), start(&mut run));
+        telemetry.began(&run.shared, &run.state, &start);
+        let failed =
+            FailedAttempt { class: ErrorClass::Tool, error: "busy".into(), retry_in: AT, compacts: false };
+        let error = StepError::tool("busy");
+        telemetry.retries(&run.shared, &run.state, WRITE, (&error, &failed));
+        telemetry.began_again(&run.shared, &run.state, &start, 2);
+        assert_eq!(run.seen.take(), ["ExecutionStarted", "AttemptFailed", "AttemptStarted"]);
+
+        telemetry.failed(&run.shared, &run.state, WRITE, (&error, NotRetried::Class, AT));
+        telemetry.dropped(&run.shared, &run.state, WRITE);
+        telemetry.refused(&run.shared, &run.state, WRITE, vec!["Draft"]);
+        telemetry.succeeded(&run.shared, &run.state, WRITE);
+        let ended = ["ExecutionFailed", "ExecutionDropped", "CommitRefused", "ExecutionSucceeded"];
+        assert_eq!(run.seen.take(), ended);
+    }
+
+    // S2
+    #[test]
+    fn an_event_that_is_shown_too_is_shown_once_it_is_in_the_log() {
+        let mut run = Alone::begun();
+        let telemetry = telemetry(&run);
+        telemetry.logged(&run.shared, &run.state, Seq(1), run.event::<Begin>());
+        assert_eq!(run.seen.take(), ["EventLogged Begin"]);
+        run.state.trace.begin(WRITE, AT);
+        run.apply(1, run.returned(WRITE, Draft));
+        telemetry.logged(&run.shared, &run.state, Seq(2), run.event::<Draft>());
+        assert_eq!(run.seen.take(), ["EventLogged Draft", "Displayed"]);
+        telemetry.logged(&run.shared, &run.state, Seq(9), run.event::<Done>());
+        assert!(run.seen.take().is_empty(), "it is not in the log");
+    }
+
+    #[test]
+    fn only_answers_of_steps_with_a_precondition_are_told() {
+        let run = Alone::begun();
+        for step in ["write", "send"] {
+            Telemetry::answered(&run.shared, &run.state, (run.step(step), Seq(1)), Some(true));
+        }
+        assert_eq!(run.seen.take(), ["PreconditionAnswered"]);
+    }
+
+    #[test]
+    fn a_run_without_a_check_and_spans_reports_all_the_same() {
+        let mut run = Alone::begun();
+        let mut telemetry = Telemetry::unspanned(Meter::new(&run.host.table.name), None);
+        telemetry.compare(&run.state);
+        telemetry.journaled(&[]);
+        let start = start(&mut run);
+        assert!(telemetry.began(&run.shared, &run.state, &start).is_none());
+        telemetry.succeeded(&run.shared, &run.state, WRITE);
+        assert_eq!(run.seen.take(), ["ExecutionStarted", "ExecutionSucceeded"]);
+    }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::admission::Admission;
 use super::places::Gate;
 use super::report::BoundInput;
-use super::state::{Begins, RunState, bound_input};
+use super::state::{RunState, bound_input};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::scheduler::{ExecutionStart, Unbegun};
 use crate::table::DependencyTable;
@@ -118,12 +118,8 @@ pub(super) struct Deferred<'a> {
 
 impl<'a> Deferred<'a> {
     pub(super) fn new(state: &RunState, admission: &'a Admission) -> Self {
-        let due = state.effects().iter().map(|effect| &effect.begins).chain(admission.deferred());
-        let due = due.filter_map(|begins| match begins {
-            Begins::Execution(start) => Some(start.clone()),
-            _ => None,
-        });
-        let due: Vec<_> = due.filter(|start| state.scheduler.is_running(start.execution)).collect();
+        let is_wanted = |start: &&ExecutionStart| state.scheduler.is_running(start.execution);
+        let due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
         let unbegun = due.iter().map(|start| start.execution).collect();
         Self { full: admission.full(), gate: admission.gate(), unbegun, due }
     }

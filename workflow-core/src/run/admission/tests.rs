@@ -15,12 +15,10 @@ impl Wake for Woken {
     }
 }
 
-/// Asks whether a run may begin something; how it came to its permit.
-fn admit(admission: &mut Admission, woken: &Arc<Woken>) -> (Admit, Admitted) {
-    let (waker, mut admitted) = (Waker::from(Arc::clone(woken)), Admitted::Had);
-    let mut cx = Context::from_waker(&waker);
-    let admit = admission.admit(None, SystemTime::UNIX_EPOCH, &mut cx, &mut admitted);
-    (admit, admitted)
+/// Asks whether a run may begin something.
+fn admit(admission: &mut Admission, woken: &Arc<Woken>) -> Admit {
+    let waker = Waker::from(Arc::clone(woken));
+    admission.admit(None, SystemTime::UNIX_EPOCH, &mut Context::from_waker(&waker))
 }
 
 fn attempt(execution: u64) -> Begins {
@@ -37,7 +35,7 @@ fn execution_of(begins: Option<Begins>) -> Option<u64> {
 #[test]
 fn a_run_that_nothing_bounds_begins_at_once() {
     let mut admission = Admission::new(None, None, 2);
-    assert_eq!(admit(&mut admission, &Arc::default()), (Admit::Now, Admitted::Had));
+    assert_eq!(admit(&mut admission, &Arc::default()), Admit::Now);
     assert!(admission.is_plain() && admission.gate().is_none() && admission.full().is_none());
 }
 
@@ -67,24 +65,24 @@ fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
     };
     let ((mut first, first_woken), (mut second, second_woken)) = (of("a"), of("b"));
     assert!(!first.is_open(0), "it has no permit yet");
-    assert_eq!(admit(&mut first, &first_woken), (Admit::Now, Admitted::Took));
-    assert_eq!(admit(&mut first, &first_woken), (Admit::Now, Admitted::Had));
+    assert_eq!(admit(&mut first, &first_woken), Admit::Took);
+    assert_eq!(admit(&mut first, &first_woken), Admit::Now);
     assert!(first.is_open(0) && first.gate().is_none());
 
-    assert_eq!(admit(&mut second, &second_woken), (Admit::Later, Admitted::Waits));
+    assert_eq!(admit(&mut second, &second_woken), Admit::Waits);
     assert!(!second.is_open(0) && second.gate().is_some());
     assert_eq!(queue.runs(), ["b".into()]);
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 0);
 
     first.leave();
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 1);
-    assert_eq!(admit(&mut second, &second_woken), (Admit::Now, Admitted::Took));
+    assert_eq!(admit(&mut second, &second_woken), Admit::Took);
     assert!(queue.runs().is_empty() && second.gate().is_none());
-    assert_eq!(admit(&mut first, &first_woken), (Admit::Later, Admitted::Waits));
+    assert_eq!(admit(&mut first, &first_woken), Admit::Waits);
 
     // One that gives up its wait keeps nobody waiting.
     first.leave();
     assert!(queue.runs().is_empty());
     second.leave();
-    assert_eq!(admit(&mut first, &first_woken), (Admit::Now, Admitted::Took));
+    assert_eq!(admit(&mut first, &first_woken), Admit::Took);
 }

@@ -9,7 +9,7 @@ use crate::event::{AnyEvent, EventCheck};
 use crate::id::{ScopeId, Seq};
 use crate::prelude::*;
 use crate::scheduler::Cause;
-use crate::store::{MemoryStore, RecordedEvent, Retention, RunQuery, StoredRun};
+use crate::store::{Batch, MemoryStore, RecordedEvent, Retention, RunQuery, StoreFuture, StoredRun};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(crate = crate)]
@@ -272,4 +272,83 @@ fn a_run_that_goes_on_says_so_with_its_next_batch() {
     journal.queue([record("good")]);
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     assert_eq!(status(), RunStatus::Running);
+}
+
+/// Panics in every call.
+struct Panics;
+
+impl EventStore for Panics {
+    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+        panic!("out of ink")
+    }
+
+    fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+        StoreFuture::new(async { panic!("out of paper") })
+    }
+
+    fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        panic!("out of ink")
+    }
+
+    fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+        panic!("out of ink")
+    }
+
+    fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+        panic!("out of ink")
+    }
+
+    fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+        panic!("out of ink")
+    }
+}
+
+#[test]
+fn a_store_that_panics_is_one_that_is_not_available() {
+    let begin = || {
+        let first = Record::RunKept { at: AT };
+        Journal::begin(Arc::new(Panics), first, RunSummary::running("W", AT))
+    };
+    let mut written = begin();
+    assert!(matches!(write(&mut written), Some(Answer::Failed)));
+    assert!(matches!(written.failure(), Some(StoreError::Unavailable { .. })));
+    assert_eq!(written.written(), Position(0));
+
+    let mut read = begin();
+    read.read_back(&run(), StoreError::ShutDown);
+    let polled = read.poll_read_back(&run(), &mut Context::from_waker(Waker::noop()), |record| record);
+    assert!(matches!(polled, Poll::Ready(Err(StoreError::Unavailable { .. }))));
+}
+
+#[test]
+fn a_journal_is_read_back_page_by_page_up_to_where_it_was_written() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    journal.queue(batch(2 * PAGE));
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    journal.read_back(&run(), StoreError::ShutDown);
+    let mut read = 0;
+    let polled = journal.poll_read_back(&run(), &mut Context::from_waker(Waker::noop()), |record| {
+        read += 1;
+        record
+    });
+    let Poll::Ready(Ok(ReadBack { records, refused })) = polled else { panic!("it is there") };
+    assert_eq!((records.len(), read, refused), (2 * PAGE + 2, 2 * PAGE + 2, StoreError::ShutDown));
+    assert!(!journal.is_reading());
+}
+
+#[test]
+fn a_journal_fails_at_once_unless_a_write_is_under_way_and_then_writes_and_reads_nothing() {
+    let store = Arc::new(Picky::default());
+    let mut journal = journal(&store);
+    journal.queue(batch(1));
+    journal.write(&run());
+    assert!(!journal.fail(&StoreError::ShutDown), "the store has not answered");
+    assert!(matches!(write(&mut journal), Some(Answer::Written)));
+    journal.queue(batch(1));
+    journal.read_back(&run(), StoreError::ShutDown);
+    assert!(journal.fail(&StoreError::ShutDown) && !journal.fail(&StoreError::ShutDown));
+    assert!(!journal.is_reading() && journal.queued_records() == 0);
+    journal.queue(batch(1));
+    assert!(write(&mut journal).is_none());
 }

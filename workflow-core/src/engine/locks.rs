@@ -10,21 +10,21 @@ use crate::run::Held;
 
 /// The locks that somebody has or waits for: runs that nobody is concerned with have none.
 #[derive(Debug, Default)]
-pub(super) struct Holds(DashMap<RunId, Arc<Mutex<()>>>);
+pub(super) struct RunLocks(DashMap<RunId, Arc<Mutex<()>>>);
 
-impl Holds {
+impl RunLocks {
     /// Waits for the run's lock. Dropping the future gives up the wait.
     pub(super) fn hold(self: &Arc<Self>, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
-        let (holds, run) = (Arc::clone(self), run.clone());
+        let (locks, run) = (Arc::clone(self), run.clone());
         async move {
-            let turn = Turn::of(holds, run);
+            let turn = Turn::of(locks, run);
             let guard = turn.lock.clone().unwrap_or_default().lock_owned().await;
             Box::new(Holder { _guard: guard, _turn: turn }) as Held
         }
     }
 }
 
-/// Who has the lock. What it is is dropped before the place among those who want it.
+/// The lock, held. It is dropped before the turn.
 struct Holder {
     _guard: OwnedMutexGuard<()>,
     _turn: Turn,
@@ -32,16 +32,16 @@ struct Holder {
 
 /// A place among those who have the lock or wait for it: with the last of them the lock goes.
 struct Turn {
-    holds: Arc<Holds>,
+    locks: Arc<RunLocks>,
     run: RunId,
     /// None once it is dropped.
     lock: Option<Arc<Mutex<()>>>,
 }
 
 impl Turn {
-    fn of(holds: Arc<Holds>, run: RunId) -> Self {
-        let lock = Arc::clone(&holds.0.entry(run.clone()).or_default());
-        Self { holds, run, lock: Some(lock) }
+    fn of(locks: Arc<RunLocks>, run: RunId) -> Self {
+        let lock = Arc::clone(&locks.0.entry(run.clone()).or_default());
+        Self { locks, run, lock: Some(lock) }
     }
 }
 
@@ -49,7 +49,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.lock = None;
         // Nobody takes one meanwhile: that is done where it is kept.
-        self.holds.0.remove_if(&self.run, |_, lock| Arc::strong_count(lock) == 1);
+        self.locks.0.remove_if(&self.run, |_, lock| Arc::strong_count(lock) == 1);
     }
 }
 
@@ -63,17 +63,17 @@ mod tests {
 
     #[test]
     fn a_lock_is_there_as_long_as_somebody_has_it_or_waits_for_it() {
-        let holds = Arc::new(Holds::default());
+        let locks = Arc::new(RunLocks::default());
         let run = RunId::new("r");
-        let held = holds.hold(&run).now_or_never().unwrap();
+        let held = locks.hold(&run).now_or_never().unwrap();
         {
-            let mut second = pin!(holds.hold(&run));
+            let mut second = pin!(locks.hold(&run));
             assert!(second.as_mut().now_or_never().is_none());
-            assert!(holds.hold(&"other".into()).now_or_never().is_some());
+            assert!(locks.hold(&"other".into()).now_or_never().is_some());
             drop(held);
-            assert_eq!(holds.0.len(), 1);
+            assert_eq!(locks.0.len(), 1);
             assert!(second.now_or_never().is_some());
         }
-        assert!(holds.0.is_empty());
+        assert!(locks.0.is_empty());
     }
 }

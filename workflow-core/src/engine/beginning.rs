@@ -1,0 +1,124 @@
+//! How a run began, as its journal tells of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::children::ParentRun;
+use crate::error::ResumeError;
+use crate::id::{RunId, ThreadId};
+use crate::run::{Host, RunOptions, RunShared};
+use crate::store::{Position, Record, StoreError};
+
+/// The first record of a run's journal.
+#[derive(Clone, Copy)]
+pub(super) struct Beginning<'r> {
+    pub(super) workflow: &'r Arc<str>,
+    thread: &'r ThreadId,
+    metadata: &'r BTreeMap<String, String>,
+    pub(super) parent: Option<&'r ParentRun>,
+    pub(super) awaited: bool,
+    private_thread: bool,
+    timeout: Option<Duration>,
+    configs: &'r BTreeMap<String, Value>,
+}
+
+impl<'r> Beginning<'r> {
+    pub(super) fn of(run: &RunId, records: &'r [Record]) -> Result<Self, ResumeError> {
+        let opens = |record: &Record| matches!(record, Record::EventLogged { .. } | Record::RunEnded { .. });
+        match records.first() {
+            None => Err(ResumeError::UnknownRun { run: run.clone() }),
+            Some(Record::RunStarted {
+                workflow,
+                thread,
+                metadata,
+                parent,
+                awaited,
+                private_thread,
+                timeout,
+                configs,
+                ..
+            }) if records.iter().any(opens) => Ok(Self {
+                workflow,
+                thread,
+                metadata,
+                parent: parent.as_ref(),
+                awaited: *awaited,
+                private_thread: *private_thread,
+                timeout: *timeout,
+                configs,
+            }),
+            Some(_) => Err(ResumeError::Store(StoreError::corrupt(run, Position(0), NoBeginning))),
+        }
+    }
+
+    /// Whether it is a child of that run, whose execution waited for it.
+    pub(super) fn is_awaited_by(&self, parent: &RunId) -> bool {
+        self.awaited && self.parent.is_some_and(|names| names.run == *parent)
+    }
+
+    /// The options that the run was started with.
+    pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
+        let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
+        options.metadata.clone_from(self.metadata);
+        options.timeout = self.timeout;
+        for config in host.table.configs() {
+            if let Some(layer) = self.configs.get(config.type_name()) {
+                options.configs.insert(config.type_id(), Ok(layer.clone()));
+            }
+        }
+        options
+    }
+
+    /// The run with the facts that are no options: it was begun by an earlier process.
+    pub(super) fn restores(&self, shared: RunShared) -> RunShared {
+        shared.restored(self.private_thread, self.timeout)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a journal begins with how its run began, and the event that opened it")]
+struct NoBeginning;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Began, Written, greeter};
+    use super::*;
+
+    #[test]
+    fn a_run_is_started_again_as_its_journal_says() {
+        let written = Written::default();
+        let began = Began { parent: Some("a"), awaited: true, private_thread: Some("t"), ..Began::default() };
+        written.begin("a/greet-x1.1", began);
+        let records = written.records("a/greet-x1.1");
+        let beginning = Beginning::of(&"a/greet-x1.1".into(), &records).unwrap();
+        assert_eq!(&**beginning.workflow, "Greeter");
+        assert!(beginning.is_awaited_by(&"a".into()) && !beginning.is_awaited_by(&"b".into()));
+        let options = beginning.options(&"a/greet-x1.1".into(), &greeter());
+        assert_eq!((options.id, options.thread), (Some("a/greet-x1.1".into()), Some("t".into())));
+        assert_eq!(options.metadata, [("kind".to_owned(), "test".to_owned())].into());
+    }
+
+    #[test]
+    fn a_child_that_nobody_awaits_is_awaited_by_no_run() {
+        let written = Written::default();
+        written.begin("b", Began { parent: Some("a"), ..Began::default() });
+        let records = written.records("b");
+        assert!(!Beginning::of(&"b".into(), &records).unwrap().is_awaited_by(&"a".into()));
+    }
+
+    #[test]
+    fn a_journal_without_a_beginning_is_none() {
+        let written = Written::default();
+        written.begin("a", Began::default());
+        let records = written.records("a");
+        let of = |records| Beginning::of(&"a".into(), records).err();
+        assert!(matches!(of(&[]), Some(ResumeError::UnknownRun { .. })));
+        for broken in [&records[..1], &records[1..]] {
+            let error = of(broken);
+            assert!(matches!(error, Some(ResumeError::Store(StoreError::Corrupt { .. }))), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! How many runs an engine drives at a time: runs of the engine, runs of each workflow, and child runs, which also have
+//! a limit of how deep they nest.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::{Either, select};
+use tokio::sync::Semaphore;
+
+use super::WhenFull;
+use crate::error::StartError;
+use crate::id::RunId;
+use crate::run::{Bounded, Gate, Place, Places, Queue};
+
+const DEFAULT_CHILD_DEPTH: u32 = 3;
+
+const DEFAULT_CHILDREN: usize = 8;
+
+/// The limits of an engine's runs, and the queue of those that wait.
+pub(super) struct Concurrency {
+    runs: Option<Arc<Gate>>,
+    /// Of the workflows that have a limit of their own.
+    runs_of: HashMap<TypeId, Arc<Gate>>,
+    /// Children have a limit of their own: a parent that waits for its children keeps its permit.
+    children: Arc<Gate>,
+    /// How deep children nest.
+    pub(super) child_depth: u32,
+    /// What happens to a start that gets no permit at once.
+    pub(super) when_full: WhenFull,
+    queue: Arc<Queue>,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self {
+            runs: None,
+            runs_of: HashMap::new(),
+            children: children(DEFAULT_CHILDREN),
+            child_depth: DEFAULT_CHILD_DEPTH,
+            when_full: WhenFull::default(),
+            queue: Arc::default(),
+        }
+    }
+}
+
+fn children(most: usize) -> Arc<Gate> {
+    Arc::new(Gate::new(most, Bounded::Children))
+}
+
+impl Concurrency {
+    pub(super) fn limit_runs(&mut self, most: usize) {
+        self.runs = Some(Arc::new(Gate::new(most, Bounded::Runs)));
+    }
+
+    pub(super) fn limit_runs_of(&mut self, workflow: TypeId, name: &'static str, most: usize) {
+        self.runs_of.insert(workflow, Arc::new(Gate::new(most, Bounded::RunsOf(name))));
+    }
+
+    pub(super) fn limit_children(&mut self, most: usize) {
+        self.children = children(most);
+    }
+
+    /// The names of the workflows with a limit that are not among these, sorted.
+    pub(super) fn unknown(&self, is_hosted: impl Fn(TypeId) -> bool) -> Vec<&'static str> {
+        let unknown = self.runs_of.iter().filter(|(id, _)| !is_hosted(**id));
+        let mut unknown: Vec<_> = unknown.filter_map(|(_, gate)| gate.workflow()).collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
+    /// The runs that wait for a permit, in the order in which they began to wait.
+    pub(super) fn queued(&self) -> Vec<RunId> {
+        self.queue.runs()
+    }
+
+    /// The limits of a run, if it has any.
+    pub(super) fn places(&self, run: &RunId, workflow: TypeId, name: &Arc<str>) -> Option<Places> {
+        Places::of(run, name, self.runs_of.get(&workflow), self.runs.as_ref(), &self.queue)
+    }
+
+    /// The limits of a child run, to which its parent may lend a permit.
+    pub(super) fn child_places(&self, run: &RunId, name: &Arc<str>, lent: Option<Arc<Semaphore>>) -> Places {
+        Places::of_child(run, name, &self.children, lent, &self.queue)
+    }
+
+    /// Whether a child may be so deep below the first run.
+    pub(super) fn check_depth(&self, depth: u32) -> Result<(), StartError> {
+        let limit = self.child_depth;
+        if depth > limit { Err(StartError::TooDeep { depth, limit }) } else { Ok(()) }
+    }
+
+    /// A permit for a run that begins; it waits until then at most.
+    pub(super) async fn take(
+        &self,
+        places: Places,
+        shut_down: impl Future<Output = ()>,
+    ) -> Result<(Places, Option<Place>), StartError> {
+        let place = match self.when_full {
+            WhenFull::Refuse => places.take_now()?,
+            WhenFull::Queue => match select(pin!(places.clone().take()), pin!(shut_down)).await {
+                Either::Left((place, _)) => place,
+                Either::Right(_) => return Err(StartError::ShutDown),
+            },
+        };
+        Ok((places, Some(place)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    struct Slow;
+    struct Quick;
+
+    fn places(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<Places> {
+        concurrency.places(&run.into(), workflow, &"Slow".into())
+    }
+
+    fn take(concurrency: &Concurrency, places: Places) -> Option<Result<Option<Place>, StartError>> {
+        Some(concurrency.take(places, pending()).now_or_never()?.map(|(_, place)| place))
+    }
+
+    #[test]
+    fn without_limits_a_run_needs_no_permit() {
+        assert!(places(&Concurrency::default(), "a", TypeId::of::<Slow>()).is_none());
+    }
+
+    #[test]
+    fn a_limit_of_a_workflow_bounds_no_other() {
+        let mut concurrency = Concurrency::default();
+        concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
+        assert!(places(&concurrency, "a", TypeId::of::<Slow>()).is_some());
+        assert!(places(&concurrency, "b", TypeId::of::<Quick>()).is_none());
+        assert_eq!(concurrency.unknown(|id| id == TypeId::of::<Quick>()), ["Slow"]);
+        assert!(concurrency.unknown(|id| id == TypeId::of::<Slow>()).is_empty());
+    }
+
+    #[test]
+    fn a_start_waits_in_the_queue_until_a_permit_is_there() {
+        let mut concurrency = Concurrency::default();
+        concurrency.limit_runs(1);
+        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let permit = take(&concurrency, first).unwrap().unwrap();
+        let mut waits = pin!(concurrency.take(second, pending()));
+        assert!(waits.as_mut().now_or_never().is_none());
+        assert_eq!(concurrency.queued(), ["b".into()]);
+        drop(permit);
+        assert!(waits.now_or_never().unwrap().is_ok());
+        assert!(concurrency.queued().is_empty());
+    }
+
+    #[test]
+    fn a_start_that_waits_is_refused_when_the_engine_shuts_down() {
+        let mut concurrency = Concurrency::default();
+        concurrency.limit_runs(1);
+        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let _permit = take(&concurrency, first).unwrap().unwrap();
+        let refused = concurrency.take(second, ready(())).now_or_never().unwrap();
+        assert!(matches!(refused, Err(StartError::ShutDown)));
+        assert!(concurrency.queued().is_empty());
+    }
+
+    #[test]
+    fn a_start_is_refused_at_once_where_it_is_not_to_wait() {
+        let mut concurrency = Concurrency { when_full: WhenFull::Refuse, ..Concurrency::default() };
+        concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
+        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let _permit = take(&concurrency, first).unwrap().unwrap();
+        let refused = take(&concurrency, second).unwrap().unwrap_err();
+        assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow") }));
+    }
+
+    #[test]
+    fn children_have_a_limit_of_their_own_and_of_their_depth() {
+        let mut concurrency = Concurrency::default();
+        concurrency.limit_runs(1);
+        concurrency.limit_children(1);
+        let run = places(&concurrency, "a", TypeId::of::<Slow>()).unwrap();
+        let _permit = take(&concurrency, run).unwrap().unwrap();
+        let child = |run: &str| concurrency.child_places(&run.into(), &"Slow".into(), None);
+        let _first = child("a/s-x1.1").take().now_or_never().unwrap();
+        assert!(child("a/s-x1.2").take().now_or_never().is_none());
+        assert!(concurrency.check_depth(DEFAULT_CHILD_DEPTH).is_ok());
+        let refused = concurrency.check_depth(DEFAULT_CHILD_DEPTH + 1);
+        assert!(matches!(refused, Err(StartError::TooDeep { depth: 4, limit: 3 })));
+    }
+}

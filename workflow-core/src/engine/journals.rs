@@ -1,0 +1,315 @@
+//! The journals of an engine: beginning them, listing and reading them, and the lease by which engines that share a store
+//! tell whose runs are whose (in `owner`). How they are removed is in `removal`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::lease::{Lease, Leased};
+use crate::config::ConfigType;
+use crate::error::{RunError, SendError, StartError};
+use crate::id::RunId;
+use crate::run::{Host, Journal, RunOptions, RunShared};
+use crate::store::{
+    EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
+};
+
+/// How many records are asked for at a time.
+const PAGE: usize = 8_192;
+
+/// The store of an engine, if it has one, and the engine's lease in it, if it takes one.
+pub(super) struct Journals {
+    store: Option<Arc<dyn EventStore>>,
+    lease: Option<Leased>,
+}
+
+impl Journals {
+    pub(super) fn new(store: Option<Arc<dyn EventStore>>, lease: Option<Leased>) -> Self {
+        Self { store, lease }
+    }
+
+    /// Whether runs have journals.
+    pub(super) fn are_kept(&self) -> bool {
+        self.store.is_some()
+    }
+
+    pub(super) fn lease(&self) -> Option<&Arc<Lease>> {
+        self.lease.as_ref().map(|Leased(lease)| lease)
+    }
+
+    /// The store, for those who need one.
+    pub(super) fn store(&self) -> Result<&Arc<dyn EventStore>, StoreError> {
+        self.store.as_ref().ok_or(StoreError::NoStore)
+    }
+
+    /// The whole journal of a run.
+    pub(super) async fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
+        read_all(&**self.store()?, run).await
+    }
+
+    /// The run as the store lists it.
+    pub(super) async fn listed(&self, id: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        let store = self.store()?;
+        let mut query = RunQuery::new().at_most(1);
+        query = match just_before(id) {
+            Some(before) => query.after(before),
+            None => query,
+        };
+        loop {
+            match store.runs(&query).await?.pop() {
+                Some(run) if run.id < *id => query = query.after(run.id),
+                found => return Ok(found.filter(|run| run.id == *id)),
+            }
+        }
+    }
+
+    /// Whether the store lists the run as one that has ended.
+    pub(super) async fn is_listed_as_ended(&self, run: &RunId) -> Result<bool, StoreError> {
+        Ok(self.listed(run).await?.is_some_and(|stored| stored.run.status.is_ended()))
+    }
+
+    /// Whether the store has the run's end, or nothing of it.
+    pub(super) async fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
+        Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
+    }
+
+    /// The layers of configuration that a run is started with and its workflow takes, by the names of their types: for
+    /// its journal.
+    pub(super) fn layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
+        if !self.are_kept() || options.configs.is_empty() {
+            return BTreeMap::new();
+        }
+        let layer = |config: ConfigType| {
+            let layer = options.configs.get(&config.type_id())?.as_ref().ok()?;
+            Some((config.type_name().to_owned(), layer.clone()))
+        };
+        host.table.configs().filter_map(layer).collect()
+    }
+
+    /// The journal of a run that begins, if there is a store.
+    pub(super) fn begin(&self, run: &RunShared, configs: BTreeMap<String, Value>) -> Option<Journal> {
+        let store = Arc::clone(self.store.as_ref()?);
+        let (workflow, at) = (Arc::clone(&run.table.name), run.common.clock.now());
+        let summary = RunSummary::running(Arc::clone(&workflow), at);
+        let first = Record::RunStarted {
+            format: JOURNAL_FORMAT,
+            workflow,
+            table: run.table.recorded().clone(),
+            thread: run.thread().clone(),
+            metadata: run.metadata().clone(),
+            parent: run.parent().cloned(),
+            awaited: run.birth().is_some_and(|birth| birth.awaited),
+            private_thread: run.has_private_thread(),
+            timeout: run.timeout,
+            configs,
+            at,
+        };
+        Some(Journal::begin(store, first, summary))
+    }
+}
+
+/// The runs of a store, page by page, in the order of their ids.
+pub(super) struct Pages<'a> {
+    store: &'a dyn EventStore,
+    query: RunQuery,
+    /// How all of their ids begin.
+    prefix: Option<String>,
+    is_over: bool,
+}
+
+impl<'a> Pages<'a> {
+    pub(super) fn of(store: &'a dyn EventStore, query: RunQuery) -> Self {
+        Self { store, query, prefix: None, is_over: false }
+    }
+
+    /// Those whose ids begin as those of the run's children do.
+    pub(super) fn below(store: &'a dyn EventStore, run: &RunId, query: RunQuery) -> Self {
+        let prefix = format!("{run}/");
+        let query = query.after(prefix.as_str());
+        Self { store, query, prefix: Some(prefix), is_over: false }
+    }
+
+    /// The next page, none after the last. An error leaves the page to be asked for again.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<StoredRun>>, StoreError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut page = self.store.runs(&self.query).await?;
+        self.is_over = page.len() != self.query.page();
+        if let Some(prefix) = &self.prefix {
+            let within = page.iter().take_while(|run| run.id.as_str().starts_with(prefix)).count();
+            self.is_over |= within < page.len();
+            page.truncate(within);
+        }
+        let Some(last) = page.last() else {
+            self.is_over = true;
+            return Ok(None);
+        };
+        self.query = self.query.clone().after(last.id.clone());
+        Ok(Some(page))
+    }
+}
+
+/// A text that comes before the id, with hardly any other id in between; none of the empty one, which is the first.
+fn just_before(id: &RunId) -> Option<RunId> {
+    let mut before = id.as_str().to_owned();
+    let last = before.pop()?;
+    // Of what has no predecessor, the text without it is the predecessor.
+    if let Some(previous) = (char::MIN..last).next_back() {
+        before.extend([previous, char::MAX]);
+    }
+    Some(before.into())
+}
+
+/// The whole journal of a run, if it has a format that is known here.
+pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<Record>, StoreError> {
+    // Put together at the end: a sequence that grows would be copied again and again.
+    let (mut pages, mut end) = (Vec::new(), Position::default());
+    loop {
+        let page = match store.read(run, end, PAGE).await {
+            Ok(page) => page,
+            Err(error) => return Err(explained(store, run, end, error).await),
+        };
+        check_format(run, end, &page)?;
+        if page.is_empty() {
+            return Ok(joined(pages));
+        }
+        end = end.after(page.len());
+        pages.push(page);
+    }
+}
+
+fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
+    if pages.len() < 2 {
+        return pages.pop().unwrap_or_default();
+    }
+    let mut records = Vec::with_capacity(pages.iter().map(Vec::len).sum());
+    for page in pages {
+        records.extend(page);
+    }
+    records
+}
+
+/// Whether what the records say of their format is known here.
+fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), StoreError> {
+    let mut formats =
+        records.iter().enumerate().filter_map(|(place, record)| Some((place, record.format()?)));
+    let newer = formats.find(|(_, format)| *format > JOURNAL_FORMAT);
+    newer.map_or(Ok(()), |(place, format)| {
+        let (run, position) = (run.clone(), from.after(place));
+        Err(StoreError::NewerFormat { run, position, format, known: JOURNAL_FORMAT })
+    })
+}
+
+/// Why a page of a journal cannot be read: what is no record here may be one of a later format, which is said by a record
+/// before it.
+async fn explained(store: &dyn EventStore, run: &RunId, from: Position, error: StoreError) -> StoreError {
+    let StoreError::Corrupt { position, .. } = &error else { return error };
+    let before = usize::try_from(position.0.saturating_sub(from.0)).unwrap_or(PAGE).min(PAGE);
+    if before == 0 {
+        return error;
+    }
+    match store.read(run, from, before).await {
+        Ok(page) => check_format(run, from, &page).err().unwrap_or(error),
+        Err(_) => error,
+    }
+}
+
+/// Waits until the store has the beginning of a run.
+pub(crate) async fn begun(
+    run: &RunShared,
+    written: oneshot::Receiver<Result<(), SendError>>,
+) -> Result<(), StartError> {
+    if let Ok(Ok(())) = written.await {
+        return Ok(());
+    }
+    match run.outcome().await {
+        Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
+        Err(RunError::Store { source }) => Err(StartError::Store(source)),
+        Err(error @ RunError::Abandoned) => Err(StartError::Store(StoreError::unavailable(error))),
+        // It was cancelled at once, which its handle says.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Began, Greeting, Manners, Written, greeter, now};
+    use super::*;
+
+    /// A store with these runs, the last of which has ended.
+    fn written(runs: &[&str]) -> Written {
+        let written = Written::default();
+        for run in runs {
+            written.begin(run, Began::default());
+        }
+        written.end(runs[runs.len() - 1]);
+        written
+    }
+
+    fn pages(mut pages: Pages<'_>) -> Vec<Vec<String>> {
+        let ids = |page: Vec<StoredRun>| page.iter().map(|run| run.id.to_string()).collect();
+        std::iter::from_fn(|| now(pages.next()).unwrap()).map(ids).collect()
+    }
+
+    #[test]
+    fn runs_are_listed_page_by_page() {
+        let written = written(&["a", "b", "c"]);
+        assert_eq!(pages(Pages::of(written.store(), RunQuery::new())), [["a", "b", "c"]]);
+        let of_two = pages(Pages::of(written.store(), RunQuery::new().at_most(2)));
+        assert_eq!(of_two, [vec!["a", "b"], vec!["c"]]);
+        assert_eq!(pages(Pages::of(written.store(), RunQuery::new().open())), [["a", "b"]]);
+    }
+
+    #[test]
+    fn the_runs_below_one_end_where_its_prefix_does() {
+        let written = written(&["a", "a/x", "a/y", "a/z", "b", "b/x"]);
+        let below = |run: &str, query| pages(Pages::below(written.store(), &run.into(), query));
+        assert_eq!(below("a", RunQuery::new()), [["a/x", "a/y", "a/z"]]);
+        assert_eq!(below("a", RunQuery::new().at_most(2)), [vec!["a/x", "a/y"], vec!["a/z"]]);
+        assert!(below("c", RunQuery::new()).is_empty());
+    }
+
+    #[test]
+    fn one_run_is_found_among_its_neighbours() {
+        let journals = written(&["a", "a/x", "b"]).journals();
+        assert_eq!(now(journals.listed(&"a/x".into())).unwrap().map(|run| run.id), Some("a/x".into()));
+        assert!(now(journals.listed(&"a/w".into())).unwrap().is_none());
+        let ended = ["a", "b", "c"].map(|run| now(journals.is_listed_as_ended(&run.into())).unwrap());
+        assert_eq!(ended, [false, true, false]);
+        let over = ["a", "b", "c"].map(|run| now(journals.has_ended(&run.into())).unwrap());
+        assert_eq!(over, [false, true, true]);
+        assert_eq!(now(journals.read(&"b".into())).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_engine_without_a_store_says_so() {
+        let journals = Journals::new(None, None);
+        assert!(!journals.are_kept());
+        assert!(matches!(now(journals.read(&"a".into())), Err(StoreError::NoStore)));
+        assert!(matches!(now(journals.listed(&"a".into())), Err(StoreError::NoStore)));
+    }
+
+    #[test]
+    fn only_the_layers_that_the_workflow_takes_are_recorded() {
+        let options = RunOptions::new().config::<Manners>(serde_json::json!({ "polite": true }));
+        let options = options.config::<Greeting>(serde_json::json!(1));
+        let recorded = Written::default().journals().layers(&greeter(), &options);
+        let manners = ConfigType::of::<Manners>().type_name().to_owned();
+        assert_eq!(recorded, [(manners, serde_json::json!({ "polite": true }))].into());
+        assert!(Journals::new(None, None).layers(&greeter(), &options).is_empty());
+    }
+
+    #[test]
+    fn what_comes_just_before_an_id_comes_after_all_that_sort_well_before_it() {
+        for (id, earlier) in
+            [("order-17", "order-169"), ("b", "a~"), ("a\u{e000}", "a\u{d7ff}z"), ("a\0", "a")]
+        {
+            let before = just_before(&id.into()).unwrap();
+            assert!(before < id.into() && RunId::from(earlier) <= before, "{before:?} of {id:?}");
+        }
+        assert_eq!(just_before(&"".into()), None);
+    }
+}

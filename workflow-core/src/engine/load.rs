@@ -1,0 +1,226 @@
+//! Loading runs of the store into this engine: they are resumed where their journals end, or looked back at if they have
+//! ended.
+
+use std::sync::Arc;
+
+use super::Inner;
+use super::beginning::Beginning;
+use super::owner::{Availability, LOOKUPS, SeenEnds};
+use super::registered::Registered;
+use super::registry::Unloaded;
+use crate::children::Reunion;
+use crate::error::{ResumeError, RunError, StartError};
+use crate::id::RunId;
+use crate::panics::Driven;
+use crate::run::{Host, Journal, Run, RunShared};
+use crate::store::{Position, Record, StoreError};
+
+/// Where a run was found.
+pub(super) enum Loaded {
+    /// It runs here already.
+    Here(Arc<RunShared>),
+    /// It runs here from now on.
+    Resumed(Arc<RunShared>),
+    /// It has ended.
+    Ended(Arc<RunShared>),
+    /// It is resumed when its parent asks for it.
+    Awaited,
+    /// Somebody has written to it since it was listed: its journal ends there.
+    Moved(Position),
+}
+
+/// How a run is resumed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ResumeAs<'a> {
+    /// Why it is to be cancelled before it does anything, if nobody wants it any more.
+    pub(super) cancelled: Option<&'a Arc<str>>,
+    /// As what it was unloaded here, if it was.
+    pub(super) unloaded: Option<&'a Unloaded>,
+}
+
+/// Resumes runs, for those that look for them in the store.
+pub(super) trait Resumes: Sync {
+    /// Resumes a run that an execution does not wait for; if a position is given, its journal has to end there.
+    fn load(
+        &self,
+        run: &RunId,
+        end: Option<Position>,
+    ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
+
+    /// Cancels a run, if it is a child that an execution of that one waited for, and waits for its end.
+    fn end_child(&self, run: &RunId, parent: &RunId) -> impl Future<Output = Result<(), ResumeError>> + Send;
+}
+
+impl Resumes for Arc<Inner> {
+    async fn load(&self, run: &RunId, end: Option<Position>) -> Result<Loaded, ResumeError> {
+        Inner::load(self, run, None, end).await
+    }
+
+    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+        self.end_orphan(run, parent).await
+    }
+}
+
+impl Inner {
+    /// Finds a run for a handle: here, or in the store unless another engine that holds a lease drives it.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        id: &RunId,
+        asked: &'static str,
+    ) -> Result<Loaded, ResumeError> {
+        if self.runs.driven(id).is_some() {
+            return self.load(id, Some(asked), None).await;
+        }
+        self.take_lease().await.map_err(ResumeError::Store)?;
+        let mut ends = SeenEnds::default();
+        for _ in 0..LOOKUPS {
+            let end = match self.journals.availability(id).await.map_err(ResumeError::Store)? {
+                Availability::Unknown => return Err(ResumeError::UnknownRun { run: id.clone() }),
+                Availability::Elsewhere(engine) => {
+                    return Err(ResumeError::Elsewhere { run: id.clone(), engine });
+                }
+                Availability::Free(end) => end,
+            };
+            match self.load(id, Some(asked), end).await? {
+                Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
+                loaded => return Ok(loaded),
+            }
+        }
+        Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
+    }
+
+    /// Finds a run, here or in the store; if a workflow is asked for, it has to be the run's, and if a position is given,
+    /// the journal of one that has not ended has to end there.
+    pub(super) async fn load(
+        self: &Arc<Self>,
+        id: &RunId,
+        asked: Option<&'static str>,
+        end: Option<Position>,
+    ) -> Result<Loaded, ResumeError> {
+        let fits = |workflow: &Arc<str>| match asked {
+            Some(asked) if *asked != **workflow => {
+                Err(ResumeError::WrongWorkflow { run: id.clone(), workflow: Arc::clone(workflow), asked })
+            }
+            _ => Ok(()),
+        };
+        let _held = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+        if let Some(run) = self.runs.driven(id) {
+            return fits(&run.table.name).map(|()| Loaded::Here(run));
+        }
+        let records = match self.journals.read(id).await {
+            Err(StoreError::NoStore) => Vec::new(),
+            records => records.map_err(ResumeError::Store)?,
+        };
+        let beginning = Beginning::of(id, &records)?;
+        fits(beginning.workflow)?;
+        if asked.is_none() && beginning.awaited {
+            return Ok(Loaded::Awaited);
+        }
+        let read = Position::default().after(records.len());
+        if end.is_some_and(|end| !has_ended(&records) && end != read) {
+            return Ok(Loaded::Moved(read));
+        }
+        let mut unloaded = self.runs.unloaded(id);
+        if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
+            self.lose(id, RunError::Conflict { run: id.clone() });
+            // The caller has to ask for its owner first.
+            if self.journals.lease().is_some() {
+                return Ok(Loaded::Moved(read));
+            }
+            unloaded = None;
+        }
+        let how = ResumeAs { cancelled: None, unloaded: unloaded.as_ref() };
+        self.resume(id, &records, how)
+    }
+
+    /// Resumes a run, or looks back at it.
+    pub(super) fn resume(
+        self: &Arc<Self>,
+        id: &RunId,
+        records: &[Record],
+        how: ResumeAs<'_>,
+    ) -> Result<Loaded, ResumeError> {
+        let ResumeAs { cancelled, unloaded } = how;
+        let beginning = Beginning::of(id, records)?;
+        let host = &self.hosts.named(id, beginning.workflow)?;
+        let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
+        let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
+        let shared = match unloaded.and_then(|unloaded| unloaded.run.upgrade()) {
+            Some(shared) => {
+                shared.signals.mailbox.reopen();
+                shared
+            }
+            None => self.restored(id, host, beginning)?,
+        };
+        if has_ended(records) {
+            self.made(&shared, host, None).look_back(records).map_err(incompatible)?;
+            return Ok(Loaded::Ended(shared));
+        }
+        let mut run = self.made(&shared, host, Some(records));
+        let derived = match run.resume(records) {
+            Ok(derived) => derived,
+            Err(difference) => {
+                if unloaded.is_some() {
+                    run.stays_released();
+                }
+                return Err(incompatible(difference));
+            }
+        };
+        if let Some(reason) = cancelled {
+            shared.note_cancel(reason);
+        }
+        if let Some(unloaded) = unloaded {
+            let _task = self.ending.enter_late();
+            let Some(registered) = Registered::again(self, &shared) else {
+                run.stays_released();
+                return Err(ResumeError::ShutDown);
+            };
+            let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));
+            runtime.spawn(self.ending.track(driven));
+            return Ok(Loaded::Here(shared));
+        }
+        let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
+        let registered = Registered::new(self, &shared).map_err(unknown)?;
+        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
+        let _task = self.ending.enter().ok_or(ResumeError::ShutDown)?;
+        if cancelled.is_none()
+            && let Some(names) = shared.parent()
+            && let Some(parent) = self.runs.driven(&names.run)
+        {
+            Reunion::unasked(&parent, names, beginning.awaited).reunite(&parent, &shared);
+        }
+        runtime.spawn(self.ending.track(Driven::new(run.drive_resumed(derived, registered))));
+        Ok(Loaded::Resumed(shared))
+    }
+
+    /// A run as it is before its journal is applied; without a journal and limits if it is only looked back at.
+    fn made(&self, shared: &Arc<RunShared>, host: &Arc<Host>, records: Option<&[Record]>) -> Box<Run> {
+        let journal = records.and_then(|records| {
+            let store = Arc::clone(self.journals.store().ok()?);
+            Journal::resume(store, records, &host.table)
+        });
+        let places = records.and_then(|_| self.concurrency.places(&shared.id, host.id, &host.table.name));
+        let places = places.map(|places| (places, None));
+        Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, places, journal)
+    }
+
+    /// The shared part of a run that comes out of the store.
+    fn restored(
+        &self,
+        id: &RunId,
+        host: &Host,
+        beginning: Beginning<'_>,
+    ) -> Result<Arc<RunShared>, ResumeError> {
+        let made = self.shared(host, beginning.options(id, host), None);
+        let shared = made.map_err(|error| match error {
+            StartError::Config(error) => ResumeError::Config(error),
+            // Nothing else can be wrong with what a run is made of.
+            other => ResumeError::Store(StoreError::unavailable(other)),
+        })?;
+        Ok(Arc::new(beginning.restores(shared).resumed(beginning.parent.cloned())))
+    }
+}
+
+fn has_ended(records: &[Record]) -> bool {
+    matches!(records.last(), Some(Record::RunEnded { .. }))
+}

@@ -1,0 +1,119 @@
+//! Child runs that somebody waited for in an earlier process, and nobody does any more: they end (S31).
+
+use std::sync::Arc;
+
+use super::Inner;
+use super::beginning::Beginning;
+use super::journals::{Journals, Pages};
+use super::load::{Loaded, ResumeAs, Resumes};
+use super::owner::Availability;
+use super::registry::RunRegistry;
+use crate::error::ResumeError;
+use crate::id::RunId;
+use crate::store::{Position, RunQuery};
+
+/// Finds the orphans among the children of a store, and ends them.
+pub(super) struct Orphans<'a, R> {
+    pub(super) journals: &'a Journals,
+    pub(super) runs: &'a RunRegistry,
+    pub(super) resumes: &'a R,
+}
+
+impl<R: Resumes> Orphans<'_, R> {
+    /// Ends the children that a run waited for in an earlier process and has not asked for again: it is about to end
+    /// itself. Those that the store does not tell of are left to the next restart.
+    pub(super) async fn end_children_of(&self, parent: &RunId) {
+        let Ok(store) = self.journals.store() else { return };
+        let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
+        while let Ok(Some(page)) = pages.next().await {
+            for run in page {
+                let _ = self.resumes.end_child(&run.id, parent).await;
+            }
+        }
+    }
+
+    /// Ends those of these runs whose parents have ended. Those that the store does not tell of are left to the next
+    /// restart.
+    pub(super) async fn end_among(&self, awaited: Vec<RunId>) {
+        for run in awaited {
+            let Ok(records) = self.journals.read(&run).await else { continue };
+            let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
+            let is_here = self.runs.driven(&parent.run).is_some();
+            if !is_here && self.journals.has_ended(&parent.run).await.unwrap_or(false) {
+                let _ = self.resumes.end_child(&run, &parent.run).await;
+            }
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn orphans(self: &Arc<Self>) -> Orphans<'_, Arc<Self>> {
+        Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
+    }
+
+    /// Cancels a run that does not run here, if it was begun for an execution of that one, which waited for it; and waits
+    /// for its end.
+    pub(super) async fn end_orphan(self: &Arc<Self>, id: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+        let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+        if self.runs.driven(id).is_some() {
+            return Ok(());
+        }
+        // One that another engine drives is that engine's to end.
+        let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
+        let Availability::Free(end) = available else { return Ok(()) };
+        let records = self.journals.read(id).await.map_err(ResumeError::Store)?;
+        if end.is_some_and(|end| end != Position::default().after(records.len())) {
+            return Ok(());
+        }
+        let beginning = Beginning::of(id, &records)?;
+        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else { return Ok(()) };
+        let how = ResumeAs { cancelled: Some(&names.why_unwanted(true)), unloaded: None };
+        let loaded = self.resume(id, &records, how)?;
+        drop(loading);
+        if let Loaded::Resumed(run) = loaded {
+            run.ended().await;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ending::Ending;
+    use super::super::fixtures::{Began, Resumer, Written, now};
+    use super::*;
+
+    /// A parent that has ended, one that has not, and a child of each that they waited for.
+    fn written() -> Written {
+        let written = Written::default();
+        for run in ["a", "b"] {
+            written.begin(run, Began::default());
+            let child = format!("{run}/greet-x1.1");
+            written.begin(&child, Began { parent: Some(run), awaited: true, ..Began::default() });
+        }
+        written.end("a");
+        written
+    }
+
+    #[test]
+    fn children_end_whose_parents_have_ended() {
+        let (journals, resumer) = (written().journals(), Resumer::default());
+        let runs = RunRegistry::new(Ending::default().patience());
+        let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
+        let awaited = ["a/greet-x1.1", "b/greet-x1.1", "c/greet-x1.1"].map(RunId::from);
+        now(orphans.end_among(awaited.into()));
+        assert_eq!(resumer.asked(), ["end a/greet-x1.1 of a"]);
+    }
+
+    #[test]
+    fn a_parent_that_ends_ends_the_open_runs_below_it() {
+        let written = written();
+        written.begin("b/greet-x2.1", Began { parent: Some("b"), ..Began::default() });
+        written.end("b/greet-x2.1");
+        let (journals, resumer) = (written.journals(), Resumer::default());
+        let runs = RunRegistry::new(Ending::default().patience());
+        let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
+        now(orphans.end_children_of(&"b".into()));
+        assert_eq!(resumer.asked(), ["end b/greet-x1.1 of b"]);
+    }
+}

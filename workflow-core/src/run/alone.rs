@@ -1,0 +1,145 @@
+//! A run for the unit tests of its parts: its state and what its handles share, without an engine and a runtime. Its steps
+//! are not called: tests say what they return.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use super::host::{Host, Unhosted};
+use super::recorded::without_engine;
+use super::state::{Applied, Batch, Begins, Returned, RunState};
+use super::{RunExtras, RunShared};
+use crate::error::ErrorClass;
+use crate::event::AnyEvent;
+use crate::id::ExecutionId;
+use crate::observe::{Observation, Observed, Observer, Observers};
+use crate::prelude::*;
+use crate::retry::FailedAttempt;
+use crate::scheduler::SchedulerLimits;
+use crate::table::{EventIndex, StepIndex};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start, crate = crate)]
+pub(super) struct Begin;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(display, control, crate = crate)]
+pub(super) struct Draft;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop, crate = crate)]
+pub(super) struct Done;
+
+/// A draft is made and then sent, if it may be.
+pub(super) struct Letters;
+
+#[workflow(crate = crate)]
+impl Letters {
+    #[step]
+    async fn write(&self, _begin: &Begin) -> Draft {
+        Draft
+    }
+
+    #[precondition]
+    fn allowed(_draft: &Draft) -> bool {
+        true
+    }
+
+    #[step(precondition = allowed)]
+    async fn send(&self, _draft: &Draft) -> Done {
+        Done
+    }
+}
+
+/// The execution of `write`.
+pub(super) const WRITE: ExecutionId = ExecutionId(1);
+
+/// A run of [`Letters`].
+pub(super) struct Alone {
+    pub(super) host: Arc<Host>,
+    pub(super) shared: Arc<RunShared>,
+    pub(super) state: RunState,
+    pub(super) seen: Arc<Seen>,
+}
+
+/// What observers see, by the names of the variants.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<Vec<String>>);
+
+impl Observer for Seen {
+    fn observe(&self, observation: &Observation) {
+        let text = match &observation.what {
+            Observed::EventLogged { event, .. } => format!("EventLogged {}", event.name()),
+            what => format!("{what:?}").split([' ', '(']).next().unwrap_or_default().to_owned(),
+        };
+        self.0.lock().unwrap().push(text);
+    }
+
+    fn is_told_at_once(&self) -> bool {
+        true
+    }
+}
+
+impl Seen {
+    /// What was seen since this was asked last.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Alone {
+    /// One that has nothing in its log.
+    pub(super) fn new() -> Self {
+        let (host, error) = Host::new(Unhosted::new(Letters));
+        assert!(error.is_none(), "{error:?}");
+        let seen = Arc::<Seen>::default();
+        let common = without_engine(Observers::start(vec![Arc::clone(&seen) as _]), SystemTime::UNIX_EPOCH);
+        let (table, common) = (Arc::clone(&host.table), Arc::new(common));
+        let shared = RunShared::new("r".into(), None, None, table, common, RunExtras::default());
+        let state = RunState::new(&host.table, SchedulerLimits::default());
+        Self { host: Arc::new(host), shared: Arc::new(shared), state, seen }
+    }
+
+    /// One that has its start event, of which `write` is to begin.
+    pub(super) fn begun() -> Self {
+        let mut run = Self::new();
+        run.apply(0, run.received());
+        run
+    }
+
+    pub(super) fn event<E: Event>(&self) -> EventIndex {
+        self.host.table.event_named(E::NAME).unwrap()
+    }
+
+    pub(super) fn step(&self, name: &str) -> StepIndex {
+        self.host.table.step_named(name).unwrap()
+    }
+
+    /// The start event.
+    pub(super) fn received(&self) -> Batch {
+        Batch::Received { event: AnyEvent::new(Begin), index: self.event::<Begin>() }
+    }
+
+    /// The batch with which an execution returns this event.
+    pub(super) fn returned<E: Event>(&self, execution: ExecutionId, event: E) -> Batch {
+        let returned = Returned::Event(self.event::<E>(), AnyEvent::new(event));
+        Batch::Succeeded { execution, returned }
+    }
+
+    /// The batch with which another attempt follows a failed one of an execution.
+    pub(super) fn retried(execution: ExecutionId, class: ErrorClass, retry_in: Duration) -> Batch {
+        let failed = FailedAttempt { class, error: "busy".into(), retry_in, compacts: false };
+        Batch::Retried { execution, failed }
+    }
+
+    /// A batch enters the state after so many seconds, and takes effect.
+    pub(super) fn apply(&mut self, seconds: u64, batch: Batch) {
+        let applied = self.state.apply(batch, Duration::from_secs(seconds));
+        assert!(!matches!(applied, Applied::Refused), "the run takes it");
+        if let Applied::Entered(entered) = applied
+            && let Some(start) = entered.next()
+        {
+            self.state.defer(Begins::Execution(start));
+        }
+        self.state.advance(&mut usize::MAX.clone());
+    }
+}

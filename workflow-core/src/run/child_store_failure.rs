@@ -1,0 +1,85 @@
+//! A run whose child's store failed, or that has a child which this program cannot resume: how the child ends is not known
+//! before another engine drives it. So no step is told, and the run stops too and leaves its journal open.
+
+use super::RunShared;
+use crate::error::{RunError, StartError};
+use crate::store::StoreError;
+
+/// What is wrong with the store of a child that ended like that; none if nothing is.
+pub(super) fn failure_of(error: &RunError) -> Option<StoreError> {
+    match error {
+        RunError::Store { source } | RunError::Start(StartError::Store(source)) => Some(source.clone()),
+        RunError::Conflict { .. }
+        | RunError::Incompatible { .. }
+        | RunError::Start(StartError::Elsewhere { .. }) => Some(StoreError::unavailable(error.clone())),
+        _ => None,
+    }
+}
+
+impl RunShared {
+    /// Whether the run stops and leaves its journal open, because of that end of a child or of a signal before: then no
+    /// step is told. A run without a journal does not: there is nowhere to go on from.
+    pub(crate) fn stops_after_child(&self, error: &RunError) -> bool {
+        // The child's task is gone, and nothing is wrong with the store: neither is anything with the run's own journal.
+        if self.common.is_kept && matches!(error, RunError::Abandoned) {
+            self.note_leave();
+        }
+        self.common.is_kept && (self.signals.child_ended(error) || self.stops())
+    }
+
+    /// Whether it stops and leaves its journal open.
+    pub(crate) fn stops(&self) -> bool {
+        self.common.is_kept && (self.is_to_be_left() || self.signals.child_store_failure().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::EngineClock;
+    use crate::engine::fixtures::greeter;
+    use crate::run::{Common, RunExtras};
+
+    fn run(is_kept: bool) -> RunShared {
+        let common = Common { is_kept, ..Common::without_engine(EngineClock::default()) };
+        let table = Arc::clone(&greeter().table);
+        RunShared::new("r".into(), None, None, table, Arc::new(common), RunExtras::default())
+    }
+
+    fn store_failed() -> RunError {
+        RunError::Store { source: StoreError::ShutDown }
+    }
+
+    #[test]
+    fn ends_that_say_nothing_of_the_child_are_failures_of_its_store() {
+        let conflict = RunError::Conflict { run: "c".into() };
+        let elsewhere = StartError::Elsewhere { run: "c".into(), engine: crate::id::EngineId::generate() };
+        for error in [store_failed(), conflict, RunError::Start(elsewhere)] {
+            assert!(failure_of(&error).is_some(), "{error}");
+        }
+        assert!(failure_of(&RunError::Start(StartError::NoRuntime)).is_none());
+    }
+
+    #[test]
+    fn a_run_with_a_journal_stops_after_such_a_child() {
+        let run = run(true);
+        assert!(!run.stops_after_child(&RunError::Start(StartError::NoRuntime)) && !run.stops());
+        assert!(run.stops_after_child(&store_failed()) && run.stops());
+        assert!(run.stops_after_child(&RunError::Start(StartError::NoRuntime)), "whatever else ends");
+        assert!(!run.is_to_be_left());
+    }
+
+    #[test]
+    fn a_run_whose_childs_task_is_gone_is_left() {
+        let run = run(true);
+        assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_be_left());
+    }
+
+    #[test]
+    fn a_run_without_a_journal_goes_on() {
+        let run = run(false);
+        assert!(!run.stops_after_child(&store_failed()) && !run.stops_after_child(&RunError::Abandoned));
+    }
+}

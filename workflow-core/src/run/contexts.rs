@@ -1,0 +1,295 @@
+//! The contexts of one run: its own, and that of its thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use futures::future::BoxFuture;
+
+use super::RunShared;
+use crate::context::{
+    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, PRIVATE_THREAD,
+};
+use crate::id::{RunId, ThreadId};
+use crate::panics::locked;
+
+/// The thread of a run, and what its executions have of the contexts.
+pub(crate) struct Contexts {
+    /// Made when somebody asks for it, if the run was given none.
+    thread: OnceLock<ThreadId>,
+    /// Whether the thread was made for this run alone.
+    is_private: bool,
+    out: Mutex<HandedOut>,
+}
+
+#[derive(Default)]
+struct HandedOut {
+    /// Made for the first who wants a context.
+    contexts: Option<Arc<RunContexts>>,
+    /// Whether there may be something in them.
+    used: bool,
+    closed: bool,
+}
+
+/// A thread that was made for one run alone: what is in it goes with the run.
+#[derive(Debug, Clone)]
+pub(crate) struct PrivateThread {
+    owner: Weak<RunShared>,
+    run: RunId,
+    thread: ThreadId,
+}
+
+impl PrivateThread {
+    /// The thread of a run that has one of its own.
+    pub(super) fn of(run: &Arc<RunShared>) -> Self {
+        Self { owner: Arc::downgrade(run), run: run.id.clone(), thread: run.thread().clone() }
+    }
+
+    pub(super) fn is(&self, thread: &ThreadId) -> bool {
+        self.thread == *thread
+    }
+}
+
+impl Contexts {
+    /// Those of a run on this thread; without one it gets a thread of its own.
+    pub(super) fn new(thread: Option<ThreadId>) -> Self {
+        let is_private = thread.is_none();
+        Self { thread: thread.map(OnceLock::from).unwrap_or_default(), is_private, out: Mutex::default() }
+    }
+
+    /// The run is resumed: there may be something in them of an earlier process.
+    pub(super) fn restore(&mut self, is_private: bool) {
+        self.is_private = is_private;
+        self.note_use();
+    }
+
+    pub(super) fn thread(&self) -> &ThreadId {
+        self.thread.get_or_init(ThreadId::generate)
+    }
+
+    pub(super) fn thread_is_private(&self) -> bool {
+        self.is_private
+    }
+
+    /// The thread that was made for this run alone, if anybody has asked for it.
+    pub(super) fn own_thread(&self) -> Option<&ThreadId> {
+        self.thread.get().filter(|_| self.is_private)
+    }
+
+    /// The store of contexts, as this run sees it.
+    pub(super) fn of(&self, run: &Arc<RunShared>) -> Arc<dyn ContextStore> {
+        let mut out = locked(&self.out);
+        let closed = out.closed;
+        let open = if closed { None } else { run.common.contexts.upgrade() };
+        // Of a run that has ended, and of one without an engine, nobody can use them.
+        let Some(store) = open else { return Arc::new(RunContexts::closed()) };
+        out.used = true;
+        let made = || Arc::new(RunContexts::of(store, run));
+        Arc::<RunContexts>::clone(out.contexts.get_or_insert_with(made))
+    }
+
+    fn note_use(&self) {
+        locked(&self.out).used = true;
+    }
+
+    /// Whether there is something to be cleared.
+    pub(super) fn are_used(&self) -> bool {
+        locked(&self.out).used
+    }
+
+    /// From here on nobody can use them. Executions that are still being stopped may have them, the run does not.
+    pub(super) fn close(&self) {
+        let mut out = locked(&self.out);
+        out.closed = true;
+        let contexts = out.contexts.take();
+        drop(out);
+        if let Some(contexts) = contexts {
+            contexts.closed.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// The context store as one run sees it: closed once the run has ended, so that a step which is still being
+/// stopped cannot write any more.
+struct RunContexts {
+    store: Arc<dyn ContextStore>,
+    closed: AtomicBool,
+    /// The thread of the run, if it goes with a run.
+    private: Option<PrivateThread>,
+    /// Whether its journal outlives the process, and the contexts with it.
+    is_kept: bool,
+    /// Whether the store knows that the thread goes with a run, or need not.
+    marked: AtomicBool,
+}
+
+impl RunContexts {
+    fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
+        let private = run.private_thread();
+        let (closed, is_kept, marked) = (false.into(), run.common.is_kept, private.is_none().into());
+        Self { store, closed, private, is_kept, marked }
+    }
+
+    fn closed() -> Self {
+        let store = Arc::new(MemoryContexts::default());
+        Self { store, closed: true.into(), private: None, is_kept: false, marked: true.into() }
+    }
+
+    fn open(&self) -> Result<&dyn ContextStore, ContextError> {
+        if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
+    }
+
+    /// The thread that the scope is, if nobody has said yet that it goes with a run.
+    fn unmarked(&self, scope: &ContextScope) -> Option<&PrivateThread> {
+        let private = self.private.as_ref().filter(|_| !self.marked.load(Ordering::Acquire))?;
+        matches!(scope, ContextScope::Thread(thread) if *thread == private.thread).then_some(private)
+    }
+
+    /// Says which run the thread goes with, before the first value of it is written: to the run, and to the store, for
+    /// the case that the process ends before the run's contexts are cleared.
+    async fn mark(&self, private: &PrivateThread) -> Result<(), ContextError> {
+        let PrivateThread { owner, run, thread } = private;
+        self.open()?;
+        if let Some(owner) = owner.upgrade() {
+            owner.contexts.note_use();
+        }
+        if self.is_kept {
+            let (scope, value) = (ContextScope::Run(run.clone()), ContextValue::new(thread.clone()));
+            self.open()?.set(&scope, PRIVATE_THREAD, Some(value)).await?;
+        }
+        self.marked.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl ContextStore for RunContexts {
+    fn get<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.get(scope, key))
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        match self.unmarked(scope) {
+            None => self.open().map_or_else(refused, |store| store.set(scope, key, value)),
+            Some(private) => Box::pin(async move {
+                self.mark(private).await?;
+                self.open()?.set(scope, key, value).await
+            }),
+        }
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        match self.unmarked(scope) {
+            None => self.open().map_or_else(refused, |store| store.update(scope, key, change)),
+            Some(private) => Box::pin(async move {
+                self.mark(private).await?;
+                self.open()?.update(scope, key, change).await
+            }),
+        }
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        self.open().map_or_else(refused, |store| store.list(scope, after, at_most))
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        self.open().map_or_else(refused, |store| store.clear(scope))
+    }
+
+    fn serialises(&self) -> bool {
+        self.store.serialises()
+    }
+}
+
+fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, ContextError>> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::clock::EngineClock;
+    use crate::engine::fixtures::greeter;
+    use crate::run::{Common, RunExtras};
+
+    /// A run on this thread, whose journal outlives the process.
+    fn run(contexts: &Arc<MemoryContexts>, thread: Option<&str>) -> Arc<RunShared> {
+        let contexts = Arc::clone(contexts) as Arc<dyn ContextStore>;
+        let contexts = Arc::downgrade(&contexts);
+        let common = Common { contexts, is_kept: true, ..Common::without_engine(EngineClock::default()) };
+        let (table, common) = (Arc::clone(&greeter().table), Arc::new(common));
+        let thread = thread.map(ThreadId::from);
+        Arc::new(RunShared::new("r".into(), thread, None, table, common, RunExtras::default()))
+    }
+
+    fn set(store: &dyn ContextStore, scope: &ContextScope) -> Result<(), ContextError> {
+        store.set(scope, "seen", Some(ContextValue::new(1))).now_or_never().unwrap().map(drop)
+    }
+
+    fn noted(store: &MemoryContexts) -> Option<ThreadId> {
+        let run = ContextScope::Run("r".into());
+        let noted = store.get(&run, PRIVATE_THREAD).now_or_never().unwrap().unwrap();
+        noted.map(|noted| noted.get().unwrap())
+    }
+
+    #[test]
+    fn nobody_can_use_the_contexts_of_a_run_that_has_ended() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, None);
+        assert!(!run.contexts.are_used());
+        let (before, scope) = (run.contexts.of(&run), ContextScope::Run("r".into()));
+        set(&*before, &scope).unwrap();
+        assert!(run.contexts.are_used());
+        run.contexts.close();
+        for contexts in [before, run.contexts.of(&run)] {
+            assert!(matches!(set(&*contexts, &scope), Err(ContextError::RunEnded)));
+        }
+    }
+
+    #[test]
+    fn the_store_knows_that_a_thread_is_the_runs_alone_once_it_has_a_value() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, None);
+        let contexts = run.contexts.of(&run);
+        assert_eq!(noted(&store), None);
+        let scope = ContextScope::Thread(run.thread().clone());
+        set(&*contexts, &scope).unwrap();
+        assert_eq!(noted(&store).as_ref(), Some(run.thread()));
+        assert_eq!(run.contexts.own_thread(), Some(run.thread()));
+    }
+
+    #[test]
+    fn a_thread_that_runs_share_is_no_runs_alone() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, Some("shared"));
+        set(&*run.contexts.of(&run), &ContextScope::Thread("shared".into())).unwrap();
+        assert_eq!((noted(&store), run.contexts.own_thread()), (None, None));
+        assert!(run.private_thread().is_none());
+    }
+
+    #[test]
+    fn a_resumed_run_may_have_left_something_in_its_contexts() {
+        let mut contexts = Contexts::new(Some("t".into()));
+        assert!(!contexts.are_used() && !contexts.thread_is_private());
+        contexts.restore(true);
+        assert!(contexts.are_used() && contexts.thread_is_private());
+    }
+}

@@ -1,0 +1,209 @@
+//! What a run ended with, out of its state: the outcome that its handles get, and what its journal says of the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::RunStatus;
+use super::state::RunState;
+use crate::error::{RunError, SharedError, StepError};
+use crate::event::AnyEvent;
+use crate::explain::{Runaway, StallReport};
+use crate::id::ExecutionId;
+use crate::scheduler::End;
+use crate::table::StepIndex;
+
+/// A look at a run that has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Ending<'a> {
+    pub(super) state: &'a RunState,
+    /// Why it was cancelled, if somebody gave a reason.
+    pub(super) cancelled: Option<&'a Arc<str>>,
+    /// How long it was allowed to be active.
+    pub(super) limit: Duration,
+}
+
+impl Ending<'_> {
+    /// What it ended with. `stall` is called only for a run that stalled: it costs more than the rest.
+    pub(super) fn outcome(
+        &self,
+        end: &End,
+        stall: impl FnOnce() -> StallReport,
+    ) -> Result<AnyEvent, RunError> {
+        Err(match end {
+            End::Completed(seq) => {
+                let stop = self.state.log.get(*seq).map(|record| record.event.clone());
+                return stop.ok_or(RunError::Abandoned);
+            }
+            End::Failed(executions) => self.failure(executions),
+            End::PreconditionFailed(candidate) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map_or(RunError::Abandoned, |(step, error)| self.precondition_error(*step, error))
+            }
+            End::Stalled => RunError::Stalled(Box::new(stall())),
+            End::Cancelled => RunError::Cancelled { reason: self.reason() },
+            End::TimedOut => RunError::TimedOut { after: self.limit },
+            End::LogFull => RunError::LogFull { limit: self.state.limits().events },
+            End::TooManyExecutions => self.ran_away(),
+            // Said by the journal.
+            End::AppendFailed => RunError::Abandoned,
+        })
+    }
+
+    /// What only the journal's last record tells of: that a precondition failed, that of this step.
+    pub(super) fn past(&self, status: RunStatus, error: &str, asked: Option<&str>) -> RunError {
+        match asked.and_then(|step| self.state.table().step_named(step)) {
+            Some(step) => self.precondition_error(step, &StepError::permanent(error.to_owned())),
+            None => RunError::Past { status, error: error.into() },
+        }
+    }
+
+    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
+    pub(super) fn why(&self) -> (Option<Arc<str>>, Option<String>) {
+        match self.state.end() {
+            Some(End::Cancelled) => (None, Some(self.reason().to_string())),
+            Some(End::PreconditionFailed(candidate)) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map(|(step, error)| (self.name_of(*step), error.to_string())).unzip()
+            }
+            _ => (None, None),
+        }
+    }
+
+    fn reason(&self) -> Arc<str> {
+        self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
+    }
+
+    fn ran_away(&self) -> RunError {
+        let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
+        let limit = self.state.limits().executions;
+        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
+    }
+
+    fn failure(&self, executions: &[ExecutionId]) -> RunError {
+        match executions {
+            [execution] => self.step_failed(*execution),
+            many => RunError::BranchesFailed {
+                failures: many.iter().filter_map(|execution| self.state.branch_failure(*execution)).collect(),
+            },
+        }
+    }
+
+    fn step_failed(&self, execution: ExecutionId) -> RunError {
+        let (Some(step), Some(error)) = (self.state.step_of(execution), self.state.failure_of(execution))
+        else {
+            return RunError::Abandoned;
+        };
+        let step = self.name_of(step);
+        let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
+        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
+    }
+
+    fn precondition_error(&self, step: StepIndex, error: &StepError) -> RunError {
+        let precondition = &self.state.table().step(step).precondition;
+        let precondition = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
+        RunError::PreconditionFailed {
+            step: self.name_of(step),
+            precondition,
+            source: SharedError::of(error),
+        }
+    }
+
+    fn name_of(&self, step: StepIndex) -> Arc<str> {
+        Arc::clone(&self.state.table().step(step).name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorClass;
+    use crate::retry::NotRetried;
+    use crate::run::alone::{Alone, Done, Draft, WRITE};
+    use crate::run::state::{Batch, Begins, Stop};
+
+    fn ending<'a>(run: &'a Alone, cancelled: Option<&'a Arc<str>>) -> Ending<'a> {
+        Ending { state: &run.state, cancelled, limit: Duration::from_secs(9) }
+    }
+
+    fn outcome(run: &Alone) -> Result<AnyEvent, RunError> {
+        let end = run.state.end().expect("it has ended");
+        ending(run, None).outcome(end, || panic!("it has not stalled"))
+    }
+
+    /// The question whether `send` may run.
+    fn asked(run: &mut Alone) -> crate::scheduler::CandidateId {
+        run.state.trace.begin(WRITE, Duration::ZERO);
+        run.apply(1, run.returned(WRITE, Draft));
+        let effects = std::iter::from_fn(|| run.state.next_effect(None));
+        let mut asked = effects.filter_map(|begins| match begins {
+            Begins::Question(candidate) => Some(candidate),
+            _ => None,
+        });
+        asked.next().expect("it is asked")
+    }
+
+    fn answer(run: &mut Alone, answer: Result<bool, StepError>) {
+        let (candidate, step) = (asked(run), run.step("send"));
+        run.apply(2, Batch::Answered { candidate, step, answer });
+    }
+
+    #[test]
+    fn a_run_that_completed_has_its_stop_event_as_outcome() {
+        let mut run = Alone::begun();
+        answer(&mut run, Ok(true));
+        run.apply(3, run.returned(ExecutionId(2), Done));
+        assert!(outcome(&run).is_ok_and(|stop| stop.name() == "Done"));
+        assert_eq!(ending(&run, None).why(), (None, None));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_says_why() {
+        let mut run = Alone::begun();
+        run.apply(1, Batch::Stopped(Stop::Cancelled));
+        let reason: Arc<str> = "no time".into();
+        let end = run.state.end().unwrap();
+        let cancelled = ending(&run, Some(&reason));
+        let outcome_of = |ending: Ending<'_>| ending.outcome(end, || panic!("it has not stalled"));
+        assert!(
+            matches!(outcome_of(cancelled), Err(RunError::Cancelled { reason }) if &*reason == "no time")
+        );
+        assert_eq!(cancelled.why(), (None, Some("no time".into())));
+        assert_eq!(ending(&run, None).why(), (None, Some("cancelled".into())), "nobody gave a reason");
+
+        let mut run = Alone::begun();
+        run.apply(1, Batch::Stopped(Stop::TimedOut));
+        let after = Duration::from_secs(9);
+        assert!(matches!(outcome(&run), Err(RunError::TimedOut { after: it }) if it == after));
+    }
+
+    #[test]
+    fn a_run_whose_step_failed_names_the_step_and_its_attempts() {
+        let mut run = Alone::begun();
+        run.state.trace.begin(WRITE, Duration::ZERO);
+        run.apply(1, Alone::retried(WRITE, ErrorClass::Tool, Duration::ZERO));
+        run.state.trace.attempted_again(WRITE);
+        let error = StepError::tool("out of ink");
+        run.apply(2, Batch::Failed { execution: WRITE, error, not_retried: NotRetried::Class });
+        let Err(RunError::StepFailed { step, attempts, class, .. }) = outcome(&run) else {
+            panic!("it failed")
+        };
+        assert_eq!((&*step, attempts, class), ("write", 2, ErrorClass::Tool));
+    }
+
+    #[test]
+    fn a_run_whose_precondition_failed_is_told_of_in_the_same_way_by_its_journal() {
+        let mut run = Alone::begun();
+        answer(&mut run, Err(StepError::permanent("no list")));
+        let failed = outcome(&run).unwrap_err();
+        assert!(
+            matches!(&failed, RunError::PreconditionFailed { step, .. } if &**step == "send"),
+            "{failed}"
+        );
+        let (step, error) = ending(&run, None).why();
+        assert_eq!((step.as_deref(), error.as_deref()), (Some("send"), Some("no list")));
+        let past = ending(&run, None).past(RunStatus::Failed, "no list", Some("send"));
+        assert_eq!(past.to_string(), failed.to_string());
+        let past = ending(&run, None).past(RunStatus::Failed, "no list", None);
+        assert!(matches!(past, RunError::Past { status: RunStatus::Failed, .. }), "{past}");
+    }
+}

@@ -1,0 +1,80 @@
+//! State that few runs have, made only for those.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::children::{Birth, ParentRun};
+use crate::config::Config;
+
+/// The state that few runs have: configuration, labels, a parent, an earlier process.
+#[derive(Default)]
+pub(crate) struct RunExtras {
+    pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Where it comes from, if it is a child.
+    pub(crate) birth: Option<Birth>,
+    /// The run that it is a child of, as its journal says.
+    pub(crate) parent: Option<ParentRun>,
+    /// Whether it was resumed after an earlier process.
+    pub(crate) resumed: bool,
+}
+
+impl RunExtras {
+    /// None if there is nothing in them.
+    pub(super) fn boxed(self) -> Option<Box<Self>> {
+        let Self { configs, metadata, birth, parent, resumed } = &self;
+        let is_empty =
+            configs.is_empty() && metadata.is_empty() && birth.is_none() && parent.is_none() && !resumed;
+        (!is_empty).then(|| Box::new(self))
+    }
+
+    pub(super) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
+        let config = Arc::clone(self.configs.get(&TypeId::of::<C>())?);
+        config.downcast().ok().map(Config::from_arc)
+    }
+
+    /// Which run it is a child of.
+    pub(super) fn parent(&self) -> Option<&ParentRun> {
+        self.birth.as_ref().map(|birth| &birth.parent).or(self.parent.as_ref())
+    }
+
+    /// Whether it, or a run above it, was resumed after an earlier process: its children may have journals already.
+    pub(super) fn is_of_resumed(&self) -> bool {
+        self.resumed || self.birth.as_ref().is_some_and(|birth| birth.is_of_resumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ExecutionId;
+
+    fn parent() -> ParentRun {
+        ParentRun { run: "a".into(), step: "s".into(), execution: ExecutionId(1), attempt: 1 }
+    }
+
+    #[test]
+    fn a_run_without_extras_has_no_room_for_them() {
+        assert!(RunExtras::default().boxed().is_none());
+        assert!(RunExtras { resumed: true, ..RunExtras::default() }.boxed().is_some());
+        let metadata = [("kind".to_owned(), "test".to_owned())].into();
+        assert!(RunExtras { metadata, ..RunExtras::default() }.boxed().is_some());
+    }
+
+    #[test]
+    fn a_configuration_is_found_by_its_type() {
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(7_u8);
+        let configs = [(TypeId::of::<u8>(), value)].into();
+        let extras = RunExtras { configs, ..RunExtras::default() };
+        assert_eq!(extras.config::<u8>().map(|config| *config), Some(7));
+        assert!(extras.config::<u16>().is_none());
+    }
+
+    #[test]
+    fn a_resumed_run_knows_its_parent_from_its_journal() {
+        let extras = RunExtras { parent: Some(parent()), resumed: true, ..RunExtras::default() };
+        assert_eq!(extras.parent(), Some(&parent()));
+        assert!(extras.is_of_resumed() && !RunExtras::default().is_of_resumed());
+    }
+}

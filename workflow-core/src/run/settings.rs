@@ -1,0 +1,70 @@
+//! The settings of an engine for its runs.
+
+use std::time::Duration;
+
+use super::RunLimits;
+use crate::display::DEFAULT_DISPLAY_CAPACITY;
+use crate::event::EventCheck;
+
+/// How many commands wait for a busy run; sending more waits.
+const DEFAULT_MAILBOX_CAPACITY: usize = 64;
+
+/// How long a run of a store waits before it is unloaded.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The settings of an engine that hold for every run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunSettings {
+    pub(crate) limits: RunLimits,
+    /// How long a run may be active, unless its own options say otherwise.
+    pub(crate) timeout: Option<Duration>,
+    /// How many displayed items a run keeps.
+    pub(crate) display_capacity: usize,
+    /// How many commands wait for a run.
+    pub(crate) mailbox_capacity: usize,
+    /// How long a run waits before it is unloaded; none if it never is.
+    pub(crate) idle_timeout: Option<Duration>,
+    /// The rules that an event obeys when it enters a run.
+    pub(crate) events: EventCheck,
+}
+
+impl RunSettings {
+    /// The same over this kind of store. Without a journal the memory of a run is all that there is of it, so that it is
+    /// never unloaded.
+    pub(crate) fn kept(mut self, is_kept: bool, serialises: bool) -> Self {
+        self.idle_timeout = self.idle_timeout.filter(|_| is_kept);
+        self.events.serialises = serialises;
+        self
+    }
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self {
+            limits: RunLimits::default(),
+            timeout: None,
+            display_capacity: DEFAULT_DISPLAY_CAPACITY,
+            mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
+            idle_timeout: Some(DEFAULT_IDLE_TIMEOUT),
+            events: EventCheck { most_bytes: None, serialises: false },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_with_journals_are_unloaded() {
+        let settings = RunSettings::default();
+        assert_eq!(settings.clone().kept(true, true).idle_timeout, Some(DEFAULT_IDLE_TIMEOUT));
+        assert_eq!(settings.kept(false, false).idle_timeout, None);
+    }
+
+    #[test]
+    fn events_are_checked_as_the_store_needs_it() {
+        let checks = |is_kept, serialises| RunSettings::default().kept(is_kept, serialises).events.serialises;
+        assert_eq!((checks(true, true), checks(true, false), checks(false, false)), (true, false, false));
+    }
+}

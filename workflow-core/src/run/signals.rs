@@ -1,0 +1,175 @@
+//! The ways to wake a run's task: the commands in its mailbox, and signals beside it. A signal needs no room in the mailbox, which
+//! may be full: it can be given where nothing can be waited for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use futures::task::AtomicWaker;
+
+use super::child_store_failure::failure_of;
+use super::{Command, Mailbox};
+use crate::error::RunError;
+use crate::store::StoreError;
+
+/// The mailbox of a run and the signals beside it.
+pub(crate) struct Signals {
+    waker: AtomicWaker,
+    pub(crate) mailbox: Mailbox,
+    /// Written once: the first who cancels gives the reason.
+    cancel_reason: OnceLock<Arc<str>>,
+    /// Whether the run has not read the reason yet.
+    cancel_is_unread: AtomicBool,
+    /// Whether the run is to stop and leave its journal open. It is never taken back.
+    detach: AtomicBool,
+    /// Written once: what is wrong with the first child whose store failed.
+    child_store_failure: OnceLock<Box<StoreError>>,
+}
+
+impl Signals {
+    /// Those of a run whose mailbox holds so many commands.
+    pub(super) fn new(mailbox_capacity: usize) -> Self {
+        Self {
+            waker: AtomicWaker::new(),
+            mailbox: Mailbox::new(mailbox_capacity),
+            cancel_reason: OnceLock::new(),
+            cancel_is_unread: AtomicBool::new(false),
+            detach: AtomicBool::new(false),
+            child_store_failure: OnceLock::new(),
+        }
+    }
+
+    /// The run's task is woken like this from here on.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// Puts a command into the mailbox when there is room for it; gives it back if nobody drives the run.
+    pub(super) async fn send(&self, command: Command) -> Result<(), Command> {
+        self.mailbox.send(command, &self.waker).await
+    }
+
+    /// Whether there is a command or a cancel that the run has not taken.
+    pub(super) fn has_news(&self) -> bool {
+        self.mailbox.has_commands() || self.cancel_is_unread()
+    }
+
+    /// Tells the run that it is to be cancelled.
+    pub(super) fn cancel(&self, reason: &Arc<str>) {
+        if self.cancel_reason.set(Arc::clone(reason)).is_ok() {
+            self.cancel_is_unread.store(true, Ordering::Release);
+            self.waker.wake();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cancel_is_unread(&self) -> bool {
+        self.cancel_is_unread.load(Ordering::Acquire)
+    }
+
+    /// Why the run is to be cancelled, if it has not read that.
+    pub(crate) fn unread_cancel(&self) -> Option<Arc<str>> {
+        if self.cancel_is_unread() { self.cancel_reason.get().cloned() } else { None }
+    }
+
+    /// The same, once. As long as there is none it costs one load.
+    pub(super) fn read_cancel(&self) -> Option<Arc<str>> {
+        let unread = self.cancel_is_unread() && self.cancel_is_unread.swap(false, Ordering::AcqRel);
+        if unread { self.cancel_reason.get().cloned() } else { None }
+    }
+
+    /// Tells the run that it is to stop and leave its journal open.
+    pub(super) fn detach(&self) {
+        self.detach.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    pub(super) fn is_to_detach(&self) -> bool {
+        self.detach.load(Ordering::Acquire)
+    }
+
+    /// Tells the run how a child ended; whether the child's store failed.
+    pub(super) fn child_ended(&self, error: &RunError) -> bool {
+        let Some(failure) = failure_of(error) else { return false };
+        // The store of another child may have failed before.
+        let _ = self.child_store_failure.set(Box::new(failure));
+        self.waker.wake();
+        true
+    }
+
+    /// What is wrong with the first child whose store failed.
+    pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
+        self.child_store_failure.get().map(|error| &**error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// How often the run is woken by this.
+    fn wakes(signals: &Signals, by: impl FnOnce(&Signals)) -> usize {
+        let wakes = Arc::new(Wakes::default());
+        signals.register(&Arc::clone(&wakes).into());
+        by(signals);
+        wakes.0.load(Ordering::SeqCst)
+    }
+
+    fn command() -> Command {
+        Command::Cancel { reason: "late".into(), done: tokio::sync::oneshot::channel().0 }
+    }
+
+    #[test]
+    fn the_first_cancel_wakes_the_run_and_is_read_once() {
+        let signals = Signals::new(1);
+        assert!(!signals.has_news() && signals.read_cancel().is_none());
+        assert_eq!(wakes(&signals, |signals| signals.cancel(&"first".into())), 1);
+        assert_eq!(wakes(&signals, |signals| signals.cancel(&"second".into())), 0);
+        assert_eq!(signals.unread_cancel().as_deref(), Some("first"));
+        assert!(signals.has_news());
+        assert_eq!(signals.read_cancel().as_deref(), Some("first"));
+        assert!(!signals.has_news() && signals.unread_cancel().is_none() && signals.read_cancel().is_none());
+    }
+
+    #[test]
+    fn a_signal_needs_no_room_in_the_mailbox() {
+        let signals = Signals::new(1);
+        assert!(signals.send(command()).now_or_never().expect("there is room").is_ok());
+        assert!(signals.send(command()).now_or_never().is_none());
+        signals.cancel(&"now".into());
+        assert_eq!(signals.read_cancel().as_deref(), Some("now"));
+        assert!(signals.has_news(), "the command is still there");
+    }
+
+    #[test]
+    fn a_detach_wakes_the_run_and_stays() {
+        let signals = Signals::new(1);
+        assert!(!signals.is_to_detach());
+        assert_eq!(wakes(&signals, Signals::detach), 1);
+        assert!(signals.is_to_detach());
+    }
+
+    #[test]
+    fn the_first_failure_of_a_childs_store_is_kept() {
+        let signals = Signals::new(1);
+        assert!(!signals.child_ended(&RunError::Abandoned) && signals.child_store_failure().is_none());
+        let failed = |source| RunError::Store { source };
+        assert_eq!(wakes(&signals, |signals| assert!(signals.child_ended(&failed(StoreError::NoStore)))), 1);
+        assert!(signals.child_ended(&failed(StoreError::ShutDown)));
+        assert!(matches!(signals.child_store_failure(), Some(StoreError::NoStore)));
+    }
+}
