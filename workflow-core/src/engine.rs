@@ -11,10 +11,10 @@ use futures::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
 
 use crate::children::HostsRuns;
-use crate::error::{RunError, StartError};
+use crate::error::RunError;
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
-use crate::run::{Common, ReplayFailures, RunHandle, RunOptions, Unhosted};
+use crate::run::{Common, ReplayFailures, RunOptions, Unhosted};
 use crate::workflow::Workflow;
 
 mod beginning;
@@ -49,6 +49,7 @@ pub use builder::EngineBuilder;
 #[cfg(feature = "replay-check")]
 pub use builder::without_replay_check;
 pub use resume::Resumed;
+pub use start::Starting;
 pub use when_full::WhenFull;
 
 pub(crate) use journals::begun;
@@ -149,10 +150,7 @@ impl Engine {
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
     /// [`StartError::Full`], [`StartError::TooLarge`], [`StartError::Unfit`], [`StartError::Store`].
-    pub fn start<W: Workflow>(
-        &self,
-        event: impl StartEvent,
-    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
+    pub fn start<W: Workflow>(&self, event: impl StartEvent) -> Starting<'_, W> {
         self.start_with(event, RunOptions::new())
     }
 
@@ -160,14 +158,9 @@ impl Engine {
     ///
     /// # Errors
     /// As [`start`](Self::start), and [`StartError::DuplicateRun`] or [`StartError::Config`].
-    pub fn start_with<W: Workflow>(
-        &self,
-        event: impl StartEvent,
-        options: RunOptions,
-    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
+    pub fn start_with<W: Workflow>(&self, event: impl StartEvent, options: RunOptions) -> Starting<'_, W> {
         Self::assert_taken::<W, _>(&event);
-        let started = self.inner.spawn(Start::of::<W, _>(event), options);
-        Box::pin(async move { Ok(RunHandle::new(started.await?)) })
+        Starting::new(&self.inner, Start::of::<W, _>(event), options)
     }
 
     /// Which engine it is. Clones have one identity.
@@ -253,7 +246,9 @@ impl Engine {
         let builder = Self::builder();
         Box::pin(async move {
             let engine = builder.host(workflow).build()?;
-            let (run, shared) = engine.inner.prepare(start, RunOptions::new(), None).await?;
+            let (prepared, places) = engine.inner.prepare(start, RunOptions::new())?;
+            let slot = engine.inner.admit(places).await?;
+            let (run, shared) = engine.inner.driven(prepared, slot, None)?;
             run.await;
             shared.outcome().await
         })

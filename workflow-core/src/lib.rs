@@ -115,7 +115,7 @@ pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, Text
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
-pub use engine::{Engine, EngineBuilder, Resumed, WhenFull};
+pub use engine::{Engine, EngineBuilder, Resumed, Starting, WhenFull};
 pub use error::{
     BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, RecordedRunError, ResumeError,
     RunError, SendError, SharedError, StartError, StepError, TableError, TableProblem, TimedOut, UnfitEvent,

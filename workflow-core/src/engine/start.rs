@@ -1,10 +1,16 @@
 //! Starting runs.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -13,58 +19,152 @@ use super::{Inner, Start, journals};
 use crate::children::Birth;
 use crate::display::Forward;
 use crate::error::{SendError, StartError};
+use crate::event::AnyEvent;
 use crate::id::RunId;
 use crate::panics::Driven;
-use crate::run::{Host, Received, Run, RunExtras, RunOptions, RunShared};
+use crate::run::{Host, Place, Places, Received, Run, RunExtras, RunHandle, RunOptions, RunShared};
 use crate::store::StoreError;
+use crate::table::EventIndex;
 
 /// Reports whether the store took the beginning of a run.
 type Written = oneshot::Sender<Result<(), SendError>>;
 
-impl Inner {
-    /// Starts a run as a task of its own. Without types, so that it is compiled here and not once more in every crate
-    /// that starts runs.
-    pub(super) async fn spawn(
-        self: &Arc<Self>,
-        start: Start,
-        options: RunOptions,
-    ) -> Result<Arc<RunShared>, StartError> {
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-        let (run, shared) = self.prepare(start, options, done).await?;
-        runtime.spawn(run);
-        if let Some(written) = written {
-            Box::pin(journals::begun(&shared, written)).await?;
+/// The places that bound a run, and the one that it has among them.
+type Slot = (Places, Option<Place>);
+
+/// A run that is being started: a future that ends with the run's handle.
+///
+/// [`Engine::start`](crate::Engine::start) returns it. It does nothing before it is polled. Without a store and without
+/// limits it is over at its first poll; dropping it gives up the wait for a place.
+#[must_use = "a run starts when this is awaited"]
+pub struct Starting<'a, W> {
+    state: State<'a>,
+    workflow: PhantomData<fn() -> W>,
+}
+
+/// How far a start is. It is no `async` function: so starts of all workflows share this, and one that waits for nothing
+/// takes no memory.
+enum State<'a> {
+    Unbegun { engine: &'a Arc<Inner>, start: Start, options: RunOptions },
+    Waiting(BoxFuture<'a, Result<Arc<RunShared>, StartError>>),
+    Over,
+}
+
+impl<'a, W> Starting<'a, W> {
+    pub(super) fn new(engine: &'a Arc<Inner>, start: Start, options: RunOptions) -> Self {
+        Self { state: State::Unbegun { engine, start, options }, workflow: PhantomData }
+    }
+}
+
+impl<W> Future for Starting<'_, W> {
+    type Output = Result<RunHandle<W>, StartError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut waiting = match std::mem::replace(&mut self.state, State::Over) {
+            State::Unbegun { engine, start, options } => match engine.begin(start, options)? {
+                Begun::Now(shared) => return Poll::Ready(Ok(RunHandle::new(shared))),
+                Begun::Later(waiting) => waiting,
+            },
+            State::Waiting(waiting) => waiting,
+            State::Over => return Poll::Pending,
+        };
+        let polled = waiting.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.state = State::Waiting(waiting);
         }
-        Ok(shared)
+        polled.map_ok(RunHandle::new)
+    }
+}
+
+impl<W> fmt::Debug for Starting<'_, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state {
+            State::Unbegun { .. } => "Starting(unbegun)",
+            State::Waiting(_) => "Starting(waiting)",
+            State::Over => "Starting(over)",
+        })
+    }
+}
+
+/// What became of a start.
+enum Begun<'a> {
+    /// The run has its task.
+    Now(Arc<RunShared>),
+    /// The run gets its task, or the store takes its beginning, before this is over.
+    Later(BoxFuture<'a, Result<Arc<RunShared>, StartError>>),
+}
+
+/// A run that is registered and has no task.
+pub(super) struct Prepared {
+    host: Arc<Host>,
+    index: EventIndex,
+    event: AnyEvent,
+    layers: BTreeMap<String, Value>,
+    shared: Arc<RunShared>,
+    registered: Registered,
+}
+
+impl Inner {
+    /// Starts a run as a task of its own, at once where it waits for nothing. Without types, so that it is compiled here
+    /// and not once more in every crate that starts runs.
+    fn begin(self: &Arc<Self>, start: Start, options: RunOptions) -> Result<Begun<'_>, StartError> {
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let (prepared, places) = self.prepare(start, options)?;
+        if places.is_none() && !self.journals.are_kept() && self.journals.lease().is_none() {
+            let (run, shared) = self.driven(prepared, None, None)?;
+            runtime.spawn(run);
+            return Ok(Begun::Now(shared));
+        }
+        Ok(Begun::Later(Box::pin(async move {
+            let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
+            let slot = self.admit(places).await?;
+            let (run, shared) = self.driven(prepared, slot, done)?;
+            runtime.spawn(run);
+            if let Some(written) = written {
+                journals::begun(&shared, written).await?;
+            }
+            Ok(shared)
+        })))
     }
 
-    /// A run that is ready to be driven, and what its handle needs.
-    pub(super) async fn prepare(
+    /// A run with its id, and the places among which it has to have one before it begins, if anything bounds it.
+    pub(super) fn prepare(
         self: &Arc<Self>,
         mut start: Start,
         options: RunOptions,
-        done: Option<Written>,
-    ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
+    ) -> Result<(Prepared, Option<Places>), StartError> {
         let (host, index) = self.hosts.of(&start)?;
         self.common.event_check().check(&mut start.event, 1)?;
         let layers = self.journals.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
-        // Few starts wait for this: it has no room in the future of all of them.
-        let slot = match self.concurrency.places(&shared.id, host.id, &host.table.name) {
-            Some(places) => Some(Box::pin(self.concurrency.take(places, self.ending.begins())).await?),
+        let places = self.concurrency.places(&shared.id, host.id, &host.table.name);
+        Ok((Prepared { host, index, event: start.event, layers, shared, registered }, places))
+    }
+
+    /// Waits until a run may begin.
+    pub(super) async fn admit(self: &Arc<Self>, places: Option<Places>) -> Result<Option<Slot>, StartError> {
+        let slot = match places {
+            Some(places) => Some(self.concurrency.take(places, self.ending.begins()).await?),
             None => None,
         };
-        if self.journals.lease().is_some() {
-            Box::pin(self.take_lease()).await.map_err(StartError::Store)?;
-        }
+        self.take_lease().await.map_err(StartError::Store)?;
+        Ok(slot)
+    }
+
+    /// A run that is ready to be driven, and what its handle needs.
+    pub(super) fn driven(
+        &self,
+        prepared: Prepared,
+        slot: Option<Slot>,
+        done: Option<Written>,
+    ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
+        let Prepared { host, index, event, layers, shared, registered } = prepared;
         // Asked once the run is registered: either it is refused here, or shutting down finds it there.
         let _task = self.ending.enter().ok_or(StartError::ShutDown)?;
         let journal = self.journals.begin(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.common.settings.limits, slot, journal);
-        let start = Received { event: start.event, done };
-        let driven = Driven::new(run.drive(start, index, registered));
+        let driven = Driven::new(run.drive(Received { event, done }, index, registered));
         Ok((self.ending.track(driven), shared))
     }
 

@@ -73,11 +73,13 @@ pub struct RunHandle<W> {
     workflow: PhantomData<fn() -> W>,
 }
 
-impl<W: Workflow> RunHandle<W> {
+impl<W> RunHandle<W> {
     pub(crate) fn new(shared: Arc<RunShared>) -> Self {
         Self { shared, workflow: PhantomData }
     }
+}
 
+impl<W: Workflow> RunHandle<W> {
     /// The run's id.
     pub fn id(&self) -> &RunId {
         &self.shared.id
