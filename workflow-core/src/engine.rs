@@ -150,6 +150,14 @@ impl Engine {
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
     /// [`StartError::Full`], [`StartError::TooLarge`], [`StartError::Unfit`], [`StartError::Store`].
+    ///
+    /// [`StartError::UnknownWorkflow`]: crate::StartError::UnknownWorkflow
+    /// [`StartError::ShutDown`]: crate::StartError::ShutDown
+    /// [`StartError::NoRuntime`]: crate::StartError::NoRuntime
+    /// [`StartError::Full`]: crate::StartError::Full
+    /// [`StartError::TooLarge`]: crate::StartError::TooLarge
+    /// [`StartError::Unfit`]: crate::StartError::Unfit
+    /// [`StartError::Store`]: crate::StartError::Store
     pub fn start<W: Workflow>(&self, event: impl StartEvent) -> Starting<'_, W> {
         self.start_with(event, RunOptions::new())
     }
@@ -157,7 +165,8 @@ impl Engine {
     /// Starts a run with an id, a thread, configuration or metadata of its own.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and [`StartError::DuplicateRun`] or [`StartError::Config`].
+    /// As [`start`](Self::start), and [`StartError::DuplicateRun`](crate::StartError::DuplicateRun) or
+    /// [`StartError::Config`](crate::StartError::Config).
     pub fn start_with<W: Workflow>(&self, event: impl StartEvent, options: RunOptions) -> Starting<'_, W> {
         Self::assert_taken::<W, _>(&event);
         Starting::new(&self.inner, Start::of::<W, _>(event), options)
@@ -219,7 +228,7 @@ impl Engine {
     ///
     /// Once it has returned, every run of the engine has ended for its handles, and no task of the engine is left: the
     /// [store](EngineBuilder::store) and the [contexts](EngineBuilder::contexts) are dropped with the last clone of the
-    /// engine, whoever still has handles on runs. Starts that wait for a permit end with [`StartError::ShutDown`], also
+    /// engine, whoever still has handles on runs. Starts that wait for a permit end with [`StartError::ShutDown`](crate::StartError::ShutDown), also
     /// those that are not polled meanwhile.
     ///
     /// It waits for the store for `at_most` as well, by the engine's clock, or for a second if that is longer. What the

@@ -341,10 +341,9 @@ impl RunState {
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
             Batch::Retried { execution, failed } => self.retry(execution, failed),
-            // A child may say that it is of an execution that never was, and may come once the run's end is written.
-            Batch::ChildStarted { child, .. }
-                if self.step_of(child.execution).is_none() || self.has_completed() =>
-            {
+            // A child's own journal may name an execution that never was, or one of another step; and a child may join
+            // once the run's end is written.
+            Batch::ChildStarted { child, .. } if !self.has_started(&child) || self.has_completed() => {
                 Applied::Refused
             }
             Batch::ChildStarted { child, at } => {
@@ -353,6 +352,12 @@ impl RunState {
             }
             Batch::Stopped(stop) => self.stop(stop),
         }
+    }
+
+    /// Whether the child's execution is one of the step that it names.
+    fn has_started(&self, child: &ChildRun) -> bool {
+        let step = self.step_of(child.execution);
+        step.is_some_and(|step| self.table().step(step).name == child.step)
     }
 
     /// So many records are in the journal and leave no event.
