@@ -208,7 +208,7 @@ impl Run {
 
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
-        let waiting = self.state.scheduler.waiting() + self.admission.deferred().len();
+        let waiting = self.state.scheduler.executions().waiting() + self.admission.deferred().len();
         self.telemetry.queue(waiting);
         polled
     }

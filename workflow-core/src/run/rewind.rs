@@ -181,9 +181,13 @@ impl Run {
                     let records = unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
                     if let Some(batch) = unwritten.renumbered(batch.recordable(records)) {
-                        let before = self.state.scheduler.last_timer();
+                        let before = self.state.scheduler.board().awaited.last_timer();
                         self.enter_again(batch, done, shown);
-                        unwritten.note_timers(&set, before, self.state.scheduler.last_timer());
+                        unwritten.note_timers(
+                            &set,
+                            before,
+                            self.state.scheduler.board().awaited.last_timer(),
+                        );
                     }
                 }
             }

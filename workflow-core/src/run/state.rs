@@ -433,7 +433,7 @@ impl RunState {
 
     fn set_timer(&mut self, entry: TimerEntry, timer: DueEvent) {
         // One that is not pending was dropped with its branch, or with the run.
-        if self.scheduler.timer(entry.timer).is_some() {
+        if self.scheduler.board().awaited.timer(entry.timer).is_some() {
             self.timers.insert(entry.timer, timer, &self.scheduler);
         }
     }
@@ -679,7 +679,7 @@ impl RunState {
 
     /// What bounds the run.
     pub(super) fn limits(&self) -> SchedulerLimits {
-        self.scheduler.limits()
+        self.scheduler.board().progress.limits
     }
 
     /// From here on these bound the run.
@@ -727,7 +727,7 @@ impl RunState {
 
     pub(super) fn suspend(&mut self) -> SuspendedState {
         SuspendedState {
-            scheduler: self.scheduler.suspend(),
+            scheduler: SuspendedScheduler::of(&mut self.scheduler),
             log: self.log.suspend(),
             trace: self.trace.suspend(),
             now: self.now,

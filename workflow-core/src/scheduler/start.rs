@@ -3,25 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Action, Binding, Bound, CandidateId, Entry, GroupSummary};
+use super::{Action, Binding, Bound};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{InputRow, StepIndex, StepRow};
-
-/// An [`Action`] as it is queued: what most runs do takes little room.
-#[derive(Debug)]
-pub(crate) enum QueuedAction {
-    Start(ExecutionStart),
-    /// Ask the precondition of the candidate, unless that is gone.
-    Ask(CandidateId),
-    Gathered(Box<(Entry, GroupSummary)>),
-    Free(ScopeId),
-    Drop(ExecutionId),
-    /// Questions are gone with their branches.
-    Unask,
-    Wait,
-    /// Said of what was applied, to nobody who drives a run.
-    Said(Box<Action>),
-}
 
 /// What [`Action::StartExecution`] says.
 #[derive(Debug, Clone)]
@@ -70,12 +54,5 @@ impl ExecutionStart {
     pub(crate) fn into_action(self, row: &StepRow) -> Action {
         let Self { execution, step, scope, trigger, .. } = self;
         Action::StartExecution { execution, step, scope, trigger, binding: self.binding(row) }
-    }
-}
-
-impl QueuedAction {
-    /// The execution that is to start.
-    pub(crate) fn start(&self) -> Option<&ExecutionStart> {
-        if let Self::Start(start) = self { Some(start) } else { None }
     }
 }
