@@ -32,6 +32,8 @@ mod joins;
 mod prefixes;
 mod progress;
 mod recalled;
+#[cfg(test)]
+mod sample;
 mod scope;
 mod seen;
 mod snapshot;

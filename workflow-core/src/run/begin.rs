@@ -220,7 +220,7 @@ impl Run {
 
     /// The executions that are due and have not begun, be they wanted or not.
     pub(super) fn unbegun(&self) -> FxHashSet<ExecutionId> {
-        let due = self.state.effects().iter().map(|effect| &effect.begins).chain(self.admission.deferred());
+        let due = self.state.effects.iter().map(|effect| &effect.begins).chain(self.admission.deferred());
         let due = due.filter_map(|begins| match begins {
             Begins::Execution(start) => Some(start.execution),
             _ => None,

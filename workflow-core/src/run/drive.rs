@@ -309,7 +309,7 @@ impl Run {
                 self.begin(begins, left, cx);
                 return true;
             }
-            self.state.put_back(begins);
+            self.state.effects.put_back(begins);
             return false;
         }
     }
@@ -323,11 +323,11 @@ impl Run {
                 }
             }
             Begins::Question(candidate) => {
-                let before = self.state.effects().len();
+                let before = self.state.effects.len();
                 self.ask(candidate);
                 // What an answer that is there at once leads to begins where the question stood.
                 if self.journal.is_none() && self.advance(&mut WORK.clone()) {
-                    self.state.prefer_effects_behind(before);
+                    self.state.effects.prefer_behind(before);
                 }
             }
             Begins::Wait => {}

@@ -152,7 +152,7 @@ impl Run {
             fence.is_of(term);
         }
         self.shared.loaded();
-        self.state.is_known_to_wait();
+        self.state.effects.is_known_to_wait();
         self.telemetry.meter.waits();
         self.stop_counting_time();
         if !derived.is_empty() {

@@ -94,7 +94,7 @@ impl Run {
         if self.state.end().is_some() {
             return Ok(Derived(derived));
         }
-        self.state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        self.state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
         for (execution, due) in retries {
             let left = due.duration_since(self.clock.wall()).unwrap_or_default();
             self.wait_for_retry(execution, left);

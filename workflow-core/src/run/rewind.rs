@@ -89,7 +89,7 @@ impl Run {
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
-        state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
         self.leave_begun(&mut state, &answered);
         *self.state = state;
         self.admission.rewind();

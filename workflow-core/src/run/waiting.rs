@@ -118,7 +118,7 @@ pub(super) struct Deferred<'a> {
 
 impl<'a> Deferred<'a> {
     pub(super) fn new(state: &RunState, admission: &'a Admission) -> Self {
-        let due = state.effects().iter().map(|effect| &effect.begins).chain(admission.deferred());
+        let due = state.effects.iter().map(|effect| &effect.begins).chain(admission.deferred());
         let due = due.filter_map(|begins| match begins {
             Begins::Execution(start) => Some(start.clone()),
             _ => None,

@@ -113,3 +113,72 @@ impl Batch {
         Entered::Many(entries)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::FanOutPolicy;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, event};
+    use crate::table::FanOutIndex;
+
+    const AT: (ExecutionId, ScopeId) = (ExecutionId(1), ScopeId::ROOT);
+
+    fn board() -> Board {
+        let mut board = sample::board(SchedulerLimits { events: 5, ..SchedulerLimits::default() });
+        board.scopes.hold(ScopeId::ROOT);
+        board
+    }
+
+    fn fan_out(items: u32) -> Emission {
+        let (fan_out, policy) = (FanOutIndex::at(0), FanOutPolicy::FailAll);
+        Emission::FanOut { fan_out, items, concurrency: None, policy }
+    }
+
+    fn enter(emissions: &[Emission], board: &mut Board) -> Option<Entered> {
+        let batch = Batch::number(AT, emissions, board)?;
+        Some(batch.enter(&mut Groups::default(), &mut Evaluation::default(), board))
+    }
+
+    // S23
+    #[test]
+    fn its_events_are_adjacent_and_the_items_of_a_fan_out_have_branches_of_their_own() {
+        let mut board = board();
+        let note = event(&board, "Note");
+        let entered = enter(&[Emission::Event(note), fan_out(2), Emission::Timer(note)], &mut board);
+        let entered = entered.expect("the log has room");
+        let places = entered.events().iter().map(|entry| (entry.seq.0, entry.scope.0));
+        assert!(places.eq([(1, 0), (2, 1), (3, 2)]));
+        assert!(board.is_open(ScopeId(1)) && board.is_open(ScopeId(2)));
+        assert!(entered.timers().iter().eq(board.awaited.timers()));
+        assert_eq!(std::iter::from_fn(|| board.next_event()).count(), 3);
+    }
+
+    #[test]
+    fn a_fan_out_without_items_is_gathered_behind_the_batch() {
+        let mut board = board();
+        let note = event(&board, "Note");
+        let entered = enter(&[fan_out(0), Emission::Event(note)], &mut board);
+        assert!(entered.is_some_and(|entered| entered.events().len() == 1));
+        let logged: Vec<u64> = std::iter::from_fn(|| board.next_event()).map(|entry| entry.seq.0).collect();
+        assert_eq!(logged, [1, 2]);
+    }
+
+    // S28
+    #[test]
+    fn one_with_a_stop_event_ends_the_run_and_nothing_of_it_is_evaluated() {
+        let mut board = board();
+        let (note, done) = (event(&board, "Note"), event(&board, "Done"));
+        let entered = enter(&[Emission::Event(note), Emission::Event(done)], &mut board);
+        assert!(entered.is_some_and(|entered| entered.events().len() == 2));
+        assert_eq!(board.progress.end(), Some(&End::Completed(Seq(2))));
+        assert!(board.is_evaluated());
+    }
+
+    #[test]
+    fn one_that_the_log_has_no_room_for_ends_the_run() {
+        let mut board = board();
+        assert!(enter(&[fan_out(6)], &mut board).is_none());
+        assert_eq!(board.progress.end(), Some(&End::LogFull));
+    }
+}

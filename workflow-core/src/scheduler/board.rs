@@ -79,6 +79,7 @@ impl Board {
     }
 
     /// What sees the board from a scope where this event is evaluated.
+    #[inline]
     pub(super) fn binder(&self, trigger: Entry, scope: ScopeId) -> Binder<'_> {
         Binder { table: &self.table, scopes: &self.scopes, trigger, scope }
     }
@@ -112,6 +113,7 @@ impl Board {
     }
 
     /// The next event to evaluate.
+    #[inline]
     pub(super) fn next_event(&mut self) -> Option<Entry> {
         self.unevaluated.pop_front()
     }
@@ -161,6 +163,7 @@ impl Board {
     }
 
     /// Why the combination must not be executed: it was before (S20), or the step had its share (S19).
+    #[inline]
     pub(super) fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
         let row = self.table.step(step);
         let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
@@ -172,6 +175,7 @@ impl Board {
     }
 
     /// Creates an execution of the combination (S20).
+    #[inline]
     pub(super) fn create_with(&mut self, binding: Binding, evaluated: Evaluated) -> Verdict {
         let (step, scope, trigger) = evaluated;
         let row = self.table.step(step);
@@ -185,6 +189,7 @@ impl Board {
     }
 
     /// Creates an execution, unless the run has had as many as it may. It holds its scope.
+    #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
         if self.executions.count() >= self.progress.limits.executions {
             self.finish(End::TooManyExecutions);
@@ -252,5 +257,130 @@ impl Board {
     pub(super) fn shrink(&mut self) {
         self.actions.shrink();
         self.unevaluated.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::id::{ExecutionId, Seq};
+    use crate::scheduler::Bound;
+    use crate::scheduler::sample::{self, entry, entry_in, step};
+
+    fn board() -> Board {
+        sample::board(SchedulerLimits::default())
+    }
+
+    fn drained(board: &mut Board) -> Vec<String> {
+        std::iter::from_fn(|| board.actions.pop()).map(|action| format!("{action:?}")).collect()
+    }
+
+    /// A board with an open branch.
+    fn with_branch() -> (Board, ScopeId) {
+        let mut board = board();
+        let branch = board.scopes.reserve();
+        board.scopes.open(branch, ScopeId::ROOT, (crate::scheduler::GroupId::of(0), 0));
+        (board, branch)
+    }
+
+    #[test]
+    fn a_full_log_ends_the_run_once() {
+        let mut board = sample::board(SchedulerLimits { events: 1, ..SchedulerLimits::default() });
+        let note = sample::event(&board, "Note");
+        assert!(board.number(ScopeId::ROOT, note).is_some_and(|entry| entry.seq == Seq(1)));
+        assert!((0..2).all(|_| board.number(ScopeId::ROOT, note).is_none()));
+        assert_eq!(board.progress.end(), Some(&End::LogFull));
+        assert_eq!(drained(&mut board).len(), 1);
+    }
+
+    #[test]
+    fn a_logged_event_is_to_be_evaluated_and_a_request_is_open() {
+        let mut board = board();
+        let (note, ask) = (entry(&mut board, "Note"), entry(&mut board, "Ask"));
+        board.log(note);
+        board.log(ask);
+        assert!(!board.is_evaluated() && !board.is_quiet());
+        assert!(board.awaited.requests().map(|(seq, _)| seq).eq([ask.seq]));
+        assert_eq!([(); 3].map(|()| board.next_event()), [Some(note), Some(ask), None]);
+        assert!(board.is_quiet());
+    }
+
+    #[test]
+    fn an_event_that_one_step_takes_alone_is_followed_by_it_where_nothing_else_is_left_to_do() {
+        let mut board = board();
+        let (begin, note) = (entry(&mut board, "Begin"), entry(&mut board, "Note"));
+        assert_eq!((board.follower(begin), board.follower(note)), (Some(step(&board, "open")), None));
+        board.actions.push(QueuedAction::Wait);
+        assert_eq!(board.follower(begin), None);
+        assert!(board.actions.pop().is_some());
+        board.log(note);
+        assert_eq!(board.follower(begin), None);
+    }
+
+    // S17
+    #[test]
+    fn events_behind_a_full_list_are_surplus() {
+        let mut board = board();
+        let pair = step(&board, "pair");
+        for surplus in [0, 0, 1, 2] {
+            let note = entry(&mut board, "Note");
+            assert!(board.count(note));
+            assert_eq!(board.executions.surplus_of(pair), surplus);
+        }
+        let nowhere = entry_in(&mut board, ScopeId(9), "Note");
+        assert!(!board.count(nowhere));
+    }
+
+    // S20
+    #[test]
+    fn a_combination_is_executed_once() {
+        let mut board = board();
+        let pair = step(&board, "pair");
+        let binding: Binding = smallvec![Bound::List([(ScopeId::ROOT, 2)].into_iter().collect())];
+        assert_eq!(board.obstacle(pair, ScopeId::ROOT, &binding), None);
+        let verdict = board.create_with(binding.clone(), (pair, ScopeId::ROOT, Seq(2)));
+        assert_eq!(verdict, Verdict::Executed(ExecutionId(1)));
+        assert_eq!(board.obstacle(pair, ScopeId::ROOT, &binding), Some(Verdict::Duplicate));
+        assert_eq!(board.unbegun().count(), 1);
+    }
+
+    #[test]
+    fn one_execution_too_many_ends_the_run() {
+        let mut board = sample::board(SchedulerLimits { executions: 1, ..SchedulerLimits::default() });
+        let evaluated = (step(&board, "open"), ScopeId::ROOT, Seq(1));
+        assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::Executed(ExecutionId(1)));
+        assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::RunLimitReached);
+        assert_eq!(board.progress.end(), Some(&End::TooManyExecutions));
+        assert_eq!(board.unbegun().count(), 0, "an ended run begins nothing");
+    }
+
+    #[test]
+    fn a_dropped_branch_leaves_no_work_and_its_running_executions_are_dropped() {
+        let (mut board, branch) = with_branch();
+        let ask = step(&board, "ask");
+        assert_eq!(board.create((ask, branch, Seq(1)), Inputs::TRIGGER), Verdict::Executed(ExecutionId(1)));
+        assert!(board.actions.pop().is_some(), "the first one has begun");
+        board.create((ask, branch, Seq(2)), Inputs::TRIGGER);
+        let item = entry_in(&mut board, branch, "Item");
+        board.log(item);
+        assert!(board.scopes.close(branch).is_some() && !board.is_open(branch));
+        board.drop_in(&[branch], &HashSet::from([branch]));
+        assert_eq!(drained(&mut board), ["Free(ScopeId(1))", "Drop(ExecutionId(1))"]);
+        assert!(board.is_quiet() && board.executions.are_idle());
+    }
+
+    #[test]
+    fn a_run_that_ended_has_nothing_left_to_evaluate() {
+        let mut board = board();
+        let note = entry(&mut board, "Note");
+        board.log(note);
+        board.wait();
+        board.finish(End::Cancelled);
+        board.finish(End::Stalled);
+        assert!(board.is_evaluated());
+        let said = drained(&mut board);
+        assert!(said.len() == 1 && said[0].contains("Cancelled"), "{said:?}");
     }
 }

@@ -297,3 +297,98 @@ impl Evaluation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ExecutionId;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry, event, step};
+
+    fn evaluate_all(evaluation: &mut Evaluation, board: &mut Board) {
+        while !board.progress.has_ended() && evaluation.evaluate_next(board) {}
+    }
+
+    fn entered(name: &str) -> (Evaluation, Board, Option<Entered>) {
+        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(SchedulerLimits::default()));
+        let event = event(&board, name);
+        board.scopes.hold(ScopeId::ROOT);
+        let entered = evaluation.enter(ScopeId::ROOT, event, &mut board);
+        (evaluation, board, entered)
+    }
+
+    fn verdicts(evaluation: &Evaluation) -> Vec<Verdict> {
+        evaluation.decisions.iter().map(|decision| decision.verdict).collect()
+    }
+
+    #[test]
+    fn an_event_that_one_step_takes_alone_makes_it_run_without_a_queue() {
+        let (evaluation, board, entered) = entered("Begin");
+        let next = entered.and_then(|entered| entered.next());
+        assert!(next.is_some_and(|start| start.step == step(&board, "open")));
+        assert!(board.is_quiet() && evaluation.is_done(&board) && evaluation.is_busy(&board));
+        assert_eq!(verdicts(&evaluation), [Verdict::Executed(ExecutionId(1))]);
+    }
+
+    // S28
+    #[test]
+    fn a_stop_event_ends_the_run() {
+        let (evaluation, board, entered) = entered("Done");
+        assert!(entered.is_some_and(|entered| entered.next().is_none()));
+        assert_eq!(board.progress.end(), Some(&End::Completed(Seq(1))));
+        assert!(evaluation.decisions.is_empty());
+    }
+
+    // S11
+    #[test]
+    fn an_event_is_evaluated_for_each_step_that_takes_it_in_order_of_declaration() {
+        let (mut evaluation, mut board, _) = entered("Item");
+        evaluate_all(&mut evaluation, &mut board);
+        assert_eq!(verdicts(&evaluation), [Verdict::Executed(ExecutionId(1)), Verdict::NotReady]);
+        let steps = evaluation.decisions.iter().map(|decision| decision.step);
+        assert!(steps.eq(["ask", "pack"].map(|name| step(&board, name))));
+        assert!(evaluation.is_done(&board));
+    }
+
+    // S18
+    #[test]
+    fn an_answer_decides_and_is_wanted_once() {
+        for (answer, verdict) in [
+            (Answer::Yes, Verdict::Executed(ExecutionId(1))),
+            (Answer::No, Verdict::Refused),
+            (Answer::Failed, Verdict::PreconditionFailed),
+        ] {
+            let (mut evaluation, mut board, _) = entered("Packed");
+            evaluate_all(&mut evaluation, &mut board);
+            assert_eq!(verdicts(&evaluation), [Verdict::Asking]);
+            let asked = CandidateId(0);
+            assert!(matches!(board.actions.pop(), Some(QueuedAction::Ask(id)) if id == asked));
+            evaluation.answer(asked, answer, &mut board);
+            evaluation.answer(asked, Answer::Yes, &mut board);
+            assert_eq!(verdicts(&evaluation), [verdict]);
+            assert_eq!(board.progress.has_ended(), answer == Answer::Failed);
+        }
+    }
+
+    #[test]
+    fn nothing_is_evaluated_behind_the_end_of_the_run() {
+        let limits = SchedulerLimits { executions: 0, ..SchedulerLimits::default() };
+        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(limits));
+        let item = entry(&mut board, "Item");
+        board.log(item);
+        evaluate_all(&mut evaluation, &mut board);
+        assert_eq!(verdicts(&evaluation), [Verdict::RunLimitReached]);
+        assert_eq!(evaluation.swept_until(), None);
+    }
+
+    #[test]
+    fn dropped_scopes_take_their_questions_back() {
+        let (mut evaluation, mut board, _) = entered("Packed");
+        evaluate_all(&mut evaluation, &mut board);
+        evaluation.drop_in(&HashSet::from([ScopeId(7)]), &mut board.actions);
+        assert_eq!(board.actions.len(), 1, "nothing of the root was dropped");
+        evaluation.drop_in(&HashSet::from([ScopeId::ROOT]), &mut board.actions);
+        assert!(matches!(board.actions.pop(), Some(QueuedAction::Unask)) && board.actions.is_empty());
+        assert!(evaluation.questions().is_empty());
+    }
+}

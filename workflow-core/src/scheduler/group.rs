@@ -309,3 +309,113 @@ impl GroupId {
         Self(number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry_in};
+
+    struct Opened {
+        groups: Groups,
+        evaluation: Evaluation,
+        board: Board,
+        id: GroupId,
+    }
+
+    /// A fan-out of the root with so many items, so many of which are open at a time.
+    fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
+        let mut board = sample::board(SchedulerLimits::default());
+        let (mut groups, evaluation) = (Groups::default(), Evaluation::default());
+        let entries: Vec<Entry> = (0..items)
+            .map(|_| {
+                let scope = board.scopes.reserve();
+                entry_in(&mut board, scope, "Item")
+            })
+            .collect();
+        let (fan_out, opener) = (FanOutIndex::at(0), ScopeId::ROOT);
+        let (items, concurrency) =
+            (Items::new(entries.first().copied(), items), NonZeroU32::new(concurrency));
+        let id = groups.open(&Opening { fan_out, opener, items, concurrency, policy }, &mut board);
+        Opened { groups, evaluation, board, id }
+    }
+
+    impl Opened {
+        /// Nothing is left to do in the branches that are open: these.
+        fn settle(&mut self) -> Vec<u32> {
+            let Self { groups, evaluation, board, .. } = self;
+            let mut open = Vec::new();
+            while let Some(item) = board.next_event() {
+                board.scopes.release(item.scope);
+                open.push(item.scope.0);
+            }
+            while groups.settle_next(evaluation, board) {}
+            open
+        }
+
+        fn fail(&mut self, scope: u32, execution: u64) {
+            let Self { groups, evaluation, board, .. } = self;
+            groups.fail(ScopeId(scope), vec![ExecutionId(execution)], evaluation, board);
+        }
+
+        /// The branches and their failures, once they are gathered.
+        fn gathered(&mut self) -> Option<Vec<(u32, Vec<ExecutionId>)>> {
+            std::iter::from_fn(|| self.board.actions.pop()).find_map(|action| match action {
+                QueuedAction::Gathered(gathered) => Some(
+                    gathered.1.branches.into_iter().map(|branch| (branch.scope.0, branch.failures)).collect(),
+                ),
+                _ => None,
+            })
+        }
+    }
+
+    // S48, S50
+    #[test]
+    fn branches_open_within_their_bound_and_are_gathered_in_order_once_all_are_settled() {
+        let mut opened = opened(3, 2, FanOutPolicy::FailAll);
+        assert!(opened.groups.are_open(ScopeId::ROOT, FanOutIndex::at(0)));
+        assert_eq!((opened.settle(), opened.gathered()), (vec![1, 2], None));
+        assert_eq!(opened.settle(), [3]);
+        assert_eq!(opened.gathered(), Some(vec![(1, vec![]), (2, vec![]), (3, vec![])]));
+        assert!(opened.groups.are_none() && !opened.groups.are_open(ScopeId::ROOT, FanOutIndex::at(0)));
+        assert_eq!(opened.groups.count(), 1);
+    }
+
+    #[test]
+    fn one_without_items_is_gathered_when_its_batch_is_there() {
+        let mut opened = opened(0, 1, FanOutPolicy::FailAll);
+        opened.groups.gather_if_settled(opened.id, &mut opened.evaluation, &mut opened.board);
+        assert_eq!(opened.gathered(), Some(vec![]));
+    }
+
+    // S49
+    #[test]
+    fn the_first_failure_drops_the_other_branches_and_is_one_of_the_opener() {
+        let mut opened = opened(3, 2, FanOutPolicy::FailAll);
+        opened.fail(2, 7);
+        assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7)])));
+        assert!(opened.groups.are_none());
+        assert!((1..=3).all(|scope| !opened.board.is_open(ScopeId(scope))));
+    }
+
+    // S49
+    #[test]
+    fn others_continue_and_the_failure_is_gathered_where_the_policy_says_so() {
+        let mut opened = opened(2, 2, FanOutPolicy::ContinueOthers);
+        opened.fail(1, 7);
+        assert!(opened.board.progress.is_degraded());
+        assert_eq!(opened.settle(), [1, 2]);
+        assert_eq!(opened.gathered(), Some(vec![(1, vec![ExecutionId(7)]), (2, vec![])]));
+    }
+
+    // S49
+    #[test]
+    fn all_failures_fail_the_opener_once_every_branch_is_settled() {
+        let mut opened = opened(2, 2, FanOutPolicy::WaitAll);
+        opened.fail(2, 8);
+        opened.fail(1, 7);
+        assert!(!opened.board.progress.has_ended());
+        opened.settle();
+        assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7), ExecutionId(8)])));
+    }
+}

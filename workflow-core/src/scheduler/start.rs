@@ -56,3 +56,26 @@ impl ExecutionStart {
         Action::StartExecution { execution, step, scope, trigger, binding: self.binding(row) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, step};
+
+    #[test]
+    fn only_what_is_not_the_trigger_alone_is_stored() {
+        let board = sample::board(SchedulerLimits::default());
+        let (ask, pack) = (board.table.step(step(&board, "ask")), board.table.step(step(&board, "pack")));
+        let (one, both): (Binding, Binding) =
+            (smallvec![Bound::One(Seq(3))], smallvec![Bound::One(Seq(2)), Bound::One(Seq(3))]);
+        let inputs = Inputs::of(one.clone(), ask, Seq(3));
+        assert!(inputs.others().is_none());
+        assert_eq!(inputs.binding(ask, Seq(3)), one);
+        let inputs = Inputs::of(both.clone(), pack, Seq(3));
+        assert_eq!(inputs.others(), Some(&both));
+        assert_eq!(inputs.binding(pack, Seq(3)), both);
+    }
+}

@@ -228,3 +228,75 @@ impl History {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::sample::{self, entry, entry_in, step};
+    use crate::scheduler::{GroupId, SchedulerLimits};
+
+    /// Two open branches, the first of which has an item.
+    fn joined() -> (Sweeps, Board) {
+        let (mut sweeps, mut board) = (Sweeps::default(), sample::board(SchedulerLimits::default()));
+        for place in 0..2 {
+            let scope = board.scopes.reserve();
+            board.scopes.open(scope, ScopeId::ROOT, (GroupId::of(0), place));
+        }
+        let item = entry_in(&mut board, ScopeId(1), "Item");
+        assert!(board.count(item));
+        sweeps.join(item, &board);
+        (sweeps, board)
+    }
+
+    fn swept() -> (Sweeps, Board, Vec<ScopeId>) {
+        let (mut sweeps, mut board) = joined();
+        let note = entry(&mut board, "Note");
+        assert!(board.count(note));
+        let (sweep, below) = sweeps.sweep(note, 0, &mut board);
+        assert_eq!((sweep, sweeps.count()), (0, 1));
+        (sweeps, board, below)
+    }
+
+    fn changes(sweeps: &Sweeps) -> Vec<(u32, Verdict)> {
+        let changes = sweeps.history().into_iter().flat_map(|history| &history.changes);
+        changes.map(|change| (change.sweep, change.verdict)).collect()
+    }
+
+    // S46
+    #[test]
+    fn an_outer_event_is_evaluated_where_it_makes_a_step_ready_that_takes_an_event_of_the_branch() {
+        let (sweeps, board) = joined();
+        let pack = step(&board, "pack");
+        assert!(!sweeps.is_ready(pack, ScopeId(1)), "no note has come");
+        let (sweeps, _, below) = swept();
+        assert_eq!(below, [ScopeId(1)]);
+        assert!(sweeps.is_ready(pack, ScopeId(1)) && !sweeps.is_ready(pack, ScopeId(2)));
+    }
+
+    #[test]
+    fn a_verdict_is_recorded_where_it_differs_from_the_one_before() {
+        let (mut sweeps, mut board, _) = swept();
+        let at = (step(&board, "pack"), ScopeId(1));
+        sweeps.conclude(0, at, Verdict::Duplicate);
+        for sweep in 1..3 {
+            let note = entry(&mut board, "Note");
+            assert!(board.count(note));
+            sweeps.sweep(note, 0, &mut board);
+            sweeps.conclude(sweep, at, if sweep == 1 { Verdict::Duplicate } else { Verdict::Refused });
+        }
+        assert_eq!(changes(&sweeps), [(0, Verdict::Duplicate), (2, Verdict::Refused)]);
+    }
+
+    #[test]
+    fn a_closed_branch_that_was_swept_is_remembered_and_no_other() {
+        let (mut sweeps, mut board, _) = swept();
+        assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_some());
+        assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_none());
+        let late = board.scopes.reserve();
+        board.scopes.open(late, ScopeId::ROOT, (GroupId::of(1), 0));
+        assert!(sweeps.close_branch(late, &mut board.scopes).is_some());
+        let closed = sweeps.history().into_iter().flat_map(|history| &history.closed);
+        assert!(closed.map(|closed| (closed.scope, closed.during)).eq([(ScopeId(1), [0, 1])]));
+        assert!(!sweeps.is_ready(step(&board, "pack"), ScopeId(1)));
+    }
+}
