@@ -420,7 +420,7 @@ impl Scheduler {
 
     /// S30. What can still arrive is looked at only here, where nothing is left to do.
     fn notice_quiescence(&mut self) -> bool {
-        if self.evaluation.is_busy(&self.board) || self.board.progress.waits() {
+        if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
             return false;
         }
         if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_go_on() {
@@ -443,7 +443,7 @@ impl Scheduler {
     pub(crate) fn is_settled(&self) -> bool {
         let Self { board, evaluation, .. } = self;
         let is_done = evaluation.is_done(board) && board.is_quiet();
-        is_done && (evaluation.is_busy(board) || board.progress.waits()) || board.progress.has_ended()
+        is_done && (evaluation.is_busy(board) || board.progress.waits) || board.progress.has_ended()
     }
 
     /// How the run ended, if it did.
@@ -454,7 +454,7 @@ impl Scheduler {
 
     /// Whether a failure was handled on the way (S34).
     pub fn is_degraded(&self) -> bool {
-        self.board.progress.is_degraded()
+        self.board.progress.degraded
     }
 
     /// The position of the newest event in the log.
@@ -520,7 +520,7 @@ impl Scheduler {
 
     /// Whether it has said that nothing can happen before something arrives, and nothing has.
     pub(crate) fn waits(&self) -> bool {
-        self.board.progress.waits()
+        self.board.progress.waits
     }
 
     /// The external events that would make a step run or end the run; with open branches, those that any step takes.

@@ -39,7 +39,6 @@ use crate::table::{DependencyTable, StepIndex};
 
 mod active;
 mod batch;
-mod dropped;
 mod effects;
 mod failures;
 mod inherited;
@@ -59,7 +58,6 @@ pub(super) use replay::{Contradiction, Replay, Replayed};
 pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
-use dropped::Dropped;
 use failures::Failures;
 use log::SuspendedLog;
 use trace::SuspendedTrace;
@@ -76,7 +74,8 @@ pub(crate) struct RunState {
     pub(super) children: Vec<(ChildRun, SystemTime)>,
     pub(super) active: ActiveTime,
     pub(super) effects: Effects,
-    dropped: Dropped,
+    /// The executions that were dropped since the driver asked, none of them where only questions were.
+    dropped: Option<Vec<ExecutionId>>,
     /// Entries that followed from a batch by themselves and that nobody has journaled, oldest first.
     derived: VecDeque<Seq>,
     /// Where the journal ends that this is the state of.
@@ -112,7 +111,7 @@ impl RunState {
             children: Vec::new(),
             active: ActiveTime::default(),
             effects: Effects::default(),
-            dropped: Dropped::default(),
+            dropped: None,
             derived: VecDeque::new(),
             position: Position(0),
             now: Duration::ZERO,
@@ -350,9 +349,9 @@ impl RunState {
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
                     self.trace.dropped(execution, self.now);
-                    self.dropped.add(execution);
+                    self.dropped.get_or_insert_default().push(execution);
                 }
-                QueuedAction::Unask => self.dropped.add_questions(),
+                QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
                     self.defer(Begins::Wait);

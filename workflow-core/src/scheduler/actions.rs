@@ -149,7 +149,9 @@ mod tests {
 
     fn filled() -> Actions {
         let mut actions = Actions::default();
-        [start(1, 0), start(2, 1), QueuedAction::Wait].into_iter().for_each(|action| actions.push(action));
+        for action in [start(1, 0), start(2, 1), QueuedAction::Wait] {
+            actions.push(action);
+        }
         actions
     }
 

@@ -169,3 +169,36 @@ impl<'a> Arrivals<'a> {
         binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry, step};
+
+    fn counted(board: &mut Board, name: &str) -> Entry {
+        let entry = entry(board, name);
+        assert!(board.count(entry));
+        entry
+    }
+
+    // S30
+    #[test]
+    fn an_external_event_is_awaited_as_long_as_it_would_make_a_step_run() {
+        let (mut board, groups) = (sample::board(SchedulerLimits::default()), Groups::default());
+        let (note, pair) = (sample::event(&board, "Note"), step(&board, "pair"));
+        assert_eq!(Arrivals { board: &board, groups: &groups }.awaited_events(), [note]);
+
+        counted(&mut board, "Note");
+        let last = counted(&mut board, "Note");
+        let binding = board.binder(last, ScopeId::ROOT).bind(pair);
+        board.create_with(binding, (pair, ScopeId::ROOT, last.seq));
+        let arrivals = Arrivals { board: &board, groups: &groups };
+        assert!(arrivals.awaited_events().is_empty() && !arrivals.can_go_on(), "the list is full");
+
+        counted(&mut board, "Item");
+        let arrivals = Arrivals { board: &board, groups: &groups };
+        assert!(arrivals.can_go_on(), "the item is packed with the next note");
+        assert_eq!(arrivals.awaited_events(), [note]);
+    }
+}

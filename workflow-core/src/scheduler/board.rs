@@ -78,7 +78,7 @@ impl Board {
         self.executions.unbegun(&self.table).chain(self.actions.unbegun())
     }
 
-    /// What sees the board from a scope where this event is evaluated.
+    /// Binds the inputs of steps at this event, as the scope sees the log.
     #[inline]
     pub(super) fn binder(&self, trigger: Entry, scope: ScopeId) -> Binder<'_> {
         Binder { table: &self.table, scopes: &self.scopes, trigger, scope }
@@ -235,7 +235,7 @@ impl Board {
 
     /// Says that nothing can happen before something arrives.
     pub(super) fn wait(&mut self) {
-        self.progress.wait();
+        self.progress.waits = true;
         self.actions.push(QueuedAction::Wait);
     }
 

@@ -159,7 +159,7 @@ impl Scheduler {
         let row = board.table.step(step);
         let (failed, goes_on) = (row.failed, row.policy.continue_on_error);
         if failed.is_some() || goes_on {
-            board.progress.degrade();
+            board.progress.degraded = true;
         }
         let entered = if let Some(failed) = failed {
             evaluation.enter(scope, failed, board)
@@ -172,5 +172,34 @@ impl Scheduler {
         };
         board.start_waiting();
         entered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64) -> Entry {
+        Entry { seq: Seq(seq), scope: ScopeId(2), event: EventIndex::at(0) }
+    }
+
+    #[test]
+    fn the_execution_that_follows_from_one_event_is_of_its_scope_and_triggered_by_it() {
+        let follower = Follower { execution: ExecutionId(5), step: StepIndex::at(1) };
+        let entered = Entered::One(entry(3), Some(follower));
+        assert_eq!((entered.events(), entered.timers()), (&[entry(3)][..], &[][..]));
+        let next = entered.next().map(|start| (start.execution, start.step, start.scope, start.trigger));
+        assert_eq!(next, Some((ExecutionId(5), StepIndex::at(1), ScopeId(2), Seq(3))));
+    }
+
+    #[test]
+    fn nothing_follows_without_a_queue_from_any_other_batch() {
+        let many = Entries { events: vec![entry(1), entry(2)], timers: Vec::new() };
+        for (entered, events) in
+            [(Entered::Nothing, 0), (Entered::One(entry(1), None), 1), (Entered::Many(many.into()), 2)]
+        {
+            assert_eq!(entered.events().len(), events);
+            assert!(entered.next().is_none() && entered.timers().is_empty());
+        }
     }
 }

@@ -231,7 +231,7 @@ impl Groups {
                     id = opener;
                     continue;
                 }
-                Some((FanOutPolicy::ContinueOthers, _)) => board.progress.degrade(),
+                Some((FanOutPolicy::ContinueOthers, _)) => board.progress.degraded = true,
                 Some((FanOutPolicy::WaitAll, _)) | None => {}
             }
             break;
@@ -403,7 +403,7 @@ mod tests {
     fn others_continue_and_the_failure_is_gathered_where_the_policy_says_so() {
         let mut opened = opened(2, 2, FanOutPolicy::ContinueOthers);
         opened.fail(1, 7);
-        assert!(opened.board.progress.is_degraded());
+        assert!(opened.board.progress.degraded);
         assert_eq!(opened.settle(), [1, 2]);
         assert_eq!(opened.gathered(), Some(vec![(1, vec![ExecutionId(7)]), (2, vec![])]));
     }

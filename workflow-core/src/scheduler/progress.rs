@@ -9,8 +9,9 @@ pub(crate) struct Progress {
     pub(crate) limits: SchedulerLimits,
     last_seq: u64,
     /// Whether the scheduler has said that nothing can happen before something arrives, and nothing has.
-    waits: bool,
-    degraded: bool,
+    pub(super) waits: bool,
+    /// Whether a failure was handled (S34).
+    pub(super) degraded: bool,
     end: Option<End>,
 }
 
@@ -49,24 +50,6 @@ impl Progress {
         self.end.is_none()
     }
 
-    pub(super) fn wait(&mut self) {
-        self.waits = true;
-    }
-
-    #[inline]
-    pub(super) fn waits(&self) -> bool {
-        self.waits
-    }
-
-    /// A failure was handled (S34).
-    pub(super) fn degrade(&mut self) {
-        self.degraded = true;
-    }
-
-    pub(super) fn is_degraded(&self) -> bool {
-        self.degraded
-    }
-
     #[inline]
     pub(super) fn end(&self) -> Option<&End> {
         self.end.as_ref()
@@ -98,11 +81,11 @@ mod tests {
     #[test]
     fn whatever_arrives_ends_the_wait_and_is_taken_until_the_run_ends() {
         let mut progress = Progress::waiting(SchedulerLimits::default(), Seq(7), true);
-        assert!(progress.waits() && progress.is_degraded());
-        assert!(progress.accept() && !progress.waits());
-        progress.wait();
+        assert!(progress.waits && progress.degraded);
+        assert!(progress.accept() && !progress.waits);
+        progress.waits = true;
         progress.finish(End::Stalled);
-        assert!(!progress.accept() && !progress.waits());
+        assert!(!progress.accept() && !progress.waits);
         assert_eq!(progress.last_seq(), Seq(7));
     }
 

@@ -34,8 +34,8 @@ impl Scheduler {
         for decision in self.decisions() {
             let _ = writeln!(text, "{decision:?}");
         }
-        let (last, waits) = (progress.last_seq(), progress.waits());
-        let (degraded, end) = (progress.is_degraded(), progress.end());
+        let (last, waits) = (progress.last_seq(), progress.waits);
+        let (degraded, end) = (progress.degraded, progress.end());
         let _ = writeln!(text, "last {last}, waits {waits}, degraded {degraded}, end {end:?}");
     }
 }

@@ -43,7 +43,7 @@ impl Scheduler {
     /// Whether it can be suspended. O(1).
     pub(crate) fn can_suspend(&self) -> bool {
         let Self { board, evaluation, groups } = self;
-        board.progress.waits()
+        board.progress.waits
             && !board.progress.has_ended()
             && board.is_quiet()
             && board.executions.can_suspend()
@@ -76,7 +76,7 @@ impl SuspendedScheduler {
             next_candidate,
             last_seq: board.progress.last_seq(),
             groups: groups.count(),
-            degraded: board.progress.is_degraded(),
+            degraded: board.progress.degraded,
         }
     }
 
@@ -89,5 +89,34 @@ impl SuspendedScheduler {
             evaluation: Evaluation::restore(self.decisions, self.next_candidate),
             groups: Groups::counted(self.groups),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::sample::{self, event};
+    use crate::scheduler::{Action, Fact};
+
+    fn snapshot(scheduler: &Scheduler) -> String {
+        let mut text = String::new();
+        scheduler.write_snapshot(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_scheduler_that_waits_is_restored_as_it_was_and_one_that_does_not_is_not_suspended() {
+        let board = sample::board(SchedulerLimits::default());
+        let (note, begin) = (event(&board, "Note"), event(&board, "Begin"));
+        let mut scheduler = Scheduler::new(Arc::clone(&board.table));
+        scheduler.apply(Fact::EventReceived { event: note });
+        assert!(!scheduler.can_suspend(), "its actions were not handed out");
+        while scheduler.next_action().is_some_and(|action| action != Action::Wait) {}
+        assert!(scheduler.can_suspend());
+        let before = snapshot(&scheduler);
+        let mut restored = SuspendedScheduler::of(&mut scheduler).restore(Arc::clone(&board.table));
+        assert_eq!(snapshot(&restored), before);
+        restored.apply(Fact::EventReceived { event: begin });
+        assert!(!restored.can_suspend(), "an execution runs");
     }
 }

@@ -304,7 +304,9 @@ mod tests {
     fn branches_whose_items_follow_each_other_are_stored_once() {
         let mut log = filled(&[0, 1, 2, 0, 3]);
         let branches = [branch(1, 2), branch(2, 3), branch(3, 5)];
-        branches.into_iter().for_each(|branch| log.branch(branch));
+        for branch in branches {
+            log.branch(branch);
+        }
         assert!(log.branches().eq(branches));
         assert_eq!((log.branches.len(), log.branched()), (2, 3));
     }
