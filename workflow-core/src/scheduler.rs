@@ -2,7 +2,6 @@
 //! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
 //! same actions. Who performs the actions, and where events are kept, is the run's business.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -13,9 +12,12 @@ use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::output::FanOutPolicy;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
+mod actions;
 mod arrivals;
 mod awaited;
+mod batch;
 mod bind;
+mod board;
 mod candidates;
 mod commit;
 mod counts;
@@ -28,7 +30,10 @@ mod group;
 mod growth;
 mod joins;
 mod prefixes;
+mod progress;
 mod recalled;
+#[cfg(test)]
+mod sample;
 mod scope;
 mod seen;
 mod snapshot;
@@ -41,19 +46,18 @@ pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, GroupSummary};
 pub use prefixes::Prefixes;
 
+pub(crate) use actions::QueuedAction;
+pub(crate) use board::Board;
 pub(crate) use candidates::Candidate;
-pub(crate) use commit::{Committed, Entered, Entries};
+pub(crate) use commit::{Committed, Entered, Entries, Follower};
 pub(crate) use executions::{Execution, Executions, Unbegun};
-pub(crate) use start::{ExecutionStart, Inputs, QueuedAction};
+pub(crate) use start::{ExecutionStart, Inputs};
 pub(crate) use suspended::SuspendedScheduler;
 
-use awaited::Awaited;
-use bind::Binder;
+use arrivals::Arrivals;
 use decisions::Decisions;
 use evaluate::Evaluation;
 use group::{GroupId, Groups};
-use scope::Scopes;
-use sweep::Sweeps;
 
 /// Something that happened, told to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -329,20 +333,9 @@ pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 /// ```
 #[derive(Debug)]
 pub struct Scheduler {
-    table: Arc<DependencyTable>,
-    limits: SchedulerLimits,
-    scopes: Scopes,
-    groups: Groups,
+    board: Board,
     evaluation: Evaluation,
-    sweeps: Sweeps,
-    executions: Executions,
-    awaited: Awaited,
-    actions: VecDeque<QueuedAction>,
-    last_seq: u64,
-    /// Whether it has said that nothing can happen before something arrives, and nothing has.
-    waits: bool,
-    degraded: bool,
-    end: Option<End>,
+    groups: Groups,
 }
 
 impl Scheduler {
@@ -354,126 +347,59 @@ impl Scheduler {
     /// A scheduler with an empty log.
     #[inline]
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
-        Self {
-            scopes: Scopes::new(&table),
-            groups: Groups::default(),
-            evaluation: Evaluation::default(),
-            executions: Executions::new(table.steps.len()),
-            sweeps: Sweeps::default(),
-            awaited: Awaited::default(),
-            actions: VecDeque::new(),
-            last_seq: 0,
-            waits: false,
-            degraded: false,
-            end: None,
-            table,
-            limits,
-        }
+        let board = Board::new(table, limits);
+        Self { board, evaluation: Evaluation::default(), groups: Groups::default() }
     }
 
     /// Tells the scheduler what happened. Facts about executions or candidates that it does not know, or that
     /// are over, are ignored; once the run has ended, commits and arrivals are answered with a refusal.
     pub fn apply(&mut self, fact: Fact) {
-        self.settle_all();
-        self.waits = false;
-        let before = self.actions.len();
-        match fact {
-            Fact::EventReceived { event } => {
-                let entered = self.receive(event).map(|entered| (Cause::Outside, entered));
-                self.answer_arrival(before, entered);
-            }
+        // Comes to where nothing is left to do before this fact.
+        while self.advance() {}
+        let before = self.board.actions.len();
+        let unreceived = Some(Action::RefuseReceived);
+        let (entered, refusal) = match fact {
+            Fact::EventReceived { event } => (self.receive(event).map(|it| (Cause::Outside, it)), unreceived),
             Fact::ReplyReceived { request } => {
-                let entered = self.receive_reply(request).map(|entered| (Cause::Reply(request), entered));
-                self.answer_arrival(before, entered);
+                (self.receive_reply(request).map(|it| (Cause::Reply(request), it)), unreceived)
             }
-            Fact::TimerFired { timer } => {
-                let entered = self.fire(timer);
-                self.answer_arrival(before, entered);
-            }
-            Fact::PreconditionAnswered { candidate, answer } => self.answer(candidate, answer),
+            Fact::TimerFired { timer } => (self.fire(timer), unreceived),
             Fact::ExecutionSucceeded { execution, emissions } => match self.succeed(execution, &emissions) {
-                Committed::Entered(entered) => self.report(before, Cause::Execution(execution), entered),
-                Committed::Refused => self.say(Action::RefuseCommit { execution }),
-                Committed::Nothing => {}
+                Committed::Entered(entered) => (Some((Cause::Execution(execution), entered)), None),
+                Committed::Refused => (None, Some(Action::RefuseCommit { execution })),
+                Committed::Nothing => (None, None),
             },
             Fact::ExecutionFailed { execution } => {
-                if let Some(entered) = self.fail(execution) {
-                    self.report(before, Cause::Failure(execution), entered);
-                }
+                (self.fail(execution).map(|it| (Cause::Failure(execution), it)), None)
             }
-            Fact::AppendFailed => self.finish(End::AppendFailed),
-            Fact::CancelRequested => self.finish(End::Cancelled),
-            Fact::TimeRanOut => self.finish(End::TimedOut),
-        }
-    }
-
-    fn answer_arrival(&mut self, before: usize, entered: Option<(Cause, Entered)>) {
-        match entered {
-            Some((cause, entered)) => self.report(before, cause, entered),
-            None => self.say(Action::RefuseReceived),
-        }
-    }
-
-    /// Says what entered the log, before what follows from it: the actions behind the first so many.
-    fn report(&mut self, before: usize, cause: Cause, entered: Entered) {
-        let next = entered.next();
-        let (entries, timers) = match entered {
-            Entered::Nothing => (SmallVec::new(), Vec::new()),
-            Entered::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
-            Entered::Many(entries) => {
-                let Entries { events, timers } = *entries;
-                (SmallVec::from_vec(events), timers)
-            }
+            Fact::PreconditionAnswered { candidate, answer } => return self.answered(candidate, answer),
+            Fact::AppendFailed => return self.finish(End::AppendFailed),
+            Fact::CancelRequested => return self.finish(End::Cancelled),
+            Fact::TimeRanOut => return self.finish(End::TimedOut),
         };
-        let following = self.actions.split_off(before.min(self.actions.len()));
-        self.say(Action::Append { cause, entries, timers });
-        self.actions.extend(following);
-        self.actions.extend(next.map(QueuedAction::Start));
-        if let Some(end @ End::Completed(_)) = &self.end {
-            let end = end.clone();
-            self.say(Action::Finish { end });
+        let Board { actions, progress, .. } = &mut self.board;
+        match entered {
+            Some((cause, entered)) => actions.report(before, cause, entered, progress.end()),
+            None => refusal.into_iter().for_each(|refusal| actions.say(refusal)),
         }
     }
 
     /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
-        let mut work = usize::MAX;
         loop {
-            let queued = self.next_within(&mut work)?;
-            if let Some(action) = self.action(queued) {
-                return Some(action);
+            let queued = self.next_within(&mut usize::MAX.clone())?;
+            let action = queued.into_action(&self.board.table, &self.evaluation.candidates);
+            if action.is_some() {
+                return action;
             }
         }
-    }
-
-    /// The same as it is asked for; `None` if nobody wants it any more.
-    fn action(&self, queued: QueuedAction) -> Option<Action> {
-        Some(match queued {
-            QueuedAction::Start(start) => {
-                let row = self.table.step(start.step);
-                start.into_action(row)
-            }
-            QueuedAction::Ask(id) => {
-                let Candidate { step, scope, trigger, ref binding, .. } = *self.asked(id)?;
-                Action::AskPrecondition { candidate: id, step, scope, trigger, binding: binding.clone() }
-            }
-            QueuedAction::Gathered(gathered) => {
-                let (entry, group) = *gathered;
-                Action::AppendGathered { entry, group }
-            }
-            QueuedAction::Free(scope) => Action::FreeScope { scope },
-            QueuedAction::Drop(execution) => Action::DropExecution { execution },
-            QueuedAction::Unask => return None,
-            QueuedAction::Wait => Action::Wait,
-            QueuedAction::Said(action) => *action,
-        })
     }
 
     /// The same within so many units of work, each of which is subtracted. `None` with nothing left of them says only
     /// that more work may be left: many events can be evaluated without an action.
     pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<QueuedAction> {
         loop {
-            if let Some(action) = self.actions.pop_front() {
+            if let Some(action) = self.board.actions.pop() {
                 return Some(action);
             }
             if *work == 0 || !self.advance() {
@@ -485,69 +411,55 @@ impl Scheduler {
 
     /// One unit of work that may bring forth actions; `false` if there is none.
     fn advance(&mut self) -> bool {
-        self.end.is_none() && (self.evaluate_next() || self.settle_next() || self.notice_quiescence())
+        let Self { board, evaluation, groups } = self;
+        !board.progress.has_ended()
+            && (evaluation.evaluate_next(board)
+                || groups.settle_next(evaluation, board)
+                || self.notice_quiescence())
     }
 
-    /// Comes to where nothing is left to do before another fact is told.
-    fn settle_all(&mut self) {
-        while self.advance() {}
+    /// S30. What can still arrive is looked at only here, where nothing is left to do.
+    fn notice_quiescence(&mut self) -> bool {
+        if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
+            return false;
+        }
+        if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_go_on() {
+            self.board.wait();
+        } else {
+            self.board.finish(End::Stalled);
+        }
+        true
+    }
+
+    /// The run ends, unless it has ended before.
+    fn finish(&mut self, end: End) {
+        if self.accept() {
+            self.board.finish(end);
+        }
     }
 
     /// Whether everything that follows from the facts so far was handed out.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
-        let is_done = self.evaluation.is_done() && self.scopes.are_settled() && self.actions.is_empty();
-        is_done && (self.is_busy() || self.waits) || self.end.is_some()
-    }
-
-    /// Whether something is to come that nothing outside has a part in.
-    #[inline]
-    fn is_busy(&self) -> bool {
-        !self.executions.are_idle() || self.evaluation.is_asking() || self.last_seq == 0
-    }
-
-    /// S30. What can still arrive is looked at only here, where nothing is left to do.
-    fn notice_quiescence(&mut self) -> bool {
-        if self.is_busy() || self.waits {
-            return false;
-        }
-        if self.awaited.timers().len() > 0 || self.can_go_on() {
-            self.waits = true;
-            self.actions.push_back(QueuedAction::Wait);
-        } else {
-            self.finish(End::Stalled);
-        }
-        true
-    }
-
-    fn finish(&mut self, end: End) {
-        if self.end.is_none() {
-            self.close(end.clone());
-            self.say(Action::Finish { end });
-        }
-    }
-
-    /// From here on nothing is left to do but to refuse.
-    fn close(&mut self, end: End) {
-        self.end = Some(end);
-        self.sweeps.stop(self.evaluation.swept_until());
-        self.evaluation.close();
-        self.actions.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
+        let Self { board, evaluation, .. } = self;
+        let is_done = evaluation.is_done(board) && board.is_quiet();
+        is_done && (evaluation.is_busy(board) || board.progress.waits) || board.progress.has_ended()
     }
 
     /// How the run ended, if it did.
+    #[inline]
     pub fn end(&self) -> Option<&End> {
-        self.end.as_ref()
+        self.board.progress.end()
     }
 
     /// Whether a failure was handled on the way (S34).
     pub fn is_degraded(&self) -> bool {
-        self.degraded
+        self.board.progress.degraded
     }
 
     /// The position of the newest event in the log.
     pub fn last_seq(&self) -> Seq {
-        Seq(self.last_seq)
+        self.board.progress.last_seq()
     }
 
     /// Every evaluation of a step so far, in order, with its verdict.
@@ -560,92 +472,45 @@ impl Scheduler {
 
     /// How many executions of the step were created, in all scopes.
     pub fn executions_of(&self, step: StepIndex) -> u64 {
-        self.executions.count_of(step)
+        self.board.executions.count_of(step)
     }
 
     /// How many events came after a fixed list of the step was full (S17).
     pub fn surplus_of(&self, step: StepIndex) -> u64 {
-        self.executions.surplus_of(step)
-    }
-
-    /// Loses count of them: a mistake that the replay check has to find.
-    #[cfg(test)]
-    pub(crate) fn forget_surplus(&mut self, step: StepIndex) {
-        self.executions.forget_surplus(step);
+        self.board.executions.surplus_of(step)
     }
 
     /// The requests that are still open, oldest first: position and type.
     pub fn open_requests(&self) -> impl ExactSizeIterator<Item = (Seq, EventIndex)> + '_ {
-        self.awaited.requests().map(|(seq, request)| (seq, request.event))
+        self.board.awaited.requests().map(|(seq, request)| (seq, request.event))
     }
 
     /// The timers that are pending, in the order in which they were set.
     pub fn timers(&self) -> impl ExactSizeIterator<Item = &TimerEntry> {
-        self.awaited.timers()
-    }
-
-    /// The number of the timer that was set last; 0 before the first.
-    pub(crate) fn last_timer(&self) -> TimerId {
-        self.awaited.last_timer()
-    }
-
-    /// The timer, while it is pending.
-    pub(crate) fn timer(&self, timer: TimerId) -> Option<&TimerEntry> {
-        self.awaited.timer(timer)
+        self.board.awaited.timers()
     }
 
     /// The table it was made with.
     #[inline]
     pub fn table(&self) -> &Arc<DependencyTable> {
-        &self.table
+        &self.board.table
     }
 
-    pub(crate) fn limits(&self) -> SchedulerLimits {
-        self.limits
-    }
-
-    /// From here on these hold.
-    pub(crate) fn limit(&mut self, limits: SchedulerLimits) {
-        self.limits = limits;
-    }
-
-    /// Whether it has said that nothing can happen before something arrives, and nothing has.
-    pub(crate) fn waits(&self) -> bool {
-        self.waits
-    }
-
-    /// How many executions wait for the concurrency of their steps.
-    pub(crate) fn waiting(&self) -> usize {
-        self.executions.waiting()
+    /// What is in the run, and what is left to do in it.
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
     }
 
     /// The executions so far.
     #[inline]
     pub(crate) fn executions(&self) -> &Executions {
-        &self.executions
-    }
-
-    /// The executions that wait for others of their steps, and those that were not handed out yet.
-    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
-        self.executions.unbegun(&self.table).chain(self.actions.iter().filter_map(Unbegun::of))
-    }
-
-    /// Gives executions the numbers that a journal has, when it comes to them.
-    pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
-        // No run has more, whatever a journal says.
-        self.executions.recall(numbers, self.limits.executions);
-    }
-
-    /// What is in the log from this position on is in no log after all: nothing came of it.
-    pub(crate) fn retract(&mut self, from: Seq) {
-        self.sweeps.retract(from, &self.evaluation.decisions);
-        self.evaluation.decisions.retain(|decision| decision.trigger < from);
+        &self.board.executions
     }
 
     /// Whether the execution was started and has neither ended nor been dropped.
     #[inline]
     pub(crate) fn is_running(&self, execution: ExecutionId) -> bool {
-        self.executions.get(execution).is_some_and(Execution::is_running)
+        self.board.executions.get(execution).is_some_and(Execution::is_running)
     }
 
     /// The candidate, as long as its precondition's answer is wanted.
@@ -653,8 +518,36 @@ impl Scheduler {
         self.evaluation.candidates.get(candidate)
     }
 
-    /// Whether steps can still be evaluated in the scope.
-    pub(crate) fn is_open(&self, scope: ScopeId) -> bool {
-        self.scopes.get(scope).is_some()
+    /// Whether it has said that nothing can happen before something arrives, and nothing has.
+    pub(crate) fn waits(&self) -> bool {
+        self.board.progress.waits
+    }
+
+    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
+    /// O(external events) for the steps that take them.
+    pub(crate) fn awaited_events(&self) -> Vec<EventIndex> {
+        Arrivals::of(self).awaited_events()
+    }
+
+    /// From here on these hold.
+    pub(crate) fn limit(&mut self, limits: SchedulerLimits) {
+        self.board.progress.limits = limits;
+    }
+
+    /// Gives executions the numbers that a journal has, when it comes to them.
+    pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
+        // No run has more, whatever a journal says.
+        self.board.executions.recall(numbers, self.board.progress.limits.executions);
+    }
+
+    /// What is in the log from this position on is in no log after all: nothing came of it.
+    pub(crate) fn retract(&mut self, from: Seq) {
+        self.evaluation.retract(from);
+    }
+
+    /// Loses count of the surplus: a mistake that the replay check has to find.
+    #[cfg(test)]
+    pub(crate) fn forget_surplus(&mut self, step: StepIndex) {
+        self.board.executions.forget_surplus(step);
     }
 }

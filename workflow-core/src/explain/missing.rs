@@ -83,7 +83,7 @@ impl Source<'_> {
     fn why_late(&self, (seq, was_evaluated): (Seq, bool), step: &StepRow, place: Place) -> WhyNotProduced {
         let event = self.cite(seq);
         match self.item_of(place.scope) {
-            Some(branch) if was_evaluated && !self.scheduler.is_open(place.scope) => {
+            Some(branch) if was_evaluated && !self.scheduler.board().is_open(place.scope) => {
                 let own = step.inputs.iter().filter(|input| {
                     let joins = !matches!(input.kind, InputKind::Gather | InputKind::Reply);
                     joins && input.condition.is_some() && self.holds(place.scope, &input.events)

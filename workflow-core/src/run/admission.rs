@@ -136,7 +136,7 @@ impl Admission {
 
     /// The executions that are due and have not begun, be they wanted or not.
     pub(super) fn due<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a ExecutionStart> {
-        let due = state.effects().iter().map(|effect| &effect.begins).chain(self.deferred());
+        let due = state.effects.iter().map(|effect| &effect.begins).chain(self.deferred());
         due.filter_map(|begins| if let Begins::Execution(start) = begins { Some(start) } else { None })
     }
 

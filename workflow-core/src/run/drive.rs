@@ -146,7 +146,7 @@ impl Run {
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
         let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;
-        telemetry.meter.queue(state.scheduler.waiting() + admission.deferred().len());
+        telemetry.meter.queue(state.scheduler.executions().waiting() + admission.deferred().len());
         polled
     }
 

@@ -126,7 +126,7 @@ impl Driver {
                 self.begin(begins, left, cx);
                 return true;
             }
-            self.committer.state.put_back(begins);
+            self.committer.state.effects.put_back(begins);
             return false;
         }
     }
@@ -140,11 +140,11 @@ impl Driver {
                 }
             }
             Begins::Question(candidate) => {
-                let before = self.committer.state.effects().len();
+                let before = self.committer.state.effects.len();
                 self.ask(candidate);
                 // What an answer that is there at once leads to begins where the question stood.
                 if self.committer.journal.is_none() && self.advance(&mut WORK.clone()) {
-                    self.committer.state.prefer_effects_behind(before);
+                    self.committer.state.effects.prefer_behind(before);
                 }
             }
             Begins::Wait => {}

@@ -155,7 +155,7 @@ impl Run {
         }
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
         shared.loaded();
-        state.is_known_to_wait();
+        state.effects.is_known_to_wait();
         telemetry.meter.waits();
         self.driver.stop_counting_time();
         if !derived.is_empty() {

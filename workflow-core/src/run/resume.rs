@@ -90,7 +90,7 @@ impl Run {
         if committer.state.end().is_some() {
             return Ok(Derived(derived));
         }
-        committer.state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        committer.state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
         for (execution, due) in retries {
             let left = due.duration_since(self.driver.committer.clock.wall()).unwrap_or_default();
             self.driver.attempt_after(left, execution);

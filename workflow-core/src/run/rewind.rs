@@ -88,7 +88,7 @@ impl Driver {
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
-        state.begun_before(retries.iter().map(|(execution, _)| *execution));
+        state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
         let again = in_flight.leave_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
@@ -214,7 +214,7 @@ impl Rewind<'_> {
     }
 
     fn last_timer(&self) -> TimerId {
-        self.driver.committer.state.scheduler.last_timer()
+        self.driver.committer.state.scheduler.board().awaited.last_timer()
     }
 
     /// Reports the refusal of a batch to its execution or its caller.

@@ -23,24 +23,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustc_hash::FxHashMap;
-
 use crate::children::ChildRun;
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::failure::StepFailed;
-use crate::id::{ExecutionId, Seq, TimerId};
-use crate::input::{BranchFailure, Gathered, GatheredBranch};
-use crate::retry::{FailedAttempt, NotRetried};
+use crate::id::{ExecutionId, Seq};
+use crate::input::{BranchFailure, Gathered};
+use crate::retry::NotRetried;
 use crate::scheduler::{
-    Answer, BranchSummary, CandidateId, Cause, Committed, Emission, End, Entered, Entry, ExecutionStart,
-    Fact, GroupSummary, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler, TimerEntry,
+    Answer, CandidateId, Cause, Committed, Emission, End, Entered, Entry, ExecutionStart, GroupSummary,
+    QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
 };
 use crate::store::Position;
-use crate::table::{DependencyTable, EventIndex, StepIndex};
+use crate::table::{DependencyTable, StepIndex};
 
 mod active;
+mod batch;
 mod effects;
+mod failures;
 mod inherited;
 mod log;
 #[cfg(test)]
@@ -51,12 +51,14 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
-pub(super) use effects::Effects;
+pub(super) use batch::{Applied, Batch, Returned, ReturnedBatch, Stop};
+pub(super) use effects::{Begins, Effect, Effects};
 pub(super) use log::{BranchRecord, Log, bound_input};
 pub(super) use replay::{Contradiction, Replay, Replayed};
 pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
+use failures::Failures;
 use log::SuspendedLog;
 use trace::SuspendedTrace;
 
@@ -71,187 +73,15 @@ pub(crate) struct RunState {
     /// The children that executions started, in order.
     pub(super) children: Vec<(ChildRun, SystemTime)>,
     pub(super) active: ActiveTime,
-    effects: Effects,
-    dropped: Dropped,
+    pub(super) effects: Effects,
+    /// The executions that were dropped since the driver asked, none of them where only questions were.
+    dropped: Option<Vec<ExecutionId>>,
     /// Entries that followed from a batch by themselves and that nobody has journaled, oldest first.
     derived: VecDeque<Seq>,
     /// Where the journal ends that this is the state of.
     position: Position,
     /// The time of the last batch, from the beginning of the run.
     now: Duration,
-}
-
-/// What enters a run's journal at once.
-#[derive(Debug, Clone)]
-pub(super) enum Batch {
-    /// An event came from outside.
-    Received { event: AnyEvent, index: EventIndex },
-    /// A reply came from outside.
-    Replied { request: Seq, event: AnyEvent },
-    /// The time of a timer has come.
-    Fired { timer: TimerId, event: AnyEvent },
-    /// A precondition answered, or failed.
-    Answered { candidate: CandidateId, step: StepIndex, answer: Result<bool, StepError> },
-    /// An execution succeeded, and leaves this behind (S23).
-    Succeeded { execution: ExecutionId, returned: Returned },
-    /// An attempt failed and another one follows.
-    Retried { execution: ExecutionId, failed: FailedAttempt },
-    /// An execution failed for good.
-    Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
-    /// An execution started a child.
-    ChildStarted { child: ChildRun, at: SystemTime },
-    /// The run is to end, whatever is left to do in it.
-    Stopped(Stop),
-}
-
-impl Batch {
-    /// The execution whose batch it is, if one succeeded with it.
-    pub(super) fn left_by(&self) -> Option<ExecutionId> {
-        if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
-    }
-}
-
-/// What an execution returned.
-#[derive(Debug, Clone)]
-pub(super) enum Returned {
-    Nothing,
-    /// One event, as nearly every execution does.
-    Event(EventIndex, AnyEvent),
-    /// Anything else. Boxed: batches are handed on.
-    Many(Box<ReturnedBatch>),
-}
-
-/// What an execution returned, in order.
-#[derive(Debug, Default, Clone)]
-pub(super) struct ReturnedBatch {
-    pub(super) emissions: Vec<Emission>,
-    /// What enters the log, the items of fan-outs among it.
-    pub(super) events: Vec<AnyEvent>,
-    pub(super) timers: Vec<DueEvent>,
-}
-
-impl Returned {
-    /// What a journal has of it.
-    fn of(emissions: Vec<Emission>, mut events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Self {
-        match (emissions.as_slice(), events.pop()) {
-            ([Emission::Event(index)], Some(event)) if events.is_empty() => Self::Event(*index, event),
-            ([], None) if timers.is_empty() => Self::Nothing,
-            (_, last) => {
-                events.extend(last);
-                Self::Many(Box::new(ReturnedBatch { emissions, events, timers }))
-            }
-        }
-    }
-
-    /// What enters the log, in order.
-    pub(super) fn events(&self) -> &[AnyEvent] {
-        match self {
-            Self::Nothing => &[],
-            Self::Event(_, event) => std::slice::from_ref(event),
-            Self::Many(many) => &many.events,
-        }
-    }
-
-    pub(super) fn events_mut(&mut self) -> &mut [AnyEvent] {
-        match self {
-            Self::Nothing => &mut [],
-            Self::Event(_, event) => std::slice::from_mut(event),
-            Self::Many(many) => &mut many.events,
-        }
-    }
-
-    pub(super) fn timers_mut(&mut self) -> &mut [DueEvent] {
-        match self {
-            Self::Nothing | Self::Event(..) => &mut [],
-            Self::Many(many) => &mut many.timers,
-        }
-    }
-
-    /// The timers that are set, in order.
-    pub(super) fn timers(&self) -> &[DueEvent] {
-        match self {
-            Self::Nothing | Self::Event(..) => &[],
-            Self::Many(many) => &many.timers,
-        }
-    }
-
-    /// The same in the scheduler's terms, unless it is one event.
-    pub(super) fn emissions(&self) -> &[Emission] {
-        match self {
-            Self::Nothing | Self::Event(..) => &[],
-            Self::Many(many) => &many.emissions,
-        }
-    }
-}
-
-/// Why a run ends that would go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    Cancelled,
-    TimedOut,
-    /// The store does not keep its journal any more.
-    Unkept,
-}
-
-/// What became of a batch.
-#[derive(Debug)]
-pub(super) enum Applied {
-    /// Its events are in the log, and the execution follows next, unless others do before it.
-    Entered(Entered),
-    /// It is in the journal and left no event.
-    Noted,
-    /// The run takes nothing more, or what it is for is over: it is in no journal.
-    Refused,
-}
-
-/// Something to be begun once the store has the journal up to a position.
-#[derive(Debug)]
-pub(super) struct Effect {
-    pub(super) after: Position,
-    pub(super) begins: Begins,
-}
-
-/// What begins.
-#[derive(Debug)]
-pub(super) enum Begins {
-    /// The first attempt of an execution.
-    Execution(ExecutionStart),
-    /// Another attempt of an execution, or the one that an earlier process was at.
-    Attempt(ExecutionId),
-    /// A precondition.
-    Question(CandidateId),
-    /// The run waits: nothing can happen before something arrives.
-    Wait,
-}
-
-impl Begins {
-    /// The same after another process may have begun it.
-    fn again(self) -> Self {
-        if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
-    }
-
-    /// The execution that begins, if one does.
-    pub(super) fn execution(&self) -> Option<ExecutionId> {
-        match self {
-            Self::Execution(start) => Some(start.execution),
-            Self::Attempt(execution) => Some(*execution),
-            Self::Question(_) | Self::Wait => None,
-        }
-    }
-}
-
-/// What is not wanted any more, to be taken notice of at once.
-#[derive(Debug, Default)]
-struct Dropped {
-    executions: Vec<ExecutionId>,
-    candidates: bool,
-}
-
-/// What executions and preconditions failed with, as long as the run or a gather may need it.
-#[derive(Debug, Default)]
-struct Failures {
-    executions: FxHashMap<ExecutionId, StepError>,
-    preconditions: FxHashMap<CandidateId, (StepIndex, StepError)>,
 }
 
 /// The state of a run that waits for nothing but its handles, in little memory.
@@ -281,7 +111,7 @@ impl RunState {
             children: Vec::new(),
             active: ActiveTime::default(),
             effects: Effects::default(),
-            dropped: Dropped::default(),
+            dropped: None,
             derived: VecDeque::new(),
             position: Position(0),
             now: Duration::ZERO,
@@ -340,7 +170,16 @@ impl RunState {
             },
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
-            Batch::Retried { execution, failed } => self.retry(execution, failed),
+            Batch::Retried { execution, .. }
+                if !self.scheduler.is_running(execution) || self.end().is_some() =>
+            {
+                Applied::Refused
+            }
+            Batch::Retried { execution, failed } => {
+                self.trace.attempted_again(execution);
+                self.trace.failed_attempt(execution, self.now, failed);
+                self.note(1)
+            }
             // A child's own journal may name an execution that never was, or one of another step; and a child may join
             // once the run's end is written.
             Batch::ChildStarted { child, .. } if !self.has_started(&child) || self.has_completed() => {
@@ -350,7 +189,11 @@ impl RunState {
                 self.children.push((child, at));
                 self.note(1)
             }
-            Batch::Stopped(stop) => self.stop(stop),
+            Batch::Stopped(_) if self.end().is_some() => Applied::Refused,
+            Batch::Stopped(stop) => {
+                self.scheduler.apply(stop.into());
+                self.note(0)
+            }
         }
     }
 
@@ -431,16 +274,12 @@ impl RunState {
             self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
         }
         for (entry, timer) in entered.timers().iter().zip(timers) {
-            self.set_timer(*entry, timer);
+            // One that is not pending was dropped with its branch, or with the run.
+            if self.scheduler.board().awaited.timer(entry.timer).is_some() {
+                self.timers.insert(entry.timer, timer, &self.scheduler);
+            }
         }
         self.enter(entered, 1)
-    }
-
-    fn set_timer(&mut self, entry: TimerEntry, timer: DueEvent) {
-        // One that is not pending was dropped with its branch, or with the run.
-        if self.scheduler.timer(entry.timer).is_some() {
-            self.timers.insert(entry.timer, timer, &self.scheduler);
-        }
     }
 
     fn fail(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) -> Applied {
@@ -460,9 +299,13 @@ impl RunState {
         self.trace.failed(execution, self.now, &error, not_retried);
         let row = self.table().step(step);
         let (is_caught, is_kept) = (row.failed.is_some(), !row.policy.continue_on_error);
-        let failure = is_caught.then(|| self.failure_event(execution, step, &error));
+        // What a step catches is an event (S29).
+        let failure = is_caught.then(|| {
+            let (step, attempts) = (Arc::clone(&row.name), self.trace.attempts_made(execution));
+            AnyEvent::new(StepFailed::new(step, execution, attempts, &error))
+        });
         if is_kept && !is_caught {
-            self.failures.executions.insert(execution, error);
+            self.failures.insert(execution, error);
         }
         match (self.scheduler.fail(execution), failure) {
             (Some(entered), Some(failure)) => {
@@ -473,13 +316,6 @@ impl RunState {
             }
             _ => self.note(1),
         }
-    }
-
-    /// The failure of an execution, which a step catches, as an event (S29).
-    fn failure_event(&self, execution: ExecutionId, step: StepIndex, error: &StepError) -> AnyEvent {
-        let step = Arc::clone(&self.table().step(step).name);
-        let attempts = self.trace.attempts_made(execution);
-        AnyEvent::new(StepFailed::new(step, execution, attempts, error))
     }
 
     fn answer(
@@ -496,7 +332,7 @@ impl RunState {
             Ok(false) => (Answer::No, 1),
             // Of it the journal has the end of the run.
             Err(error) => {
-                self.failures.preconditions.insert(candidate, (step, error));
+                self.failures.insert_precondition(candidate, step, error);
                 (Answer::Failed, 0)
             }
         };
@@ -504,38 +340,23 @@ impl RunState {
         self.note(records)
     }
 
-    fn retry(&mut self, execution: ExecutionId, failed: FailedAttempt) -> Applied {
-        if !self.scheduler.is_running(execution) || self.end().is_some() {
-            return Applied::Refused;
-        }
-        self.trace.attempted_again(execution);
-        self.trace.failed_attempt(execution, self.now, failed);
-        self.note(1)
-    }
-
-    fn stop(&mut self, stop: Stop) -> Applied {
-        if self.end().is_some() {
-            return Applied::Refused;
-        }
-        self.scheduler.apply(match stop {
-            Stop::Cancelled => Fact::CancelRequested,
-            Stop::TimedOut => Fact::TimeRanOut,
-            Stop::Unkept => Fact::AppendFailed,
-        });
-        self.note(0)
-    }
-
     /// Completes what follows from the batches so far, within so many units of work, each of which is subtracted. Says
     /// whether all of it is complete.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {
-                QueuedAction::Start(start) => self.schedule(start),
+                QueuedAction::Start(start) => {
+                    self.trace.schedule(start.execution, self.now);
+                    self.defer(Begins::Execution(start));
+                }
                 QueuedAction::Ask(candidate) => self.defer(Begins::Question(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
-                QueuedAction::Drop(execution) => self.drop_execution(execution),
-                QueuedAction::Unask => self.dropped.candidates = true,
+                QueuedAction::Drop(execution) => {
+                    self.trace.dropped(execution, self.now);
+                    self.dropped.get_or_insert_default().push(execution);
+                }
+                QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
                     self.defer(Begins::Wait);
@@ -547,18 +368,6 @@ impl RunState {
         *work > 0
     }
 
-    fn drop_execution(&mut self, execution: ExecutionId) {
-        self.trace.dropped(execution, self.now);
-        self.dropped.executions.push(execution);
-        self.dropped.candidates = true;
-    }
-
-    /// An execution is due.
-    fn schedule(&mut self, start: ExecutionStart) {
-        self.trace.schedule(start.execution, self.now);
-        self.defer(Begins::Execution(start));
-    }
-
     /// Queues what is to be begun once the store has the journal as it is now.
     pub(super) fn defer(&mut self, begins: Begins) {
         self.effects.push_back(Effect { after: self.position, begins });
@@ -566,34 +375,7 @@ impl RunState {
 
     /// What is to be begun next, if the store has the journal that far. What is not wanted any more is left out.
     pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<Begins> {
-        if self.end().is_some() {
-            return None;
-        }
-        while let Some(effect) = self.effects.pop_front() {
-            if !self.is_wanted(&effect.begins) {
-                continue;
-            }
-            if written.is_none_or(|written| effect.after <= written) {
-                return Some(effect.begins);
-            }
-            self.effects.push_front(effect);
-            return None;
-        }
-        None
-    }
-
-    /// Puts an effect back that cannot be begun now.
-    pub(super) fn put_back(&mut self, begins: Begins) {
-        self.effects.push_front(Effect { after: Position(0), begins });
-    }
-
-    /// Lets what came behind the first so many effects begin before them.
-    pub(super) fn prefer_effects_behind(&mut self, first: usize) {
-        self.effects.rotate(first);
-    }
-
-    pub(super) fn effects(&self) -> &Effects {
-        &self.effects
+        if self.end().is_some() { None } else { self.effects.next(written, &self.scheduler) }
     }
 
     /// Whether something is to be begun, be it now or later.
@@ -603,20 +385,12 @@ impl RunState {
     }
 
     pub(super) fn is_wanted(&self, begins: &Begins) -> bool {
-        match begins {
-            Begins::Execution(start) => self.scheduler.is_running(start.execution),
-            Begins::Attempt(execution) => self.scheduler.is_running(*execution),
-            Begins::Question(candidate) => self.scheduler.asked(*candidate).is_some(),
-            Begins::Wait => self.scheduler.waits(),
-        }
+        begins.is_wanted(&self.scheduler)
     }
 
     /// What was dropped since this was asked last: executions, and whether preconditions may be among it.
     pub(super) fn take_dropped(&mut self) -> Option<Vec<ExecutionId>> {
-        if !std::mem::take(&mut self.dropped.candidates) {
-            return None;
-        }
-        Some(std::mem::take(&mut self.dropped.executions))
+        self.dropped.take()
     }
 
     /// Entries that followed by themselves since this was asked last, in order: each is a batch of its own.
@@ -626,22 +400,15 @@ impl RunState {
 
     fn gather(&mut self, entry: Entry, group: &GroupSummary) {
         let mut branches = Vec::with_capacity(group.branches.len());
-        branches.extend(group.branches.iter().filter_map(|branch| self.gathered_branch(branch)));
+        for branch in &group.branches {
+            let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
+            self.failures.forget(&branch.failures);
+            branches.extend(self.log.gathered(branch, failure));
+        }
         let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
         self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
         self.derived.push_back(entry.seq);
         self.position = self.position.after(1);
-    }
-
-    fn gathered_branch(&mut self, branch: &BranchSummary) -> Option<GatheredBranch> {
-        let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
-        for execution in &branch.failures {
-            self.failures.executions.remove(execution);
-        }
-        let event = |seq: Seq| self.log.get(seq).map(|record| record.event.clone());
-        let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
-        let failure = failure.map(Box::new);
-        Some(GatheredBranch { scope: branch.scope, item: event(branch.item)?, events, failure })
     }
 
     pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
@@ -652,12 +419,12 @@ impl RunState {
 
     /// What an execution failed with, unless the failure was caught or gathered.
     pub(super) fn failure_of(&self, execution: ExecutionId) -> Option<&StepError> {
-        self.failures.executions.get(&execution)
+        self.failures.of(execution)
     }
 
     /// What a precondition failed with.
     pub(super) fn precondition_failure(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
-        self.failures.preconditions.get(&candidate)
+        self.failures.of_precondition(candidate)
     }
 
     /// The store did not take what is in the log from this position on, and what these executions committed: the run
@@ -677,34 +444,17 @@ impl RunState {
         self.position = end;
         self.active.restart(self.now, now);
         self.now = self.now.max(now);
-        for effect in self.effects.iter_mut() {
-            effect.after = end;
-        }
+        self.effects.postpone(end);
     }
 
     /// What bounds the run.
     pub(super) fn limits(&self) -> SchedulerLimits {
-        self.scheduler.limits()
+        self.scheduler.board().progress.limits
     }
 
     /// From here on these bound the run.
     pub(super) fn limit(&mut self, limits: SchedulerLimits) {
         self.scheduler.limit(limits);
-    }
-
-    /// Everybody knows that the run waits.
-    pub(super) fn is_known_to_wait(&mut self) {
-        self.effects.retain(|effect| !matches!(effect.begins, Begins::Wait));
-    }
-
-    /// Somebody else sees to it when the next attempts of these executions begin.
-    pub(super) fn begun_before(&mut self, executions: impl Iterator<Item = ExecutionId>) {
-        let waiting: rustc_hash::FxHashSet<ExecutionId> = executions.collect();
-        self.effects.retain(|effect| match &effect.begins {
-            Begins::Execution(start) => !waiting.contains(&start.execution),
-            Begins::Attempt(execution) => !waiting.contains(execution),
-            Begins::Question(_) | Begins::Wait => true,
-        });
     }
 
     /// The execution's step, once it is due.
@@ -723,8 +473,7 @@ impl RunState {
             && self.log.can_suspend()
             && self.trace.can_suspend()
             && self.timers.is_empty()
-            && self.failures.executions.is_empty()
-            && self.failures.preconditions.is_empty()
+            && self.failures.is_empty()
             && self.children.is_empty()
             && self.effects.is_empty()
             && self.derived.is_empty()
@@ -732,7 +481,7 @@ impl RunState {
 
     pub(super) fn suspend(&mut self) -> SuspendedState {
         SuspendedState {
-            scheduler: self.scheduler.suspend(),
+            scheduler: SuspendedScheduler::of(&mut self.scheduler),
             log: self.log.suspend(),
             trace: self.trace.suspend(),
             now: self.now,

@@ -133,7 +133,7 @@ impl<'a> Deferred<'a> {
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
         let table = state.table();
         let due = self.due.iter().map(|start| Unbegun { start: start.clone(), full: None });
-        let unbegun = state.scheduler.unbegun().chain(due);
+        let unbegun = state.scheduler.board().unbegun().chain(due);
         let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, table)).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.execution);
         waiting

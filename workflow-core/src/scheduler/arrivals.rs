@@ -4,8 +4,9 @@
 //! Whoever sends from outside may send anything that it can, as often as it wants, and preconditions may say
 //! yes. So what is answered here is never no for a run that could go on.
 
-use super::bind::{Binder, key_of};
-use super::group::Group;
+use super::bind::key_of;
+use super::board::Board;
+use super::group::{Group, Groups};
 use super::{Entry, Scheduler};
 use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
@@ -19,51 +20,52 @@ struct Arrival {
 }
 
 /// What can come to a run in which nothing is left to do.
-struct Arrivals<'a> {
-    scheduler: &'a Scheduler,
-}
-
-impl Scheduler {
-    /// Whether something can come that makes a step run, or ends the run. Mostly the first thing that can come
-    /// does; if none does, each is looked at once for each step that takes it, in each open branch that sees it.
-    pub(super) fn can_go_on(&self) -> bool {
-        let arrivals = Arrivals { scheduler: self };
-        arrivals.end_the_run()
-            || arrivals.all().any(|arrival| arrivals.trigger(arrival, arrival.scope))
-            || arrivals.all().any(|arrival| arrivals.trigger_below(arrival))
-            || arrivals.open_branches_that_run()
-    }
-}
-
-impl Scheduler {
-    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
-    /// O(external events) for the steps that take them.
-    pub(crate) fn awaited_events(&self) -> Vec<EventIndex> {
-        let arrivals = Arrivals { scheduler: self };
-        let is_awaited = |event: &EventIndex| {
-            let (row, arrival) = (self.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
-            row.roles.is_stop()
-                || (!self.groups.are_none() && !row.takers.is_empty())
-                || arrivals.trigger(arrival, ScopeId::ROOT)
-        };
-        arrivals.external().filter(is_awaited).collect()
-    }
+#[derive(Clone, Copy)]
+pub(super) struct Arrivals<'a> {
+    board: &'a Board,
+    groups: &'a Groups,
 }
 
 impl<'a> Arrivals<'a> {
+    pub(super) fn of(scheduler: &'a Scheduler) -> Self {
+        Self { board: &scheduler.board, groups: &scheduler.groups }
+    }
+
+    /// Whether something can come that makes a step run, or ends the run. Mostly the first thing that can come
+    /// does; if none does, each is looked at once for each step that takes it, in each open branch that sees it.
+    pub(super) fn can_go_on(self) -> bool {
+        self.end_the_run()
+            || self.all().any(|arrival| self.trigger(arrival, arrival.scope))
+            || self.all().any(|arrival| self.trigger_below(arrival))
+            || self.open_branches_that_run()
+    }
+
+    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
+    /// O(external events) for the steps that take them.
+    pub(super) fn awaited_events(self) -> Vec<EventIndex> {
+        let is_awaited = |event: &EventIndex| {
+            let (row, arrival) =
+                (self.board.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
+            row.roles.is_stop()
+                || (!self.groups.are_none() && !row.takers.is_empty())
+                || self.trigger(arrival, ScopeId::ROOT)
+        };
+        self.external().filter(is_awaited).collect()
+    }
+
     fn external(&self) -> impl Iterator<Item = EventIndex> + use<'a> {
-        let events = self.scheduler.table.events.iter().enumerate();
+        let events = self.board.table.events.iter().enumerate();
         events.filter(|(_, row)| row.roles.is_external()).map(|(i, _)| EventIndex::at(i))
     }
 
     fn end_the_run(&self) -> bool {
-        self.external().any(|event| self.scheduler.table.event(event).roles.is_stop())
+        self.external().any(|event| self.board.table.event(event).roles.is_stop())
     }
 
     /// Everything that can come: external events, the replies to open requests, and that fan-outs are gathered,
     /// whose branches wait for such replies.
     fn all(&self) -> impl Iterator<Item = Arrival> + use<'a> {
-        let Scheduler { table, awaited, groups, .. } = self.scheduler;
+        let Self { board: Board { table, awaited, .. }, groups } = *self;
         let external = self.external().map(|event| Arrival { scope: ScopeId::ROOT, event });
         let replies = awaited.requests().map(|(_, open)| Arrival { scope: open.scope, event: open.reply });
         let gathered = |group: &Group| table.fan_out(group.fan_out).gathered;
@@ -73,7 +75,7 @@ impl<'a> Arrivals<'a> {
 
     /// Whether one of these events can come to where the scope sees it.
     fn come(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
-        let Scheduler { table, awaited, groups, scopes, .. } = self.scheduler;
+        let Self { board: Board { table, awaited, scopes, .. }, groups } = *self;
         let mut seen = scopes.chain(scope).map(|(id, _)| id);
         seen.any(|scope| {
             events.iter().any(|event| {
@@ -87,39 +89,39 @@ impl<'a> Arrivals<'a> {
 
     /// Whether it would make a step run in the scope.
     fn trigger(&self, arrival: Arrival, scope: ScopeId) -> bool {
-        let takers = &self.scheduler.table.event(arrival.event).takers;
+        let takers = &self.board.table.event(arrival.event).takers;
         takers.iter().any(|step| self.make_run(*step, arrival, scope))
     }
 
     /// Whether it would make a step run in an open branch below its scope (S46).
     fn trigger_below(&self, arrival: Arrival) -> bool {
         let mut below = Vec::new();
-        if !self.scheduler.table.event(arrival.event).takers.is_empty() {
-            self.scheduler.scopes.below(arrival.scope, &mut below);
+        if !self.board.table.event(arrival.event).takers.is_empty() {
+            self.board.scopes.below(arrival.scope, &mut below);
         }
         below.into_iter().any(|scope| self.trigger(arrival, scope))
     }
 
     /// Whether a step would run in a branch that is opened when others are settled (S50).
     fn open_branches_that_run(&self) -> bool {
-        let mut groups = self.scheduler.groups.iter().filter(|group| group.has_unopened());
+        let mut groups = self.groups.iter().filter(|group| group.has_unopened());
         groups.any(|group| {
-            let item = self.scheduler.table.fan_out(group.fan_out).item;
-            let takers = &self.scheduler.table.event(item).takers;
+            let item = self.board.table.fan_out(group.fan_out).item;
+            let takers = &self.board.table.event(item).takers;
             takers.iter().any(|step| self.make_run_in_new_branch(*step, item, group.opener))
         })
     }
 
     fn make_run_in_new_branch(&self, step: StepIndex, item: EventIndex, opener: ScopeId) -> bool {
-        let inputs = &self.scheduler.table.step(step).inputs;
+        let inputs = &self.board.table.step(step).inputs;
         // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
         inputs.iter().all(|input| self.supply(input, item, opener))
             && inputs.iter().any(|input| input.topic.is_some() && input.events.contains(&item))
     }
 
     fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
-        let row = self.scheduler.table.step(step);
-        let Some(own) = self.scheduler.scopes.get(scope) else { return false };
+        let row = self.board.table.step(step);
+        let Some(own) = self.board.scopes.get(scope) else { return false };
         let may_run = row.policy.max_executions.is_none_or(|most| own.executions(step) < most);
         may_run
             && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
@@ -135,7 +137,7 @@ impl<'a> Arrivals<'a> {
     fn supply(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
         let Some(condition) = input.condition else { return true };
         input.events.contains(&event)
-            || self.scheduler.scopes.visible(scope, condition.topic) >= condition.least
+            || self.board.scopes.visible(scope, condition.topic) >= condition.least
             || self.come(scope, &input.events)
     }
 
@@ -143,14 +145,14 @@ impl<'a> Arrivals<'a> {
     fn is_handed(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
         let Some(topic) = input.topic.filter(|_| input.events.contains(&event)) else { return false };
         match input.kind {
-            InputKind::Fixed(count) => self.scheduler.scopes.visible(scope, topic) < count,
+            InputKind::Fixed(count) => self.board.scopes.visible(scope, topic) < count,
             _ => true,
         }
     }
 
     /// S46: whether the branch adds an event of its own to one that comes further out.
     fn binds_own(&self, input: &InputRow, arrival: Arrival, scope: ScopeId) -> bool {
-        let own = self.scheduler.scopes.get(scope).zip(input.topic);
+        let own = self.board.scopes.get(scope).zip(input.topic);
         let has_own = own.is_some_and(|(own, topic)| own.count_of(topic) > 0);
         let is_list = matches!(input.kind, InputKind::List | InputKind::Fixed(_));
         has_own && (is_list || !input.events.contains(&arrival.event))
@@ -159,11 +161,44 @@ impl<'a> Arrivals<'a> {
     /// Whether what the step would be handed, none of which is new, was not executed before (S20): because its
     /// precondition said no.
     fn is_left_over(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
-        let Scheduler { table, scopes, .. } = self.scheduler;
         let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
-        let binder = Binder { table, scopes, trigger, scope };
+        let binder = self.board.binder(trigger, scope);
         let binding = binder.bind(step);
-        let seen = |binding| scopes.get(scope).is_some_and(|own| own.has_seen(step, &key_of(binding)));
+        let seen =
+            |binding| self.board.scopes.get(scope).is_some_and(|own| own.has_seen(step, &key_of(binding)));
         binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry, step};
+
+    fn counted(board: &mut Board, name: &str) -> Entry {
+        let entry = entry(board, name);
+        assert!(board.count(entry));
+        entry
+    }
+
+    // S30
+    #[test]
+    fn an_external_event_is_awaited_as_long_as_it_would_make_a_step_run() {
+        let (mut board, groups) = (sample::board(SchedulerLimits::default()), Groups::default());
+        let (note, pair) = (sample::event(&board, "Note"), step(&board, "pair"));
+        assert_eq!(Arrivals { board: &board, groups: &groups }.awaited_events(), [note]);
+
+        counted(&mut board, "Note");
+        let last = counted(&mut board, "Note");
+        let binding = board.binder(last, ScopeId::ROOT).bind(pair);
+        board.create_with(binding, (pair, ScopeId::ROOT, last.seq));
+        let arrivals = Arrivals { board: &board, groups: &groups };
+        assert!(arrivals.awaited_events().is_empty() && !arrivals.can_go_on(), "the list is full");
+
+        counted(&mut board, "Item");
+        let arrivals = Arrivals { board: &board, groups: &groups };
+        assert!(arrivals.can_go_on(), "the item is packed with the next note");
+        assert_eq!(arrivals.awaited_events(), [note]);
     }
 }

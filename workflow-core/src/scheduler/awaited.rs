@@ -9,7 +9,7 @@ use crate::table::EventIndex;
 
 /// The open requests and the pending timers of a run.
 #[derive(Debug, Default)]
-pub(super) struct Awaited {
+pub(crate) struct Awaited {
     requests: BTreeMap<Seq, Box<OpenRequest>>,
     timers: BTreeMap<TimerId, TimerEntry>,
     last_timer: u64,
@@ -92,11 +92,11 @@ impl Awaited {
     }
 
     /// The timer, while it is pending.
-    pub(super) fn timer(&self, timer: TimerId) -> Option<&TimerEntry> {
+    pub(crate) fn timer(&self, timer: TimerId) -> Option<&TimerEntry> {
         self.timers.get(&timer)
     }
 
-    pub(super) fn last_timer(&self) -> TimerId {
+    pub(crate) fn last_timer(&self) -> TimerId {
         TimerId(self.last_timer)
     }
 

@@ -126,3 +126,46 @@ pub(super) fn key_of(binding: &Binding) -> BindingKey {
     }
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::sample::{self, entry, step};
+    use crate::scheduler::{Board, SchedulerLimits};
+
+    fn counted(board: &mut Board, name: &str) -> Entry {
+        let entry = entry(board, name);
+        assert!(board.count(entry));
+        entry
+    }
+
+    // S13, S15
+    #[test]
+    fn a_step_is_ready_with_all_it_requires_and_takes_the_trigger_and_the_latest_others() {
+        let mut board = sample::board(SchedulerLimits::default());
+        let pack = step(&board, "pack");
+        let item = counted(&mut board, "Item");
+        assert!(!board.binder(item, ScopeId::ROOT).is_ready(pack));
+        let (_, note) = (counted(&mut board, "Note"), counted(&mut board, "Note"));
+        assert!(board.binder(note, ScopeId::ROOT).is_ready(pack));
+        assert_eq!(
+            board.binder(item, ScopeId::ROOT).bind(pack)[..],
+            [Bound::One(item.seq), Bound::One(note.seq)]
+        );
+    }
+
+    // S17
+    #[test]
+    fn a_fixed_list_is_full_with_its_first_events() {
+        let mut board = sample::board(SchedulerLimits::default());
+        let pair = step(&board, "pair");
+        let first = counted(&mut board, "Note");
+        assert_eq!(board.binder(first, ScopeId::ROOT).bind(pair)[..], [Bound::Nothing]);
+        let bound = [2, 3].map(|_| {
+            let note = counted(&mut board, "Note");
+            key_of(&board.binder(note, ScopeId::ROOT).bind(pair))
+        });
+        assert_eq!(bound[0], bound[1]);
+        assert_eq!(bound[0][..], [0, 2, u64::MAX]);
+    }
+}

@@ -54,11 +54,6 @@ impl Candidates {
         self.asked == 0
     }
 
-    /// How many are being asked.
-    pub(super) fn asked(&self) -> usize {
-        self.asked
-    }
-
     /// The number of the next one.
     pub(super) fn next(&self) -> u64 {
         self.first + self.open.len() as u64

@@ -1,18 +1,14 @@
-//! What enters the log: a batch gets its positions and takes effect at once (S4, S23), whoever keeps it afterwards.
+//! What came into a run, and what it leaves in the log (S4, S23): facts are taken in, and their events take effect at once,
+//! whoever keeps them afterwards.
 
 #![expect(
     clippy::inline_always,
     reason = "every step goes through here: as one function its parts pass no values through memory"
 )]
 
-use smallvec::SmallVec;
-
-use super::awaited::OpenRequest;
-use super::group::{GroupId, Items, Opening};
-use super::scope::Scope;
-use super::{Action, Cause, Emission, End, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry, Verdict};
+use super::batch::Batch;
+use super::{Answer, CandidateId, Cause, Emission, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
-use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, StepIndex};
 
 /// A batch that is in the log.
@@ -31,7 +27,7 @@ pub(crate) enum Entered {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Follower {
     pub(crate) execution: ExecutionId,
-    step: StepIndex,
+    pub(super) step: StepIndex,
 }
 
 /// What a batch consists of.
@@ -83,287 +79,127 @@ pub(crate) enum Committed {
     Nothing,
 }
 
-/// What a batch does to the scheduler once all of it has its positions.
-enum Part {
-    Event(Entry),
-    /// Boxed, as timers are: a batch may have very many events.
-    FanOut(Box<Opening>),
-    Timer(Box<TimerEntry>),
-}
-
 impl Scheduler {
-    /// One event enters the log, from outside, as a reply, by a timer or as a failure. Its scope is held for it.
-    #[inline(always)]
-    fn enter_one(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entered> {
-        let entry = self.number(scope, event)?;
-        Some(Entered::One(entry, self.enter_single(entry)))
-    }
-
-    /// An event that is a batch of its own takes effect: the execution that follows, where that is all that follows.
-    #[inline(always)]
-    fn enter_single(&mut self, entry: Entry) -> Option<Follower> {
-        if self.table.event(entry.event).roles.is_stop() {
-            self.close(End::Completed(entry.seq));
-            return None;
-        }
-        if let Some(step) = self.follower(entry) {
-            return Some(self.follow(step, entry));
-        }
-        self.logged(entry);
-        self.scopes.release(entry.scope);
-        None
-    }
-
-    /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
-    #[inline(always)]
-    fn follower(&self, entry: Entry) -> Option<StepIndex> {
-        let row = self.table.event(entry.event);
-        let step = row.direct.filter(|_| !row.roles.is_request())?;
-        let is_alone = self.actions.is_empty() && self.evaluation.is_done() && self.scopes.are_settled();
-        let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
-        let executions = &self.executions;
-        let may_start = executions.waiting() == 0
-            && executions.count() < self.limits.executions
-            && executions.has_room(step, &self.table);
-        (is_alone && is_leaf && may_start).then_some(step)
-    }
-
-    /// The event is evaluated. Its hold on the scope is the execution's from here on.
-    #[inline(always)]
-    fn follow(&mut self, step: StepIndex, trigger: Entry) -> Follower {
-        let Entry { seq, scope, .. } = trigger;
-        self.count(trigger);
-        if let Some(scope) = self.scopes.get_mut(scope) {
-            scope.executed(step, self.table.step(step));
-        }
-        let evaluated = (step, scope, seq);
-        let execution = self.executions.create_running(evaluated);
-        self.evaluation.decide(evaluated, Verdict::Executed(execution));
-        Follower { execution, step }
-    }
-
     /// An event from outside; none if the run has ended, or has no room for it.
     pub(crate) fn receive(&mut self, event: EventIndex) -> Option<Entered> {
-        self.prepare()?;
-        self.scopes.hold(ScopeId::ROOT);
-        self.enter_one(ScopeId::ROOT, event)
+        self.accept().then(|| self.receive_now(event))?
     }
 
-    /// The same while something is left to do: a mistake that the replay check has to find.
-    #[cfg(test)]
-    pub(crate) fn receive_early(&mut self, event: EventIndex) -> Option<Entered> {
-        self.scopes.hold(ScopeId::ROOT);
-        self.enter_one(ScopeId::ROOT, event)
+    /// The same whatever is left to do and however the run stands.
+    pub(crate) fn receive_now(&mut self, event: EventIndex) -> Option<Entered> {
+        self.board.scopes.hold(ScopeId::ROOT);
+        self.evaluation.enter(ScopeId::ROOT, event, &mut self.board)
     }
 
     /// A reply; none if the request is not open. The request's hold on the scope becomes the batch's.
     pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<Entered> {
-        self.prepare()?;
-        let open = self.awaited.close(request)?;
-        self.enter_one(open.scope, open.reply)
+        let open = self.accept().then(|| self.board.awaited.close(request))??;
+        self.evaluation.enter(open.scope, open.reply, &mut self.board)
     }
 
     /// A timer fires; none if it is not pending. The hold of the timer, or of the request that it closes, becomes the
     /// batch's.
     pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, Entered)> {
-        self.prepare()?;
-        let TimerEntry { execution, scope, event, request, .. } = self.awaited.fire(timer)?;
+        let fired = self.accept().then(|| self.board.awaited.fire(timer))??;
+        let TimerEntry { execution, scope, event, request, .. } = fired;
         let cause = request.map_or(Cause::Timer { timer, execution }, Cause::Expired);
-        Some((cause, self.enter_one(scope, event)?))
+        Some((cause, self.evaluation.enter(scope, event, &mut self.board)?))
     }
 
-    /// None if the run has ended. What follows from the batches before is complete: whoever tells of one sees to it.
+    /// A precondition answered; nothing happens if nobody wants the answer (S18).
+    pub(crate) fn answered(&mut self, candidate: CandidateId, answer: Answer) {
+        if self.accept() {
+            self.evaluation.answer(candidate, answer, &mut self.board);
+        }
+    }
+
+    /// Whether the run takes something in. What follows from the batches before is complete: whoever tells of one sees
+    /// to it.
     #[inline(always)]
-    fn prepare(&mut self) -> Option<()> {
-        debug_assert!(self.end.is_some() || self.evaluation.is_done() && self.scopes.are_settled());
-        self.waits = false;
-        self.end.is_none().then_some(())
+    pub(super) fn accept(&mut self) -> bool {
+        let accepts = self.board.progress.accept();
+        debug_assert!(!accepts || self.evaluation.is_done(&self.board) && self.board.scopes.are_settled());
+        accepts
     }
 
     /// S23: an execution's emissions enter the log as one batch.
     #[inline(always)]
     pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> Committed {
-        let accepts = self.prepare().is_some();
-        let Some((_, scope)) = self.executions.end(id) else { return Committed::Nothing };
+        let accepts = self.accept();
+        let Self { board, evaluation, groups } = self;
+        let Some((_, scope)) = board.executions.end(id) else { return Committed::Nothing };
         if !accepts {
             return Committed::Refused;
         }
         // The execution's hold on its scope becomes the batch's.
         let entered = match emissions {
-            [Emission::Event(event)] => self.enter_one(scope, *event),
+            [Emission::Event(event)] => evaluation.enter(scope, *event, board),
             [] => {
-                self.scopes.release(scope);
+                board.scopes.release(scope);
                 Some(Entered::Nothing)
             }
-            _ => self.enter_all(id, scope, emissions),
+            _ => {
+                let batch = Batch::number((id, scope), emissions, board);
+                batch.map(|batch| batch.enter(groups, evaluation, board))
+            }
         };
-        self.start_waiting();
+        self.board.start_waiting();
         entered.map_or(Committed::Nothing, Committed::Entered)
     }
 
     /// S29. A failure that is caught is an event of the scope it happened in, which has not failed; `None` if it is not
     /// caught. One that comes after the stop event does not change how the run ends (S28).
     pub(crate) fn fail(&mut self, id: ExecutionId) -> Option<Entered> {
-        let accepts = self.prepare().is_some();
-        let (step, scope) = self.executions.end(id)?;
+        let accepts = self.accept();
+        let Self { board, evaluation, groups } = self;
+        let (step, scope) = board.executions.end(id)?;
         if !accepts {
             return None;
         }
-        let row = self.table.step(step);
+        let row = board.table.step(step);
         let (failed, goes_on) = (row.failed, row.policy.continue_on_error);
-        self.degraded |= failed.is_some() || goes_on;
+        if failed.is_some() || goes_on {
+            board.progress.degraded = true;
+        }
         let entered = if let Some(failed) = failed {
-            self.enter_one(scope, failed)
+            evaluation.enter(scope, failed, board)
         } else {
             if !goes_on {
-                self.fail_scope(scope, vec![id]);
+                groups.fail(scope, vec![id], evaluation, board);
             }
-            self.scopes.release(scope);
+            board.scopes.release(scope);
             None
         };
-        self.start_waiting();
+        board.start_waiting();
         entered
     }
+}
 
-    fn enter_all(&mut self, id: ExecutionId, scope: ScopeId, emissions: &[Emission]) -> Option<Entered> {
-        let mut parts: SmallVec<[Part; 1]> = SmallVec::with_capacity(emissions.len());
-        let mut entries = Box::<Entries>::default();
-        for emission in emissions {
-            self.number_emission(id, scope, emission, &mut entries, &mut parts)?;
-        }
-        let stop = entries.events.iter().find(|entry| self.table.event(entry.event).roles.is_stop());
-        if let Some(stop) = stop {
-            self.close(End::Completed(stop.seq));
-            return Some(Entered::Many(entries));
-        }
-        let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
-        for part in parts {
-            match part {
-                Part::Event(entry) => self.logged(entry),
-                Part::FanOut(opening) => opened.push(self.open_group(&opening)),
-                Part::Timer(timer) => self.set_timer(*timer),
-            }
-        }
-        for group in opened {
-            self.gather_if_settled(group);
-        }
-        self.scopes.release(scope);
-        Some(Entered::Many(entries))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64) -> Entry {
+        Entry { seq: Seq(seq), scope: ScopeId(2), event: EventIndex::at(0) }
     }
 
-    /// Gives an event its position, unless the log is full.
-    #[inline(always)]
-    pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
-        if self.last_seq >= self.limits.events {
-            self.finish(End::LogFull);
-            return None;
-        }
-        self.last_seq += 1;
-        Some(Entry { seq: Seq(self.last_seq), scope, event })
+    #[test]
+    fn the_execution_that_follows_from_one_event_is_of_its_scope_and_triggered_by_it() {
+        let follower = Follower { execution: ExecutionId(5), step: StepIndex::at(1) };
+        let entered = Entered::One(entry(3), Some(follower));
+        assert_eq!((entered.events(), entered.timers()), (&[entry(3)][..], &[][..]));
+        let next = entered.next().map(|start| (start.execution, start.step, start.scope, start.trigger));
+        assert_eq!(next, Some((ExecutionId(5), StepIndex::at(1), ScopeId(2), Seq(3))));
     }
 
-    /// Gives an emission its place in the batch, unless the log is full.
-    fn number_emission(
-        &mut self,
-        id: ExecutionId,
-        scope: ScopeId,
-        emission: &Emission,
-        into: &mut Entries,
-        parts: &mut SmallVec<[Part; 1]>,
-    ) -> Option<()> {
-        let mut timer = None;
-        match *emission {
-            Emission::Event(event) => {
-                let entry = self.number(scope, event)?;
-                into.events.push(entry);
-                parts.push(Part::Event(entry));
-            }
-            Emission::Timer(event) => timer = Some((event, None)),
-            Emission::Expiring(event) => {
-                let entry = self.number(scope, event)?;
-                into.events.push(entry);
-                parts.push(Part::Event(entry));
-                timer = self.table.event(event).expired.map(|expired| (expired, Some(entry.seq)));
-            }
-            Emission::FanOut { fan_out, items, concurrency, policy } => {
-                let event = self.table.fan_out(fan_out).item;
-                into.events.reserve_exact(items as usize);
-                let before = into.events.len();
-                for _ in 0..items {
-                    let branch = self.scopes.reserve();
-                    into.events.push(self.number(branch, event)?);
-                }
-                let items = Items::new(into.events.get(before).copied(), items);
-                let opening = Opening { fan_out, opener: scope, items, concurrency, policy };
-                parts.push(Part::FanOut(Box::new(opening)));
-            }
-        }
-        if let Some((event, request)) = timer {
-            let timer = self.awaited.number_timer();
-            let timer = TimerEntry { timer, execution: id, scope, event, request };
-            into.timers.push(timer);
-            parts.push(Part::Timer(Box::new(timer)));
-        }
-        Some(())
-    }
-
-    /// The request holds the scope already that a timer of its own closes.
-    fn set_timer(&mut self, timer: TimerEntry) {
-        if self.awaited.set_timer(timer) && timer.request.is_none() {
-            self.scopes.hold(timer.scope);
-        }
-    }
-
-    /// An event is in the log of an open scope.
-    pub(super) fn logged(&mut self, entry: Entry) {
-        self.scopes.hold(entry.scope);
-        self.evaluation.push(entry);
-        let row = self.table.event(entry.event);
-        if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
-            self.scopes.hold(entry.scope);
-            self.awaited.open(entry.seq, OpenRequest::new(entry.scope, entry.event, reply));
-        }
-    }
-
-    /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
-    pub(super) fn fail_scope(&mut self, mut id: ScopeId, failures: Vec<ExecutionId>) {
-        // However deep branches nest, the failure comes from scope to scope.
-        let mut openers = Vec::new();
-        while let Some(scope) = self.scopes.get_mut(id) {
-            let Some((group, _)) = scope.branch else {
-                self.finish(End::Failed(failures));
-                break;
-            };
-            scope.failures.extend(failures.iter().copied());
-            match self.groups.policy_of(group) {
-                Some((FanOutPolicy::FailAll, opener)) => {
-                    self.drop_group(group);
-                    openers.push(opener);
-                    id = opener;
-                    continue;
-                }
-                Some((FanOutPolicy::ContinueOthers, _)) => self.degraded = true,
-                Some((FanOutPolicy::WaitAll, _)) | None => {}
-            }
-            break;
-        }
-        for opener in openers.into_iter().rev() {
-            self.scopes.release(opener);
-        }
-    }
-
-    /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
-    #[inline(always)]
-    pub(super) fn start_waiting(&mut self) {
-        while self.end.is_none()
-            && let Some(start) = self.executions.next_waiting(&self.table)
+    #[test]
+    fn nothing_follows_without_a_queue_from_any_other_batch() {
+        let many = Entries { events: vec![entry(1), entry(2)], timers: Vec::new() };
+        for (entered, events) in
+            [(Entered::Nothing, 0), (Entered::One(entry(1), None), 1), (Entered::Many(many.into()), 2)]
         {
-            self.actions.push_back(super::QueuedAction::Start(start));
+            assert_eq!(entered.events().len(), events);
+            assert!(entered.next().is_none() && entered.timers().is_empty());
         }
-    }
-
-    /// Says what became of what was applied.
-    pub(super) fn say(&mut self, action: Action) {
-        self.actions.push_back(super::QueuedAction::Said(Box::new(action)));
     }
 }

@@ -54,3 +54,22 @@ impl<K> fmt::Debug for Counts<K> {
         f.write_str("Counts")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_at_the_first_question_is_kept_up_to_date() {
+        let mut counts = Counts::default();
+        counts.add(1);
+        assert!(counts.has(2, [2, 2].into_iter()) && !counts.has(1, [1].into_iter()));
+        counts.add(1);
+        counts.remove(2);
+        assert!(counts.has(1, [].into_iter()) && counts.has(2, [].into_iter()));
+        counts.remove(2);
+        assert!(!counts.has(2, [2].into_iter()));
+        counts.forget();
+        assert!(counts.has(3, [3].into_iter()) && !counts.has(1, [].into_iter()));
+    }
+}

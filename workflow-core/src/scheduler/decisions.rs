@@ -52,7 +52,7 @@ struct Reading<'a> {
 impl<'a> Decisions<'a> {
     /// O(branches that were swept) if there are any.
     pub(super) fn of(scheduler: &'a Scheduler) -> Self {
-        let history = scheduler.sweeps.history().filter(|history| !history.sweeps.is_empty());
+        let history = scheduler.evaluation.sweeps.history().filter(|history| !history.sweeps.is_empty());
         let below = history.map(|history| Below::of(scheduler, history));
         Self { scheduler, recorded: 0, below, swept: Vec::new().into_iter() }
     }
@@ -64,7 +64,7 @@ impl<'a> Decisions<'a> {
         if sweep.position > self.recorded {
             return None;
         }
-        let takers = &self.scheduler.table.event(sweep.event).takers;
+        let takers = &self.scheduler.board.table.event(sweep.event).takers;
         let is_retracted = below.history.retracted.is_some_and(|from| sweep.trigger >= from);
         // Those in the scope of the event itself come right before.
         let own = if is_retracted { 0 } else { takers.len() };
@@ -94,9 +94,9 @@ impl Iterator for Decisions<'_> {
 impl<'a> Below<'a> {
     fn of(scheduler: &'a Scheduler, history: &'a History) -> Self {
         let mut open = Vec::new();
-        scheduler.scopes.below(ScopeId::ROOT, &mut open);
+        scheduler.board.scopes.below(ScopeId::ROOT, &mut open);
         let opened = open.into_iter().filter_map(|id| {
-            let scope = scheduler.scopes.get(id)?;
+            let scope = scheduler.board.scopes.get(id)?;
             Some((scope.opened(), scope.parent?, id))
         });
         let closed = history.closed.iter();
@@ -117,7 +117,7 @@ impl<'a> Below<'a> {
             },
             latest: FxHashMap::default(),
             asking: asking.collect(),
-            until: scheduler.evaluation.swept_until().or(history.stopped),
+            until: scheduler.evaluation.swept_until(),
         }
     }
 

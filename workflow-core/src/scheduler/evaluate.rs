@@ -6,30 +6,29 @@
     reason = "every step goes through here: as one function its parts pass no values through memory"
 )]
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
-use super::bind::{Binder, key_of};
+use super::actions::{Actions, QueuedAction};
+use super::board::Board;
 use super::candidates::{Candidate, Candidates, Place};
 use super::scope::Scope;
-use super::sweep::Until;
-use super::{
-    Answer, Binding, CandidateId, Decision, End, Entry, Evaluated, Inputs, QueuedAction, Scheduler, Verdict,
-};
-use crate::id::ScopeId;
-use crate::table::StepIndex;
+use super::sweep::{Sweeps, Until};
+use super::{Answer, CandidateId, Decision, End, Entered, Entry, Evaluated, Follower, Inputs, Verdict};
+use crate::id::{ScopeId, Seq};
+use crate::table::{EventIndex, StepIndex};
 
-/// What is left to evaluate, what is being asked, and what came of every evaluation.
+/// What is being evaluated, what is being asked, and what came of every evaluation. The events that are left to
+/// evaluate are on the board.
 #[derive(Debug, Default)]
 pub(super) struct Evaluation {
-    /// Events of the log that were not evaluated yet, in order (S11).
-    unevaluated: VecDeque<Entry>,
-    /// The event being evaluated, and where.
+    /// The event being evaluated, and where; once the run has ended, the one that it ended in.
     cursor: Option<Cursor>,
     pub(super) candidates: Candidates,
     /// Those of a short run need no memory of their own.
     pub(super) decisions: SmallVec<[Decision; 4]>,
+    pub(super) sweeps: Sweeps,
 }
 
 /// The event being evaluated, and how far that is.
@@ -46,29 +45,31 @@ struct Cursor {
 }
 
 impl Evaluation {
-    /// Of a run that waits: nothing is left to evaluate, and nothing is asked.
-    pub(super) fn of(decisions: Box<[Decision]>, next_candidate: u64) -> Self {
-        Self {
-            candidates: Candidates::from(next_candidate),
-            decisions: decisions.into_vec().into(),
-            ..Self::default()
-        }
+    /// Whether it can be suspended: nothing is evaluated or asked, and no branch was swept.
+    pub(super) fn can_suspend(&self) -> bool {
+        self.cursor.is_none() && self.candidates.is_empty() && self.sweeps.history().is_none()
+    }
+
+    /// All decisions, and the number of the next candidate.
+    pub(super) fn suspend(&mut self) -> (Box<[Decision]>, u64) {
+        (std::mem::take(&mut self.decisions).into_boxed_slice(), self.candidates.next())
+    }
+
+    pub(super) fn restore(decisions: Box<[Decision]>, next_candidate: u64) -> Self {
+        let candidates = Candidates::from(next_candidate);
+        Self { candidates, decisions: decisions.into_vec().into(), ..Self::default() }
     }
 
     /// Whether no event is left to evaluate.
     #[inline]
-    pub(super) fn is_done(&self) -> bool {
-        self.cursor.is_none() && self.unevaluated.is_empty()
+    pub(super) fn is_done(&self, board: &Board) -> bool {
+        self.cursor.is_none() && board.is_evaluated()
     }
 
-    /// Whether a precondition is being asked.
+    /// Whether something is to come that nothing outside has a part in.
     #[inline]
-    pub(super) fn is_asking(&self) -> bool {
-        !self.candidates.is_empty()
-    }
-
-    pub(super) fn next_candidate(&self) -> u64 {
-        self.candidates.next()
+    pub(super) fn is_busy(&self, board: &Board) -> bool {
+        !board.executions.are_idle() || !self.candidates.is_empty() || board.progress.last_seq() == Seq(0)
     }
 
     /// What is being asked, in words and in order.
@@ -76,21 +77,22 @@ impl Evaluation {
         self.candidates.iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
     }
 
-    pub(super) fn push(&mut self, entry: Entry) {
-        self.unevaluated.push_back(entry);
-    }
-
-    /// Nothing is evaluated any more.
-    pub(super) fn close(&mut self) {
-        self.cursor = None;
-        self.unevaluated.clear();
-    }
-
-    /// Drops what is left to do in these scopes: what was asked below the scopes of its triggers, and in which sweep.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<(u32, (StepIndex, ScopeId))> {
-        self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
+    /// Drops what is asked in these scopes, and the questions that nobody has handed on.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) {
         let dropped = self.candidates.drop_in(scopes);
-        dropped.iter().filter_map(Candidate::asked_below).collect()
+        for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
+            self.sweeps.conclude(sweep, at, Verdict::Asking);
+        }
+        actions.unask(&self.candidates);
+        if !dropped.is_empty() {
+            actions.push(QueuedAction::Unask);
+        }
+    }
+
+    /// What is in the log from this position on is in no log after all: nothing came of it.
+    pub(super) fn retract(&mut self, from: Seq) {
+        self.sweeps.retract(from, &self.decisions);
+        self.decisions.retain(|decision| decision.trigger < from);
     }
 
     /// Every sweep, step and branch whose precondition is being asked.
@@ -107,99 +109,120 @@ impl Evaluation {
 
     /// Gives back the memory that it needs only while there is something to do.
     pub(super) fn shrink(&mut self) {
-        self.unevaluated.shrink_to_fit();
         self.decisions.shrink_to_fit();
+        self.sweeps.shrink();
     }
 
-    /// Records an evaluation and returns its place, so that a late answer can complete it.
-    #[inline]
-    pub(super) fn decide(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
-        self.decisions.push(Decision { trigger, step, scope, verdict });
-        self.decisions.len() - 1
+    /// One event enters the log, as a batch of its own. The caller's hold on its scope becomes the batch's. None if the
+    /// log is full.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, scope: ScopeId, event: EventIndex, board: &mut Board) -> Option<Entered> {
+        let entry = board.number(scope, event)?;
+        Some(Entered::One(entry, self.enter_single(entry, board)))
     }
-}
 
-impl Scheduler {
+    /// The event takes effect: the execution that follows, where that is all that follows.
+    #[inline(always)]
+    fn enter_single(&mut self, entry: Entry, board: &mut Board) -> Option<Follower> {
+        if board.table.event(entry.event).roles.is_stop() {
+            board.close(End::Completed(entry.seq));
+            return None;
+        }
+        if let Some(step) = board.follower(entry).filter(|_| self.cursor.is_none()) {
+            return Some(self.follow(step, entry, board));
+        }
+        board.log(entry);
+        board.scopes.release(entry.scope);
+        None
+    }
+
+    /// The event is evaluated. Its hold on the scope is the execution's from here on.
+    #[inline(always)]
+    fn follow(&mut self, step: StepIndex, trigger: Entry, board: &mut Board) -> Follower {
+        let Entry { seq, scope, .. } = trigger;
+        self.count(trigger, board);
+        if let Some(scope) = board.scopes.get_mut(scope) {
+            scope.executed(step, board.table.step(step));
+        }
+        let evaluated = (step, scope, seq);
+        let execution = board.executions.create_running(evaluated);
+        self.record(evaluated, Verdict::Executed(execution));
+        Follower { execution, step }
+    }
+
     /// Evaluates one step; `false` if no event is left to evaluate.
-    pub(super) fn evaluate_next(&mut self) -> bool {
-        if self.evaluation.cursor.is_none() && !self.begin_next() {
+    pub(super) fn evaluate_next(&mut self, board: &mut Board) -> bool {
+        if self.cursor.is_none() && !self.begin_next(board) {
             return false;
         }
-        let Some(cursor) = &mut self.evaluation.cursor else { return true };
-        let takers = &self.table.event(cursor.entry.event).takers;
+        let Some(cursor) = &mut self.cursor else { return true };
+        let takers = &board.table.event(cursor.entry.event).takers;
         let (entry, scope, sweep) = (cursor.entry, cursor.scope, cursor.sweep);
         while let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
             if sweep.is_none() || self.sweeps.is_ready(step, scope) {
                 let is_last = cursor.taker == takers.len();
-                self.evaluate(step, entry, scope, sweep);
-                if !is_last {
+                self.evaluate(step, entry, scope, sweep, board);
+                if !is_last || board.progress.has_ended() {
                     return true;
                 }
                 break;
             }
         }
-        // It is closed where the evaluation has ended the run.
-        let Some(cursor) = &mut self.evaluation.cursor else { return true };
+        let Some(cursor) = &mut self.cursor else { return true };
         if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
-        } else if sweep.is_none() && !self.scopes.get(scope).is_none_or(Scope::is_leaf) {
-            let (sweep, scopes) = self.sweep(entry);
-            self.evaluation.cursor =
-                Some(Cursor { entry, sweep: Some(sweep), scopes, scope, taker: usize::MAX });
+        } else if sweep.is_none() && !board.scopes.get(scope).is_none_or(Scope::is_leaf) {
+            let (sweep, scopes) = self.sweeps.sweep(entry, self.decisions.len(), board);
+            let (sweep, taker) = (Some(sweep), usize::MAX);
+            self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker });
         } else {
-            self.evaluation.cursor = None;
-            self.scopes.release(entry.scope);
+            self.cursor = None;
+            board.scopes.release(entry.scope);
         }
         true
     }
 
-    fn begin_next(&mut self) -> bool {
-        let Some(entry) = self.evaluation.unevaluated.pop_front() else { return false };
-        self.count(entry);
-        let row = self.table.event(entry.event);
+    fn begin_next(&mut self, board: &mut Board) -> bool {
+        let Some(entry) = board.next_event() else { return false };
+        self.count(entry, board);
+        let row = board.table.event(entry.event);
         if row.takers.is_empty() {
-            self.scopes.release(entry.scope);
+            board.scopes.release(entry.scope);
             return true;
         }
-        let is_leaf = self.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
+        let is_leaf = board.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
         if let Some(step) = row.direct.filter(|_| is_leaf) {
             // With it the step is ready, and it was not executed with it before.
             let evaluated = (step, entry.scope, entry.seq);
-            let verdict = self.create(evaluated, Inputs::TRIGGER);
-            self.evaluation.decide(evaluated, verdict);
-            self.scopes.release(entry.scope);
+            let verdict = board.create(evaluated, Inputs::TRIGGER);
+            self.record(evaluated, verdict);
+            board.scopes.release(entry.scope);
         } else {
             let (sweep, scopes, scope) = (None, Vec::new(), entry.scope);
-            self.evaluation.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
+            self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
         }
         true
     }
 
     /// Takes the event into account; from here on every step sees it (S12).
     #[inline(always)]
-    pub(super) fn count(&mut self, entry: Entry) {
-        let Some(scope) = self.scopes.get_mut(entry.scope) else { return };
-        scope.count(&self.table, entry.event, entry.seq);
-        if entry.scope != ScopeId::ROOT {
-            self.join(entry);
-        }
-        if !self.table.event(entry.event).fills {
-            return;
-        }
-        // S17.
-        for topic in &self.table.event(entry.event).topics {
-            for (step, count) in &self.table.topic(*topic).fixed {
-                if self.scopes.visible(entry.scope, *topic) > *count {
-                    self.executions.add_surplus(*step);
-                }
-            }
+    fn count(&mut self, entry: Entry, board: &mut Board) {
+        if board.count(entry) && entry.scope != ScopeId::ROOT {
+            self.sweeps.join(entry, board);
         }
     }
 
-    fn evaluate(&mut self, step: StepIndex, trigger: Entry, scope: ScopeId, sweep: Option<u32>) {
+    fn evaluate(
+        &mut self,
+        step: StepIndex,
+        trigger: Entry,
+        scope: ScopeId,
+        sweep: Option<u32>,
+        board: &mut Board,
+    ) {
         let evaluated = (step, scope, trigger.seq);
-        let binder = Binder { table: &self.table, scopes: &self.scopes, trigger, scope };
+        let binder = board.binder(trigger, scope);
         if !binder.is_ready(step) {
             self.decide(evaluated, sweep, Verdict::NotReady);
             return;
@@ -209,108 +232,163 @@ impl Scheduler {
             self.decide(evaluated, sweep, Verdict::Covered);
             return;
         }
-        if let Some(verdict) = self.obstacle(step, scope, &binding) {
+        if let Some(verdict) = board.obstacle(step, scope, &binding) {
             self.decide(evaluated, sweep, verdict);
             return;
         }
         let place = match sweep {
-            None => Place::At(self.evaluation.decide(evaluated, Verdict::Asking)),
+            None => Place::At(self.record(evaluated, Verdict::Asking)),
             Some(sweep) => Place::Below { sweep },
         };
         let candidate = Candidate { step, scope, trigger: trigger.seq, binding, place };
-        if self.table.step(step).precondition.is_some() {
-            self.ask(candidate);
+        if board.table.step(step).precondition.is_some() {
+            board.scopes.hold(scope);
+            board.actions.push(QueuedAction::Ask(self.candidates.add(candidate)));
         } else {
-            self.create_of(candidate);
+            self.create(candidate, board);
         }
-    }
-
-    /// Why the combination must not be executed: it was before (S20), or the step had its share (S19).
-    fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
-        let row = self.table.step(step);
-        let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
-        let own = self.scopes.get(scope)?;
-        if may_repeat && own.has_seen(step, &key_of(binding)) {
-            return Some(Verdict::Duplicate);
-        }
-        most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
-    }
-
-    fn ask(&mut self, candidate: Candidate) {
-        self.scopes.hold(candidate.scope);
-        let candidate = self.evaluation.candidates.add(candidate);
-        self.actions.push_back(QueuedAction::Ask(candidate));
-    }
-
-    /// The same where everything that follows from the batches before is complete.
-    pub(crate) fn answered(&mut self, id: CandidateId, answer: Answer) {
-        self.waits = false;
-        self.answer(id, answer);
     }
 
     /// S18. An error ends the run; the other steps of the trigger are evaluated by now.
-    pub(super) fn answer(&mut self, id: CandidateId, answer: Answer) {
-        if self.end.is_some() {
-            return;
-        }
-        let Some(candidate) = self.evaluation.candidates.remove(id) else { return };
+    pub(super) fn answer(&mut self, id: CandidateId, answer: Answer, board: &mut Board) {
+        let Some(candidate) = self.candidates.remove(id) else { return };
         let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
         match answer {
-            Answer::Yes => self.create_if_still_due(candidate),
+            // Between the question and the answer another trigger may have used the combination up.
+            Answer::Yes => match board.obstacle(candidate.step, scope, &candidate.binding) {
+                Some(verdict) => self.conclude(candidate.place, at, verdict),
+                None => self.create(candidate, board),
+            },
             Answer::No => self.conclude(candidate.place, at, Verdict::Refused),
             Answer::Failed => {
                 self.conclude(candidate.place, at, Verdict::PreconditionFailed);
-                self.finish(End::PreconditionFailed(id));
+                board.finish(End::PreconditionFailed(id));
             }
         }
-        self.scopes.release(scope);
+        board.scopes.release(scope);
     }
 
-    /// Between the question and the answer another trigger may have used the combination up.
-    fn create_if_still_due(&mut self, candidate: Candidate) {
-        match self.obstacle(candidate.step, candidate.scope, &candidate.binding) {
-            Some(verdict) => self.conclude(candidate.place, (candidate.step, candidate.scope), verdict),
-            None => self.create_of(candidate),
+    /// The combination is executed.
+    fn create(&mut self, candidate: Candidate, board: &mut Board) {
+        let Candidate { step, scope, trigger, binding, place } = candidate;
+        let verdict = board.create_with(binding, (step, scope, trigger));
+        self.conclude(place, (step, scope), verdict);
+    }
+
+    /// Records an evaluation and returns its place, so that a late answer can complete it.
+    #[inline]
+    fn record(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
+        self.decisions.push(Decision { trigger, step, scope, verdict });
+        self.decisions.len() - 1
+    }
+
+    /// Records the verdict of an evaluation; with the sweep, if it is in a branch below the event's scope.
+    fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
+        match sweep {
+            None => drop(self.record(evaluated, verdict)),
+            Some(sweep) => self.sweeps.conclude(sweep, (evaluated.0, evaluated.1), verdict),
         }
     }
 
     fn conclude(&mut self, place: Place, at: (StepIndex, ScopeId), verdict: Verdict) {
         match place {
-            Place::At(at) => self.evaluation.decisions[at].verdict = verdict,
+            Place::At(at) => self.decisions[at].verdict = verdict,
             Place::Below { sweep } => self.sweeps.conclude(sweep, at, verdict),
         }
     }
+}
 
-    /// The combination is executed.
-    fn create_of(&mut self, candidate: Candidate) {
-        let Candidate { step, scope, trigger, binding, place } = candidate;
-        let row = self.table.step(step);
-        if row.may_repeat
-            && let Some(state) = self.scopes.step_mut(scope, step)
-        {
-            state.saw(key_of(&binding));
-        }
-        let inputs = Inputs::of(binding, row, trigger);
-        let verdict = self.create((step, scope, trigger), inputs);
-        self.conclude(place, (step, scope), verdict);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ExecutionId;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry, event, step};
+
+    fn evaluate_all(evaluation: &mut Evaluation, board: &mut Board) {
+        while !board.progress.has_ended() && evaluation.evaluate_next(board) {}
     }
 
-    /// Creates an execution, unless the run has had as many as it may.
-    fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
-        if self.executions.count() >= self.limits.executions {
-            self.finish(End::TooManyExecutions);
-            return Verdict::RunLimitReached;
+    fn entered(name: &str) -> (Evaluation, Board, Option<Entered>) {
+        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(SchedulerLimits::default()));
+        let event = event(&board, name);
+        board.scopes.hold(ScopeId::ROOT);
+        let entered = evaluation.enter(ScopeId::ROOT, event, &mut board);
+        (evaluation, board, entered)
+    }
+
+    fn verdicts(evaluation: &Evaluation) -> Vec<Verdict> {
+        evaluation.decisions.iter().map(|decision| decision.verdict).collect()
+    }
+
+    #[test]
+    fn an_event_that_one_step_takes_alone_makes_it_run_without_a_queue() {
+        let (evaluation, board, entered) = entered("Begin");
+        let next = entered.and_then(|entered| entered.next());
+        assert!(next.is_some_and(|start| start.step == step(&board, "open")));
+        assert!(board.is_quiet() && evaluation.is_done(&board) && evaluation.is_busy(&board));
+        assert_eq!(verdicts(&evaluation), [Verdict::Executed(ExecutionId(1))]);
+    }
+
+    // S28
+    #[test]
+    fn a_stop_event_ends_the_run() {
+        let (evaluation, board, entered) = entered("Done");
+        assert!(entered.is_some_and(|entered| entered.next().is_none()));
+        assert_eq!(board.progress.end(), Some(&End::Completed(Seq(1))));
+        assert!(evaluation.decisions.is_empty());
+    }
+
+    // S11
+    #[test]
+    fn an_event_is_evaluated_for_each_step_that_takes_it_in_order_of_declaration() {
+        let (mut evaluation, mut board, _) = entered("Item");
+        evaluate_all(&mut evaluation, &mut board);
+        assert_eq!(verdicts(&evaluation), [Verdict::Executed(ExecutionId(1)), Verdict::NotReady]);
+        let steps = evaluation.decisions.iter().map(|decision| decision.step);
+        assert!(steps.eq(["ask", "pack"].map(|name| step(&board, name))));
+        assert!(evaluation.is_done(&board));
+    }
+
+    // S18
+    #[test]
+    fn an_answer_decides_and_is_wanted_once() {
+        for (answer, verdict) in [
+            (Answer::Yes, Verdict::Executed(ExecutionId(1))),
+            (Answer::No, Verdict::Refused),
+            (Answer::Failed, Verdict::PreconditionFailed),
+        ] {
+            let (mut evaluation, mut board, _) = entered("Packed");
+            evaluate_all(&mut evaluation, &mut board);
+            assert_eq!(verdicts(&evaluation), [Verdict::Asking]);
+            let asked = CandidateId(0);
+            assert!(matches!(board.actions.pop(), Some(QueuedAction::Ask(id)) if id == asked));
+            evaluation.answer(asked, answer, &mut board);
+            evaluation.answer(asked, Answer::Yes, &mut board);
+            assert_eq!(verdicts(&evaluation), [verdict]);
+            assert_eq!(board.progress.has_ended(), answer == Answer::Failed);
         }
-        let (step, scope, _) = evaluated;
-        self.scopes.hold(scope);
-        if let Some(scope) = self.scopes.get_mut(scope) {
-            scope.executed(step, self.table.step(step));
-        }
-        let start = self.executions.create(evaluated, inputs);
-        let verdict = Verdict::Executed(start.execution);
-        if let Some(start) = self.executions.admit(start, &self.table) {
-            self.actions.push_back(QueuedAction::Start(start));
-        }
-        verdict
+    }
+
+    #[test]
+    fn nothing_is_evaluated_behind_the_end_of_the_run() {
+        let limits = SchedulerLimits { executions: 0, ..SchedulerLimits::default() };
+        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(limits));
+        let item = entry(&mut board, "Item");
+        board.log(item);
+        evaluate_all(&mut evaluation, &mut board);
+        assert_eq!(verdicts(&evaluation), [Verdict::RunLimitReached]);
+        assert_eq!(evaluation.swept_until(), None);
+    }
+
+    #[test]
+    fn dropped_scopes_take_their_questions_back() {
+        let (mut evaluation, mut board, _) = entered("Packed");
+        evaluate_all(&mut evaluation, &mut board);
+        evaluation.drop_in(&HashSet::from([ScopeId(7)]), &mut board.actions);
+        assert_eq!(board.actions.len(), 1, "nothing of the root was dropped");
+        evaluation.drop_in(&HashSet::from([ScopeId::ROOT]), &mut board.actions);
+        assert!(matches!(board.actions.pop(), Some(QueuedAction::Unask)) && board.actions.is_empty());
+        assert!(evaluation.questions().is_empty());
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use smallvec::SmallVec;
 
 use super::recalled::Recalled;
-use super::{Evaluated, ExecutionStart, Inputs, QueuedAction};
+use super::{Evaluated, ExecutionStart, Inputs};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, StepIndex};
@@ -80,13 +80,6 @@ pub(crate) struct Unbegun {
     pub(crate) start: ExecutionStart,
     /// How many executions of its step may run at a time, where that is what it waits for.
     pub(crate) full: Option<u32>,
-}
-
-impl Unbegun {
-    /// Of an action that was queued.
-    pub(crate) fn of(queued: &QueuedAction) -> Option<Self> {
-        Some(Self { start: queued.start()?.clone(), full: None })
-    }
 }
 
 impl Execution {
@@ -188,7 +181,7 @@ impl Executions {
 
     /// How many wait for the concurrency of their steps.
     #[inline]
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
@@ -344,21 +337,9 @@ impl Executions {
         }
     }
 
-    /// Drops what runs and what waits in these scopes, and takes those back that `actions` has not handed out. Returns
-    /// the others that ran, by their numbers. O(what is open), however much has ended.
-    pub(super) fn drop_in(
-        &mut self,
-        scopes: &HashSet<ScopeId>,
-        actions: &mut VecDeque<QueuedAction>,
-    ) -> Vec<ExecutionId> {
-        let mut unstarted = HashSet::new();
-        actions.retain(|queued| match queued {
-            QueuedAction::Start(start) if scopes.contains(&start.scope) => {
-                unstarted.insert(start.execution);
-                false
-            }
-            _ => true,
-        });
+    /// Drops what runs and what waits in these scopes. Returns those that ran, by their numbers. O(what is open), however
+    /// much has ended.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<ExecutionId> {
         self.drop_waiting(scopes);
         let lies_there = |id: &ExecutionId| self.get(*id).is_some_and(|it| scopes.contains(&it.scope));
         let dropped = self.running_in_branches.iter().copied().filter(lies_there);
@@ -367,7 +348,6 @@ impl Executions {
         for execution in &dropped {
             self.end(*execution);
         }
-        dropped.retain(|execution| !unstarted.contains(execution));
         dropped
     }
 
@@ -462,7 +442,7 @@ mod tests {
             let _ = create(&mut executions, &table, step, scope);
         }
         let scopes = HashSet::from([ScopeId(1), ScopeId(2)]);
-        let dropped = executions.drop_in(&scopes, &mut VecDeque::new());
+        let dropped = executions.drop_in(&scopes);
         assert_eq!(dropped, [ExecutionId(1), ExecutionId(3), ExecutionId(4)]);
         assert_eq!(executions.waiting(), 0);
         assert!(executions.end(ExecutionId(5)).is_some());

@@ -6,10 +6,12 @@ use std::num::NonZeroU32;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::actions::QueuedAction;
+use super::board::Board;
 use super::counts::Counts;
+use super::evaluate::Evaluation;
 use super::scope::{Scope, Scopes};
-use super::sweep::Closed;
-use super::{Entry, QueuedAction, Scheduler, Verdict};
+use super::{End, Entry};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
@@ -124,15 +126,6 @@ impl Groups {
         self.openers.has((opener, fan_out), all)
     }
 
-    fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
-        self.open.get_mut(&id)
-    }
-
-    /// The policy and the opener of one that is open.
-    pub(super) fn policy_of(&self, id: GroupId) -> Option<(FanOutPolicy, ScopeId)> {
-        self.open.get(&id).map(|group| (group.policy, group.opener))
-    }
-
     /// Takes one out whose branches are all settled.
     fn take_settled(&mut self, id: GroupId) -> Option<Group> {
         self.open.get(&id).filter(|group| group.is_settled())?;
@@ -159,102 +152,105 @@ impl Groups {
     }
 }
 
-impl Scheduler {
+impl Groups {
     /// The items of a fan-out are in the log. One without items is to be gathered once all of its batch is there.
-    pub(super) fn open_group(&mut self, opening: &Opening) -> GroupId {
-        self.scopes.hold(opening.opener);
-        let id = self.groups.add(opening);
-        self.open_branches(id);
+    pub(super) fn open(&mut self, opening: &Opening, board: &mut Board) -> GroupId {
+        board.scopes.hold(opening.opener);
+        let id = self.add(opening);
+        self.open_branches(id, board);
         id
     }
 
-    fn open_branches(&mut self, id: GroupId) {
-        while let Some((item, opener, place)) = self.groups.get_mut(id).and_then(Group::next_to_open) {
-            self.scopes.open(item.scope, opener, (id, place));
-            self.logged(item);
+    fn open_branches(&mut self, id: GroupId, board: &mut Board) {
+        while let Some((item, opener, place)) = self.open.get_mut(&id).and_then(Group::next_to_open) {
+            board.scopes.open(item.scope, opener, (id, place));
+            board.log(item);
         }
     }
 
     /// Settles one branch; `false` if none is due.
-    pub(super) fn settle_next(&mut self) -> bool {
-        let Some((scope, is_idle)) = self.scopes.next_to_settle() else { return false };
-        if is_idle {
-            self.settle(scope);
+    pub(super) fn settle_next(&mut self, evaluation: &mut Evaluation, board: &mut Board) -> bool {
+        let Some((id, is_idle)) = board.scopes.next_to_settle() else { return false };
+        if is_idle && let Some(scope) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
+            board.actions.push(QueuedAction::Free(id));
+            self.settle(scope, evaluation, board);
         }
         true
     }
 
-    fn settle(&mut self, id: ScopeId) {
-        let Some(mut scope) = self.close_branch(id) else { return };
-        self.actions.push_back(QueuedAction::Free(id));
-        let Some((group_id, place)) = scope.branch else { return };
-        let Some(group) = self.groups.get_mut(group_id) else { return };
-        let carried = &self.table.fan_out(group.fan_out).carried;
+    fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
+        let Some((id, place)) = scope.branch else { return };
+        let Some(group) = self.open.get_mut(&id) else { return };
+        let carried = &board.table.fan_out(group.fan_out).carried;
         scope.carried.retain(|(event, _)| carried.contains(event));
         group.settle(place, scope.carried, scope.failures);
-        self.open_branches(group_id);
-        self.gather_if_settled(group_id);
+        self.open_branches(id, board);
+        self.gather_if_settled(id, evaluation, board);
     }
 
-    fn close_branch(&mut self, id: ScopeId) -> Option<Scope> {
-        let during = self.scopes.swept(id);
-        let scope = self.scopes.close(id)?;
-        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
-        self.sweeps.close(id, swept);
-        Some(scope)
-    }
-
-    pub(super) fn gather_if_settled(&mut self, id: GroupId) {
-        if let Some(group) = self.groups.take_settled(id) {
-            self.gather(group);
-        }
-    }
-
-    fn gather(&mut self, group: Group) {
+    pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+        let Some(group) = self.take_settled(id) else { return };
         let Group { fan_out, opener, policy, branches, .. } = group;
         let failures: Vec<ExecutionId> =
             branches.iter().flat_map(|branch| branch.failures.iter().copied()).collect();
         if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
-            self.fail_scope(opener, failures);
-            self.scopes.release(opener);
-            self.start_waiting();
+            self.fail(opener, failures, evaluation, board);
+            board.scopes.release(opener);
+            board.start_waiting();
             return;
         }
-        let event = self.table.fan_out(fan_out).gathered;
-        if let Some(entry) = self.number(opener, event) {
+        let event = board.table.fan_out(fan_out).gathered;
+        if let Some(entry) = board.number(opener, event) {
             let group = GroupSummary { fan_out, branches };
-            self.actions.push_back(QueuedAction::Gathered(Box::new((entry, group))));
-            self.logged(entry);
-            self.scopes.release(opener);
+            board.actions.push(QueuedAction::Gathered(Box::new((entry, group))));
+            board.log(entry);
+            board.scopes.release(opener);
+        }
+    }
+
+    /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
+    pub(super) fn fail(
+        &mut self,
+        mut id: ScopeId,
+        failures: Vec<ExecutionId>,
+        evaluation: &mut Evaluation,
+        board: &mut Board,
+    ) {
+        // However deep branches nest, the failure comes from scope to scope.
+        let mut openers = Vec::new();
+        while let Some(scope) = board.scopes.get_mut(id) {
+            let Some((group, _)) = scope.branch else {
+                board.finish(End::Failed(failures));
+                break;
+            };
+            scope.failures.extend(failures.iter().copied());
+            match self.open.get(&group).map(|group| (group.policy, group.opener)) {
+                Some((FanOutPolicy::FailAll, opener)) => {
+                    self.drop_branches(group, evaluation, board);
+                    openers.push(opener);
+                    id = opener;
+                    continue;
+                }
+                Some((FanOutPolicy::ContinueOthers, _)) => board.progress.degraded = true,
+                Some((FanOutPolicy::WaitAll, _)) | None => {}
+            }
+            break;
+        }
+        for opener in openers.into_iter().rev() {
+            board.scopes.release(opener);
         }
     }
 
     /// Drops a fan-out with everything in and below its branches (S49).
-    pub(super) fn drop_group(&mut self, id: GroupId) {
-        let dropped = self.groups.take_dropped(id, &self.scopes);
+    fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+        let dropped = self.take_dropped(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
-        let asked = self.evaluation.candidates.asked();
-        for (sweep, at) in self.evaluation.drop_in(&scopes) {
-            self.sweeps.conclude(sweep, at, Verdict::Asking);
-        }
-        let candidates = &self.evaluation.candidates;
-        self.actions.retain(
-            |queued| !matches!(queued, QueuedAction::Ask(candidate) if candidates.get(*candidate).is_none()),
-        );
-        if candidates.asked() < asked {
-            self.actions.push_back(QueuedAction::Unask);
-        }
+        evaluation.drop_in(&scopes, &mut board.actions);
         // Each before the one it is below.
         for scope in dropped.iter().rev() {
-            self.close_branch(*scope);
+            evaluation.sweeps.close_branch(*scope, &mut board.scopes);
         }
-        for scope in dropped {
-            self.actions.push_back(QueuedAction::Free(scope));
-        }
-        self.awaited.drop_in(&scopes);
-        for execution in self.executions.drop_in(&scopes, &mut self.actions) {
-            self.actions.push_back(QueuedAction::Drop(execution));
-        }
+        board.drop_in(&dropped, &scopes);
     }
 }
 
@@ -311,5 +307,115 @@ impl Group {
 impl GroupId {
     pub(super) fn of(number: u32) -> Self {
         Self(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, entry_in};
+
+    struct Opened {
+        groups: Groups,
+        evaluation: Evaluation,
+        board: Board,
+        id: GroupId,
+    }
+
+    /// A fan-out of the root with so many items, so many of which are open at a time.
+    fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
+        let mut board = sample::board(SchedulerLimits::default());
+        let (mut groups, evaluation) = (Groups::default(), Evaluation::default());
+        let entries: Vec<Entry> = (0..items)
+            .map(|_| {
+                let scope = board.scopes.reserve();
+                entry_in(&mut board, scope, "Item")
+            })
+            .collect();
+        let (fan_out, opener) = (FanOutIndex::at(0), ScopeId::ROOT);
+        let (items, concurrency) =
+            (Items::new(entries.first().copied(), items), NonZeroU32::new(concurrency));
+        let id = groups.open(&Opening { fan_out, opener, items, concurrency, policy }, &mut board);
+        Opened { groups, evaluation, board, id }
+    }
+
+    impl Opened {
+        /// Nothing is left to do in the branches that are open: these.
+        fn settle(&mut self) -> Vec<u32> {
+            let Self { groups, evaluation, board, .. } = self;
+            let mut open = Vec::new();
+            while let Some(item) = board.next_event() {
+                board.scopes.release(item.scope);
+                open.push(item.scope.0);
+            }
+            while groups.settle_next(evaluation, board) {}
+            open
+        }
+
+        fn fail(&mut self, scope: u32, execution: u64) {
+            let Self { groups, evaluation, board, .. } = self;
+            groups.fail(ScopeId(scope), vec![ExecutionId(execution)], evaluation, board);
+        }
+
+        /// The branches and their failures, once they are gathered.
+        fn gathered(&mut self) -> Option<Vec<(u32, Vec<ExecutionId>)>> {
+            std::iter::from_fn(|| self.board.actions.pop()).find_map(|action| match action {
+                QueuedAction::Gathered(gathered) => Some(
+                    gathered.1.branches.into_iter().map(|branch| (branch.scope.0, branch.failures)).collect(),
+                ),
+                _ => None,
+            })
+        }
+    }
+
+    // S48, S50
+    #[test]
+    fn branches_open_within_their_bound_and_are_gathered_in_order_once_all_are_settled() {
+        let mut opened = opened(3, 2, FanOutPolicy::FailAll);
+        assert!(opened.groups.are_open(ScopeId::ROOT, FanOutIndex::at(0)));
+        assert_eq!((opened.settle(), opened.gathered()), (vec![1, 2], None));
+        assert_eq!(opened.settle(), [3]);
+        assert_eq!(opened.gathered(), Some(vec![(1, vec![]), (2, vec![]), (3, vec![])]));
+        assert!(opened.groups.are_none() && !opened.groups.are_open(ScopeId::ROOT, FanOutIndex::at(0)));
+        assert_eq!(opened.groups.count(), 1);
+    }
+
+    #[test]
+    fn one_without_items_is_gathered_when_its_batch_is_there() {
+        let mut opened = opened(0, 1, FanOutPolicy::FailAll);
+        opened.groups.gather_if_settled(opened.id, &mut opened.evaluation, &mut opened.board);
+        assert_eq!(opened.gathered(), Some(vec![]));
+    }
+
+    // S49
+    #[test]
+    fn the_first_failure_drops_the_other_branches_and_is_one_of_the_opener() {
+        let mut opened = opened(3, 2, FanOutPolicy::FailAll);
+        opened.fail(2, 7);
+        assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7)])));
+        assert!(opened.groups.are_none());
+        assert!((1..=3).all(|scope| !opened.board.is_open(ScopeId(scope))));
+    }
+
+    // S49
+    #[test]
+    fn others_continue_and_the_failure_is_gathered_where_the_policy_says_so() {
+        let mut opened = opened(2, 2, FanOutPolicy::ContinueOthers);
+        opened.fail(1, 7);
+        assert!(opened.board.progress.degraded);
+        assert_eq!(opened.settle(), [1, 2]);
+        assert_eq!(opened.gathered(), Some(vec![(1, vec![ExecutionId(7)]), (2, vec![])]));
+    }
+
+    // S49
+    #[test]
+    fn all_failures_fail_the_opener_once_every_branch_is_settled() {
+        let mut opened = opened(2, 2, FanOutPolicy::WaitAll);
+        opened.fail(2, 8);
+        opened.fail(1, 7);
+        assert!(!opened.board.progress.has_ended());
+        opened.settle();
+        assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7), ExecutionId(8)])));
     }
 }

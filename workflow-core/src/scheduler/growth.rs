@@ -96,7 +96,7 @@ impl Waiting {
 
     /// How many bytes are stored of the evaluations so far.
     fn stored(&self) -> usize {
-        let below = self.scheduler.sweeps.history().map_or(0, |history| {
+        let below = self.scheduler.evaluation.sweeps.history().map_or(0, |history| {
             size_of::<Change>() * history.changes.len() + size_of::<Sweep>() * history.sweeps.len()
         });
         size_of::<Decision>() * self.scheduler.evaluation.decisions.len() + below

@@ -117,3 +117,34 @@ impl Joins {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step() -> StepIndex {
+        StepIndex::at(0)
+    }
+
+    #[test]
+    fn a_step_that_is_ready_in_a_branch_stays_so_until_the_branch_is_closed() {
+        let mut joins = Joins::default();
+        joins.add(step(), ScopeId(1), false, 3);
+        assert!(joins.is_unready(step(), ScopeId(1)) && !joins.is_ready(step(), ScopeId(1)));
+        joins.set_ready(step(), ScopeId(1));
+        joins.add(step(), ScopeId(1), false, 5);
+        assert!(joins.ready(step()).eq([ScopeId(1)]) && joins.unready(step()).count() == 0);
+        assert!(joins.iter().eq([(step(), ScopeId(1), 3)]), "since its first event");
+        assert!(joins.remove(ScopeId(1)).eq([(step(), 3)]));
+        assert_eq!(joins.iter().count(), 0);
+    }
+
+    #[test]
+    fn a_branch_without_an_event_of_its_own_does_not_become_ready() {
+        let mut joins = Joins::default();
+        joins.add(step(), ScopeId(1), true, 0);
+        joins.set_ready(step(), ScopeId(2));
+        assert!(joins.ready(step()).eq([ScopeId(1)]));
+        assert!(joins.join_mut(step(), ScopeId(2)).is_none());
+    }
+}

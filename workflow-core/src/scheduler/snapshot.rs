@@ -3,26 +3,28 @@
 use std::fmt::Write as _;
 
 use super::Scheduler;
+use super::board::Board;
 use crate::id::ScopeId;
 
 impl Scheduler {
     /// Scopes, readiness, executions, what is asked and awaited, decisions, and how the run stands.
     pub(crate) fn write_snapshot(&self, text: &mut String) {
+        let Board { scopes: tree, executions, awaited, progress, .. } = &self.board;
         let mut scopes = vec![ScopeId::ROOT];
-        self.scopes.below(ScopeId::ROOT, &mut scopes);
+        tree.below(ScopeId::ROOT, &mut scopes);
         for id in scopes {
-            if let Some(scope) = self.scopes.get(id) {
+            if let Some(scope) = tree.get(id) {
                 let _ = writeln!(text, "scope {id}: {}", scope.snapshot());
             }
         }
-        for (id, execution) in self.executions.numbered() {
+        for (id, execution) in executions.numbered() {
             let _ = writeln!(text, "execution {id}: {}", execution.snapshot());
         }
-        let _ = writeln!(text, "totals: {:?}", self.executions.counts());
-        for (seq, request) in self.awaited.requests() {
+        let _ = writeln!(text, "totals: {:?}", executions.counts());
+        for (seq, request) in awaited.requests() {
             let _ = writeln!(text, "request {seq}: {request:?}");
         }
-        for timer in self.awaited.timers() {
+        for timer in awaited.timers() {
             let _ = writeln!(text, "timer {timer:?}");
         }
         let mut groups: Vec<String> = self.groups.iter().map(|group| format!("group {group:?}")).collect();
@@ -32,7 +34,8 @@ impl Scheduler {
         for decision in self.decisions() {
             let _ = writeln!(text, "{decision:?}");
         }
-        let (last, waits, degraded, end) = (self.last_seq, self.waits, self.degraded, &self.end);
-        let _ = writeln!(text, "last #{last}, waits {waits}, degraded {degraded}, end {end:?}");
+        let (last, waits) = (progress.last_seq(), progress.waits);
+        let (degraded, end) = (progress.degraded, progress.end());
+        let _ = writeln!(text, "last {last}, waits {waits}, degraded {degraded}, end {end:?}");
     }
 }

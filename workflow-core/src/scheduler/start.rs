@@ -3,25 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Action, Binding, Bound, CandidateId, Entry, GroupSummary};
+use super::{Action, Binding, Bound};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{InputRow, StepIndex, StepRow};
-
-/// An [`Action`] as it is queued: what most runs do takes little room.
-#[derive(Debug)]
-pub(crate) enum QueuedAction {
-    Start(ExecutionStart),
-    /// Ask the precondition of the candidate, unless that is gone.
-    Ask(CandidateId),
-    Gathered(Box<(Entry, GroupSummary)>),
-    Free(ScopeId),
-    Drop(ExecutionId),
-    /// Questions are gone with their branches.
-    Unask,
-    Wait,
-    /// Said of what was applied, to nobody who drives a run.
-    Said(Box<Action>),
-}
 
 /// What [`Action::StartExecution`] says.
 #[derive(Debug, Clone)]
@@ -73,9 +57,25 @@ impl ExecutionStart {
     }
 }
 
-impl QueuedAction {
-    /// The execution that is to start.
-    pub(crate) fn start(&self) -> Option<&ExecutionStart> {
-        if let Self::Start(start) = self { Some(start) } else { None }
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, step};
+
+    #[test]
+    fn only_what_is_not_the_trigger_alone_is_stored() {
+        let board = sample::board(SchedulerLimits::default());
+        let (ask, pack) = (board.table.step(step(&board, "ask")), board.table.step(step(&board, "pack")));
+        let (one, both): (Binding, Binding) =
+            (smallvec![Bound::One(Seq(3))], smallvec![Bound::One(Seq(2)), Bound::One(Seq(3))]);
+        let inputs = Inputs::of(one.clone(), ask, Seq(3));
+        assert!(inputs.others().is_none());
+        assert_eq!(inputs.binding(ask, Seq(3)), one);
+        let inputs = Inputs::of(both.clone(), pack, Seq(3));
+        assert_eq!(inputs.others(), Some(&both));
+        assert_eq!(inputs.binding(pack, Seq(3)), both);
     }
 }

@@ -1,16 +1,17 @@
 //! The state of a scheduler that waits, in little memory: empty parts are left out, and the others keep no room for more.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::awaited::{Awaited, SuspendedRequests};
+use super::board::Board;
 use super::evaluate::Evaluation;
 use super::executions::{Executions, SuspendedExecutions};
 use super::group::Groups;
+use super::progress::Progress;
 use super::scope::Scopes;
 use super::seen::{StepState, TopicState};
-use super::sweep::Sweeps;
 use super::{Decision, Scheduler, SchedulerLimits};
+use crate::id::Seq;
 use crate::table::{DependencyTable, Mask};
 
 /// A scheduler that waits, and has no branches and no timers.
@@ -22,7 +23,7 @@ pub(crate) struct SuspendedScheduler {
     requests: SuspendedRequests,
     decisions: Box<[Decision]>,
     next_candidate: u64,
-    last_seq: u64,
+    last_seq: Seq,
     groups: u32,
     degraded: bool,
 }
@@ -41,60 +42,81 @@ pub(super) struct SuspendedRoot {
 impl Scheduler {
     /// Whether it can be suspended. O(1).
     pub(crate) fn can_suspend(&self) -> bool {
-        self.waits
-            && self.end.is_none()
-            && self.actions.is_empty()
-            && self.evaluation.is_done()
-            && !self.evaluation.is_asking()
-            && self.executions.can_suspend()
-            && self.groups.are_none()
-            && self.awaited.timers().len() == 0
-            && self.scopes.can_suspend()
-            && self.sweeps.history().is_none()
-    }
-
-    /// Suspends what it has come to, if it [can be](Self::can_suspend); the rest of it is of no use. O(what it has).
-    pub(crate) fn suspend(&mut self) -> SuspendedScheduler {
-        debug_assert!(self.can_suspend(), "nothing is lost");
-        let next_candidate = self.evaluation.next_candidate();
-        SuspendedScheduler {
-            limits: self.limits,
-            root: self.scopes.suspend(),
-            executions: self.executions.suspend(),
-            requests: self.awaited.suspend(),
-            decisions: std::mem::take(&mut self.evaluation.decisions).into_boxed_slice(),
-            next_candidate,
-            last_seq: self.last_seq,
-            groups: self.groups.count(),
-            degraded: self.degraded,
-        }
+        let Self { board, evaluation, groups } = self;
+        board.progress.waits
+            && !board.progress.has_ended()
+            && board.is_quiet()
+            && board.executions.can_suspend()
+            && board.awaited.timers().len() == 0
+            && board.scopes.can_suspend()
+            && evaluation.can_suspend()
+            && groups.are_none()
     }
 
     /// Gives back the memory that it needs only while there is something to do.
     pub(crate) fn shrink(&mut self) {
-        self.actions.shrink_to_fit();
+        self.board.shrink();
         self.evaluation.shrink();
-        self.sweeps.shrink();
     }
 }
 
 impl SuspendedScheduler {
+    /// What a scheduler has come to that [can be suspended](Scheduler::can_suspend); the rest of it is of no use. O(what
+    /// it has).
+    pub(crate) fn of(scheduler: &mut Scheduler) -> Self {
+        debug_assert!(scheduler.can_suspend(), "nothing is lost");
+        let Scheduler { board, evaluation, groups } = scheduler;
+        let (decisions, next_candidate) = evaluation.suspend();
+        Self {
+            limits: board.progress.limits,
+            root: board.scopes.suspend(),
+            executions: board.executions.suspend(),
+            requests: board.awaited.suspend(),
+            decisions,
+            next_candidate,
+            last_seq: board.progress.last_seq(),
+            groups: groups.count(),
+            degraded: board.progress.degraded,
+        }
+    }
+
     /// The scheduler as it was.
     pub(crate) fn restore(self, table: Arc<DependencyTable>) -> Scheduler {
+        let progress = Progress::waiting(self.limits, self.last_seq, self.degraded);
+        let (scopes, executions) = (Scopes::restore(self.root), Executions::restore(self.executions));
         Scheduler {
-            table,
-            limits: self.limits,
-            scopes: Scopes::restore(self.root),
-            sweeps: Sweeps::default(),
+            board: Board::of(table, progress, scopes, executions, Awaited::restore(self.requests)),
+            evaluation: Evaluation::restore(self.decisions, self.next_candidate),
             groups: Groups::counted(self.groups),
-            evaluation: Evaluation::of(self.decisions, self.next_candidate),
-            executions: Executions::restore(self.executions),
-            awaited: Awaited::restore(self.requests),
-            actions: VecDeque::new(),
-            last_seq: self.last_seq,
-            waits: true,
-            degraded: self.degraded,
-            end: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::sample::{self, event};
+    use crate::scheduler::{Action, Fact};
+
+    fn snapshot(scheduler: &Scheduler) -> String {
+        let mut text = String::new();
+        scheduler.write_snapshot(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_scheduler_that_waits_is_restored_as_it_was_and_one_that_does_not_is_not_suspended() {
+        let board = sample::board(SchedulerLimits::default());
+        let (note, begin) = (event(&board, "Note"), event(&board, "Begin"));
+        let mut scheduler = Scheduler::new(Arc::clone(&board.table));
+        scheduler.apply(Fact::EventReceived { event: note });
+        assert!(!scheduler.can_suspend(), "its actions were not handed out");
+        while scheduler.next_action().is_some_and(|action| action != Action::Wait) {}
+        assert!(scheduler.can_suspend());
+        let before = snapshot(&scheduler);
+        let mut restored = SuspendedScheduler::of(&mut scheduler).restore(Arc::clone(&board.table));
+        assert_eq!(snapshot(&restored), before);
+        restored.apply(Fact::EventReceived { event: begin });
+        assert!(!restored.can_suspend(), "an execution runs");
     }
 }

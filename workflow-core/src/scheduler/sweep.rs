@@ -2,8 +2,10 @@
 //! can make a step run, and records a verdict only where it differs from the one before. All others follow from the tree
 //! of scopes: [`Decisions`](super::decisions::Decisions) derives them on demand.
 
+use super::board::Board;
 use super::joins::{self, Joins, Latest};
-use super::{Binder, Decision, Entry, Evaluated, Scheduler, Verdict};
+use super::scope::{Scope, Scopes};
+use super::{Decision, Entry, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
@@ -21,8 +23,6 @@ pub(super) struct History {
     pub(super) closed: Vec<Closed>,
     /// Since how many sweeps such a branch had an event of its own that the step takes.
     pub(super) joined: Vec<(StepIndex, ScopeId, u32)>,
-    /// Where the run ended in the midst of the last sweep.
-    pub(super) stopped: Option<Until>,
     /// From this position on, nothing is in the log after all.
     pub(super) retracted: Option<Seq>,
 }
@@ -70,7 +70,7 @@ impl Sweeps {
     }
 
     /// How many sweeps there were.
-    pub(super) fn count(&self) -> u32 {
+    fn count(&self) -> u32 {
         self.history().map_or(0, History::count)
     }
 
@@ -79,15 +79,17 @@ impl Sweeps {
         self.history().is_some_and(|history| history.joins.is_ready(step, scope))
     }
 
-    /// The run ended in the midst of the last sweep.
-    pub(super) fn stop(&mut self, until: Option<Until>) {
-        if let Some((history, until)) = self.0.as_mut().zip(until) {
-            history.stopped = Some(until);
-        }
+    /// Closes a branch, and notes what it had to do with sweeps.
+    pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<Scope> {
+        let during = scopes.swept(id);
+        let scope = scopes.close(id)?;
+        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
+        self.close(id, swept);
+        Some(scope)
     }
 
     /// A branch is closed, which may have been swept.
-    pub(super) fn close(&mut self, scope: ScopeId, swept: Option<Closed>) {
+    fn close(&mut self, scope: ScopeId, swept: Option<Closed>) {
         let Some(history) = &mut self.0 else { return };
         let History { joins, joined, closed, .. } = &mut **history;
         let removed = joins.remove(scope);
@@ -166,65 +168,54 @@ impl History {
     }
 }
 
-impl Scheduler {
+impl Sweeps {
     /// An event of a branch is counted: from here on outer events can make the steps that take it run there.
-    pub(super) fn join(&mut self, own: Entry) {
-        let Self { table, scopes, sweeps, .. } = self;
-        for step in joins::joining(table, own.event) {
-            let binder = Binder { table, scopes, trigger: own, scope: own.scope };
-            let (is_ready, count) = (binder.is_ready(step), sweeps.count());
-            sweeps.history_mut().joins.add(step, own.scope, is_ready, count);
+    pub(super) fn join(&mut self, own: Entry, board: &Board) {
+        let binder = board.binder(own, own.scope);
+        for step in joins::joining(&board.table, own.event) {
+            let (is_ready, count) = (binder.is_ready(step), self.count());
+            self.history_mut().joins.add(step, own.scope, is_ready, count);
         }
     }
 
-    /// Begins to evaluate an event in the open branches below its scope: the number of the sweep, and the branches where
-    /// the event can make a step run, the first one last.
-    pub(super) fn sweep(&mut self, entry: Entry) -> (u32, Vec<ScopeId>) {
+    /// Begins to evaluate an event in the open branches below its scope, after so many recorded decisions: the number of
+    /// the sweep, and the branches where the event can make a step run, the first one last.
+    pub(super) fn sweep(&mut self, entry: Entry, position: usize, board: &mut Board) -> (u32, Vec<ScopeId>) {
         let Entry { seq: trigger, scope, event } = entry;
-        let sweep = self.sweeps.count();
-        self.scopes.sweep(scope);
-        let position = self.evaluation.decisions.len();
-        let history = self.sweeps.history_mut();
+        let sweep = self.count();
+        board.scopes.sweep(scope);
+        let history = self.history_mut();
         history.sweeps.push(Sweep { trigger, scope, event, position });
-        let steps: Vec<StepIndex> = joins::joining(&self.table, event).collect();
+        let steps: Vec<StepIndex> = joins::joining(&board.table, event).collect();
         if steps.is_empty() {
             return (sweep, Vec::new());
         }
         // All branches are below the root, and most of them may have nothing to do with the event.
         let mut below = Vec::new();
         if scope != ScopeId::ROOT {
-            self.scopes.below(scope, &mut below);
+            board.scopes.below(scope, &mut below);
         }
-        if self.may_complete(entry) {
-            self.rouse(entry, &steps, &below);
+        if board.may_complete(entry) {
+            history.rouse(entry, &steps, &below, board);
         }
-        let joins = &self.sweeps.history_mut().joins;
+        let joins = &history.joins;
         if scope == ScopeId::ROOT {
             below.extend(steps.iter().flat_map(|step| joins.ready(*step)));
-            self.scopes.sort(&mut below);
+            board.scopes.sort(&mut below);
         } else {
             below.retain(|branch| steps.iter().any(|step| joins.is_ready(*step, *branch)));
         }
         below.reverse();
         (sweep, below)
     }
+}
 
-    /// Whether the event may be the one that made a step ready below, or the last of so many.
-    fn may_complete(&self, Entry { scope, event, .. }: Entry) -> bool {
-        let Some(scope) = self.scopes.get(scope) else { return false };
-        self.table.event(event).topics.iter().any(|topic| {
-            let (count, row) = (scope.count_of(*topic), self.table.topic(*topic));
-            row.conditions.iter().any(|condition| count <= condition.least)
-        })
-    }
-
+impl History {
     /// Notes where the steps are ready from here on; below the root, or else in one of these branches.
-    fn rouse(&mut self, trigger: Entry, steps: &[StepIndex], below: &[ScopeId]) {
-        let Self { table, scopes, sweeps, .. } = self;
-        let joins = &mut sweeps.history_mut().joins;
+    fn rouse(&mut self, trigger: Entry, steps: &[StepIndex], below: &[ScopeId], board: &Board) {
+        let joins = &mut self.joins;
         for step in steps {
-            let is_ready =
-                |branch: &ScopeId| Binder { table, scopes, trigger, scope: *branch }.is_ready(*step);
+            let is_ready = |branch: &ScopeId| board.binder(trigger, *branch).is_ready(*step);
             let ready: Vec<ScopeId> = if trigger.scope == ScopeId::ROOT {
                 joins.unready(*step).filter(is_ready).collect()
             } else {
@@ -236,12 +227,76 @@ impl Scheduler {
             }
         }
     }
+}
 
-    /// Records the verdict of an evaluation; with the sweep, if it is in a branch below the event's scope.
-    pub(super) fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
-        match sweep {
-            None => drop(self.evaluation.decide(evaluated, verdict)),
-            Some(sweep) => self.sweeps.conclude(sweep, (evaluated.0, evaluated.1), verdict),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::sample::{self, entry, entry_in, step};
+    use crate::scheduler::{GroupId, SchedulerLimits};
+
+    /// Two open branches, the first of which has an item.
+    fn joined() -> (Sweeps, Board) {
+        let (mut sweeps, mut board) = (Sweeps::default(), sample::board(SchedulerLimits::default()));
+        for place in 0..2 {
+            let scope = board.scopes.reserve();
+            board.scopes.open(scope, ScopeId::ROOT, (GroupId::of(0), place));
         }
+        let item = entry_in(&mut board, ScopeId(1), "Item");
+        assert!(board.count(item));
+        sweeps.join(item, &board);
+        (sweeps, board)
+    }
+
+    fn swept() -> (Sweeps, Board, Vec<ScopeId>) {
+        let (mut sweeps, mut board) = joined();
+        let note = entry(&mut board, "Note");
+        assert!(board.count(note));
+        let (sweep, below) = sweeps.sweep(note, 0, &mut board);
+        assert_eq!((sweep, sweeps.count()), (0, 1));
+        (sweeps, board, below)
+    }
+
+    fn changes(sweeps: &Sweeps) -> Vec<(u32, Verdict)> {
+        let changes = sweeps.history().into_iter().flat_map(|history| &history.changes);
+        changes.map(|change| (change.sweep, change.verdict)).collect()
+    }
+
+    // S46
+    #[test]
+    fn an_outer_event_is_evaluated_where_it_makes_a_step_ready_that_takes_an_event_of_the_branch() {
+        let (sweeps, board) = joined();
+        let pack = step(&board, "pack");
+        assert!(!sweeps.is_ready(pack, ScopeId(1)), "no note has come");
+        let (sweeps, _, below) = swept();
+        assert_eq!(below, [ScopeId(1)]);
+        assert!(sweeps.is_ready(pack, ScopeId(1)) && !sweeps.is_ready(pack, ScopeId(2)));
+    }
+
+    #[test]
+    fn a_verdict_is_recorded_where_it_differs_from_the_one_before() {
+        let (mut sweeps, mut board, _) = swept();
+        let at = (step(&board, "pack"), ScopeId(1));
+        sweeps.conclude(0, at, Verdict::Duplicate);
+        for sweep in 1..3 {
+            let note = entry(&mut board, "Note");
+            assert!(board.count(note));
+            sweeps.sweep(note, 0, &mut board);
+            sweeps.conclude(sweep, at, if sweep == 1 { Verdict::Duplicate } else { Verdict::Refused });
+        }
+        assert_eq!(changes(&sweeps), [(0, Verdict::Duplicate), (2, Verdict::Refused)]);
+    }
+
+    #[test]
+    fn a_closed_branch_that_was_swept_is_remembered_and_no_other() {
+        let (mut sweeps, mut board, _) = swept();
+        assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_some());
+        assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_none());
+        let late = board.scopes.reserve();
+        board.scopes.open(late, ScopeId::ROOT, (GroupId::of(1), 0));
+        assert!(sweeps.close_branch(late, &mut board.scopes).is_some());
+        let closed = sweeps.history().into_iter().flat_map(|history| &history.closed);
+        assert!(closed.map(|closed| (closed.scope, closed.during)).eq([(ScopeId(1), [0, 1])]));
+        assert!(!sweeps.is_ready(step(&board, "pack"), ScopeId(1)));
     }
 }

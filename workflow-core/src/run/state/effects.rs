@@ -3,7 +3,58 @@
 
 use std::collections::VecDeque;
 
-use super::Effect;
+use rustc_hash::FxHashSet;
+
+use crate::id::ExecutionId;
+use crate::scheduler::{CandidateId, ExecutionStart, Scheduler};
+use crate::store::Position;
+
+/// Something to be begun once the store has the journal up to a position.
+#[derive(Debug)]
+pub(in crate::run) struct Effect {
+    pub(in crate::run) after: Position,
+    pub(in crate::run) begins: Begins,
+}
+
+/// What begins.
+#[derive(Debug)]
+pub(in crate::run) enum Begins {
+    /// The first attempt of an execution.
+    Execution(ExecutionStart),
+    /// Another attempt of an execution, or the one that an earlier process was at.
+    Attempt(ExecutionId),
+    /// A precondition.
+    Question(CandidateId),
+    /// The run waits: nothing can happen before something arrives.
+    Wait,
+}
+
+impl Begins {
+    /// The same after another process may have begun it.
+    pub(super) fn again(self) -> Self {
+        if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
+    }
+
+    /// Whether it is still to begin.
+    #[inline]
+    pub(super) fn is_wanted(&self, scheduler: &Scheduler) -> bool {
+        match self {
+            Self::Execution(start) => scheduler.is_running(start.execution),
+            Self::Attempt(execution) => scheduler.is_running(*execution),
+            Self::Question(candidate) => scheduler.asked(*candidate).is_some(),
+            Self::Wait => scheduler.waits(),
+        }
+    }
+
+    /// The execution that begins, if one does.
+    pub(in crate::run) fn execution(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Execution(start) => Some(start.execution),
+            Self::Attempt(execution) => Some(*execution),
+            Self::Question(_) | Self::Wait => None,
+        }
+    }
+}
 
 /// A queue of effects.
 #[derive(Debug, Default)]
@@ -38,6 +89,7 @@ impl Effects {
         }
     }
 
+    #[inline]
     pub(super) fn pop_front(&mut self) -> Option<Effect> {
         self.first.take().or_else(|| self.rest.pop_front())
     }
@@ -46,17 +98,50 @@ impl Effects {
         self.first.iter().chain(&self.rest)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Effect> {
-        self.first.iter_mut().chain(&mut self.rest)
+    /// The oldest that is wanted, if the store has the journal that far. What is not wanted any more is left out.
+    #[inline]
+    pub(super) fn next(&mut self, written: Option<Position>, scheduler: &Scheduler) -> Option<Begins> {
+        while let Some(effect) = self.pop_front() {
+            if !effect.begins.is_wanted(scheduler) {
+                continue;
+            }
+            if written.is_none_or(|written| effect.after <= written) {
+                return Some(effect.begins);
+            }
+            self.push_front(effect);
+            return None;
+        }
+        None
     }
 
-    pub(super) fn retain(&mut self, mut stays: impl FnMut(&Effect) -> bool) {
+    /// Puts an effect back that cannot be begun now.
+    pub(in crate::run) fn put_back(&mut self, begins: Begins) {
+        self.push_front(Effect { after: Position(0), begins });
+    }
+
+    /// All of them begin once the store has the journal up to its new end.
+    pub(super) fn postpone(&mut self, end: Position) {
+        self.first.iter_mut().chain(&mut self.rest).for_each(|effect| effect.after = end);
+    }
+
+    /// Everybody knows that the run waits.
+    pub(in crate::run) fn is_known_to_wait(&mut self) {
+        self.retain(|effect| !matches!(effect.begins, Begins::Wait));
+    }
+
+    /// Somebody else sees to it when the next attempts of these executions begin.
+    pub(in crate::run) fn begun_before(&mut self, executions: impl Iterator<Item = ExecutionId>) {
+        let waiting: FxHashSet<ExecutionId> = executions.collect();
+        self.retain(|effect| effect.begins.execution().is_none_or(|execution| !waiting.contains(&execution)));
+    }
+
+    fn retain(&mut self, mut stays: impl FnMut(&Effect) -> bool) {
         self.first.take_if(|effect| !stays(effect));
         self.rest.retain(stays);
     }
 
-    /// Those behind the first so many come before them.
-    pub(super) fn rotate(&mut self, first: usize) {
+    /// Those behind the first so many begin before them.
+    pub(in crate::run) fn prefer_behind(&mut self, first: usize) {
         if first > 0 && first < self.len() {
             if let Some(oldest) = self.first.take() {
                 self.rest.push_front(oldest);
@@ -76,9 +161,6 @@ impl Effects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::ExecutionId;
-    use crate::run::state::Begins;
-    use crate::store::Position;
 
     fn effect(number: u64) -> Effect {
         Effect { after: Position(0), begins: Begins::Attempt(ExecutionId(number)) }
@@ -122,15 +204,28 @@ mod tests {
             assert_eq!(numbers(&effects), [1, 2, 4, 5]);
             if popped {
                 effects.pop_front();
-                effects.rotate(1);
+                effects.prefer_behind(1);
                 assert_eq!(numbers(&effects), [4, 5, 2]);
             } else {
-                effects.rotate(3);
+                effects.prefer_behind(3);
                 assert_eq!(numbers(&effects), [5, 1, 2, 4]);
-                effects.rotate(4);
-                effects.rotate(0);
+                effects.prefer_behind(4);
+                effects.prefer_behind(0);
                 assert_eq!(numbers(&effects), [5, 1, 2, 4]);
             }
         }
+    }
+
+    #[test]
+    fn what_waits_for_the_journal_stays_first() {
+        let mut effects = filled(1..4);
+        effects.is_known_to_wait();
+        effects.begun_before([ExecutionId(2)].into_iter());
+        effects.put_back(Begins::Wait);
+        assert_eq!(numbers(&effects), [0, 1, 3]);
+        effects.postpone(Position(7));
+        assert!(effects.iter().all(|effect| effect.after == Position(7)));
+        effects.is_known_to_wait();
+        assert_eq!(numbers(&effects), [1, 3]);
     }
 }

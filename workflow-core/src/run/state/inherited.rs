@@ -11,9 +11,7 @@ impl RunState {
         self.trace.inherit(&later.trace);
         self.active = later.active;
         self.position = end;
-        for effect in self.effects.iter_mut() {
-            effect.after = end;
-        }
+        self.effects.postpone(end);
     }
 
     /// Puts something in the place of each effect, or leaves it out.

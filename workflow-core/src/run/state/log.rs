@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 use crate::append_log::Appender;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::input::{LogEntry, Prefix, SlotValue, SlotValues};
+use crate::input::{BranchFailure, GatheredBranch, LogEntry, Prefix, SlotValue, SlotValues};
 use crate::paged::Paged;
 use crate::run::report::BoundInput;
-use crate::scheduler::{Binding, Bound, Cause, Entry, ExecutionStart, Prefixes};
+use crate::scheduler::{Binding, Bound, BranchSummary, Cause, Entry, ExecutionStart, Prefixes};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
 /// One event of the log.
@@ -184,6 +184,18 @@ impl Log {
         }
     }
 
+    /// A branch as a gather has it, unless its item is in no log.
+    pub(super) fn gathered(
+        &self,
+        branch: &BranchSummary,
+        failure: Option<BranchFailure>,
+    ) -> Option<GatheredBranch> {
+        let event = |seq: Seq| self.get(seq).map(|record| record.event.clone());
+        let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
+        let (item, failure) = (event(branch.item)?, failure.map(Box::new));
+        Some(GatheredBranch { scope: branch.scope, item, events, failure })
+    }
+
     #[inline]
     fn one(&self, seq: Seq) -> SlotValue {
         self.get(seq).map_or(SlotValue::Empty, |record| SlotValue::One(seq, record.event.clone()))
@@ -249,5 +261,78 @@ pub(crate) fn bound_input(bound: &Bound) -> BoundInput {
         Bound::Nothing => BoundInput::Nothing,
         Bound::One(seq) => BoundInput::One(*seq),
         Bound::List(prefixes) => BoundInput::List(prefixes.iter().map(|(_, count)| count).sum()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::Roles;
+    use crate::input::Gathered;
+    use crate::table::{EventDef, InputDef, StepDef};
+
+    fn filled(scopes: &[u32]) -> Log {
+        let table = DependencyTable::builder("one")
+            .event(EventDef::new("E", Roles::NONE.start()))
+            .step(StepDef::new("take").input(InputDef::list(["E"])))
+            .build_unchecked()
+            .expect("the table is sound");
+        let mut log = Log::default();
+        for (scope, seq) in scopes.iter().zip(1..) {
+            let entry = Entry { seq: Seq(seq), scope: ScopeId(*scope), event: EventIndex::at(0) };
+            let event = AnyEvent::from_erased(Arc::new(Gathered { branches: Vec::new() }));
+            log.append(&table, entry, event, Cause::Outside, Duration::from_secs(seq));
+        }
+        log
+    }
+
+    fn branch(scope: u32, item: u64) -> BranchRecord {
+        BranchRecord { scope: ScopeId(scope), parent: ScopeId::ROOT, item: Seq(item), opener: ExecutionId(1) }
+    }
+
+    #[test]
+    fn an_event_is_found_at_its_position() {
+        let log = filled(&[0, 0]);
+        assert!(log.get(Seq(0)).is_none() && log.get(Seq(3)).is_none());
+        assert!(log.get(Seq(2)).is_some_and(|record| record.at == Duration::from_secs(2)));
+        assert_eq!((log.began(), log.since(Seq(1)).count()), (Duration::from_secs(1), 1));
+    }
+
+    #[test]
+    fn branches_whose_items_follow_each_other_are_stored_once() {
+        let mut log = filled(&[0, 1, 2, 0, 3]);
+        let branches = [branch(1, 2), branch(2, 3), branch(3, 5)];
+        for branch in branches {
+            log.branch(branch);
+        }
+        assert!(log.branches().eq(branches));
+        assert_eq!((log.branches.len(), log.branched()), (2, 3));
+    }
+
+    #[test]
+    fn what_is_retracted_is_in_no_log() {
+        let mut log = filled(&[0, 1, 0, 2]);
+        log.branch(branch(1, 2));
+        log.branch(branch(2, 4));
+        log.retract(Seq(4));
+        assert!(log.get(Seq(3)).is_some() && log.get(Seq(4)).is_none());
+        assert!(log.branches().eq([branch(1, 2)]));
+    }
+
+    #[test]
+    fn each_scope_has_lists_of_its_own_until_it_is_freed() {
+        let mut log = filled(&[0, 1, 0]);
+        let taken = |log: &Log| {
+            let prefixes: Prefixes = [(ScopeId::ROOT, 1), (ScopeId(1), 1)].into_iter().collect();
+            let SlotValue::List(prefix) = log.slot(&Bound::List(prefixes), Some(TopicIndex::at(0))) else {
+                return 0;
+            };
+            prefix.segments.len()
+        };
+        assert_eq!(taken(&log), 2);
+        log.free(ScopeId(1));
+        assert_eq!(taken(&log), 1);
     }
 }

@@ -8,7 +8,7 @@ use crate::table::EventIndex;
 impl RunState {
     /// An event from outside enters before what follows from the batches so far is complete.
     pub(in crate::run) fn receive_early(&mut self, event: AnyEvent, index: EventIndex) -> Applied {
-        match self.scheduler.receive_early(index) {
+        match self.scheduler.receive_now(index) {
             Some(entered) => self.enter_one(Cause::Outside, entered, event),
             None => Applied::Refused,
         }

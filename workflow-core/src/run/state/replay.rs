@@ -85,7 +85,7 @@ impl Replay {
 
     /// Takes the errors of executions from a state that the journal is of, which has more than their texts.
     pub(crate) fn know_failures_of(&mut self, live: &RunState) {
-        self.failures.clone_from(&live.failures.executions);
+        self.failures.clone_from(live.failures.executions());
     }
 
     /// Takes in the records behind those before.

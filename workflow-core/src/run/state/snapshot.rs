@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use super::{RunState, TraceState};
-use crate::id::ExecutionId;
 use crate::retry::FailedAttempt;
 
 impl RunState {
@@ -28,7 +27,9 @@ impl RunState {
             let _ = write!(text, " emitted {} {}", entry.first_emitted, entry.emitted);
             let _ = write!(text, " {:?}", self.trace.outcome(execution, entry));
             let _ = writeln!(text, " caught {:?}", self.trace.caught_failure(execution));
-            self.write_attempts(execution, &mut text);
+            for FailedAttempt { class, error, retry_in, compacts } in self.trace.attempts(execution) {
+                let _ = writeln!(text, "attempt of {execution}: {class} {error} {retry_in:?} {compacts}");
+            }
         }
         for (due, timer) in self.timers.pending(&self.scheduler) {
             let _ = writeln!(text, "timer {timer:?} due {due:?}");
@@ -36,18 +37,12 @@ impl RunState {
         for (child, _) in &self.children {
             let _ = writeln!(text, "child {child:?}");
         }
-        let mut failed: Vec<_> = self.failures.executions.iter().collect();
+        let mut failed: Vec<_> = self.failures.executions().iter().collect();
         failed.sort_unstable_by_key(|(execution, _)| **execution);
         for (execution, error) in failed {
             let _ = writeln!(text, "failure of {execution}: {} {error}", error.class());
         }
         self.scheduler.write_snapshot(&mut text);
         text
-    }
-
-    fn write_attempts(&self, execution: ExecutionId, text: &mut String) {
-        for FailedAttempt { class, error, retry_in, compacts } in self.trace.attempts(execution) {
-            let _ = writeln!(text, "attempt of {execution}: {class} {error} {retry_in:?} {compacts}");
-        }
     }
 }

@@ -37,14 +37,14 @@ impl TimerQueue {
         self.0.insert((due, timer), event);
         // Timers that were dropped long before they are due must not pile up.
         if self.0.len() > 2 * scheduler.timers().len().max(SLACK) {
-            self.0.retain(|(_, timer), _| scheduler.timer(*timer).is_some());
+            self.0.retain(|(_, timer), _| scheduler.board().awaited.timer(*timer).is_some());
         }
     }
 
     /// The earliest that is still pending.
     pub(crate) fn next(&mut self, scheduler: &Scheduler) -> Option<(SystemTime, TimerId)> {
         while let Some(((due, timer), _)) = self.0.first_key_value() {
-            if scheduler.timer(*timer).is_some() {
+            if scheduler.board().awaited.timer(*timer).is_some() {
                 return Some((*due, *timer));
             }
             self.0.pop_first();
@@ -69,7 +69,7 @@ impl TimerQueue {
         &'a self,
         scheduler: &'a Scheduler,
     ) -> impl Iterator<Item = (SystemTime, &'a TimerEntry)> {
-        self.0.keys().filter_map(|(due, timer)| Some((*due, scheduler.timer(*timer)?)))
+        self.0.keys().filter_map(|(due, timer)| Some((*due, scheduler.board().awaited.timer(*timer)?)))
     }
 }
 

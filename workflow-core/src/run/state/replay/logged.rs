@@ -32,7 +32,7 @@ impl Replay {
                 Batch::Replied { request, event: self.decoded(recorded, index, Some(request))? }
             }
             Cause::Timer { timer, .. } => {
-                if self.state.scheduler.timer(timer).is_none() {
+                if self.state.scheduler.board().awaited.timer(timer).is_none() {
                     return Err(format!("timer {timer} fired, which nobody has set"));
                 }
                 Batch::Fired { timer, event: self.decoded(recorded, index, None)? }

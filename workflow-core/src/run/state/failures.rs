@@ -1,0 +1,80 @@
+//! What executions and preconditions failed with, as long as the run or a gather may need it.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::StepError;
+use crate::id::ExecutionId;
+use crate::scheduler::CandidateId;
+use crate::table::StepIndex;
+
+/// The failures of a run that nobody has caught or gathered.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    executions: FxHashMap<ExecutionId, StepError>,
+    preconditions: FxHashMap<CandidateId, (StepIndex, StepError)>,
+}
+
+impl Failures {
+    pub(super) fn is_empty(&self) -> bool {
+        self.executions.is_empty() && self.preconditions.is_empty()
+    }
+
+    pub(super) fn insert(&mut self, execution: ExecutionId, error: StepError) {
+        self.executions.insert(execution, error);
+    }
+
+    pub(super) fn of(&self, execution: ExecutionId) -> Option<&StepError> {
+        self.executions.get(&execution)
+    }
+
+    /// A gather has what these executions failed with.
+    pub(super) fn forget(&mut self, executions: &[ExecutionId]) {
+        for execution in executions {
+            self.executions.remove(execution);
+        }
+    }
+
+    pub(super) fn insert_precondition(&mut self, candidate: CandidateId, step: StepIndex, error: StepError) {
+        self.preconditions.insert(candidate, (step, error));
+    }
+
+    pub(super) fn of_precondition(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
+        self.preconditions.get(&candidate)
+    }
+
+    /// Those of executions.
+    pub(super) fn executions(&self) -> &FxHashMap<ExecutionId, StepError> {
+        &self.executions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(executions: &[u64]) -> Failures {
+        let mut failures = Failures::default();
+        for id in executions {
+            failures.insert(ExecutionId(*id), StepError::permanent(format!("error {id}")));
+        }
+        failures
+    }
+
+    #[test]
+    fn a_gather_takes_the_failures_of_its_branches_and_no_others() {
+        let mut failures = failed(&[1, 2, 3]);
+        failures.forget(&[ExecutionId(2), ExecutionId(1), ExecutionId(9)]);
+        assert!(failures.of(ExecutionId(1)).is_none() && failures.of(ExecutionId(2)).is_none());
+        assert!(failures.of(ExecutionId(3)).is_some_and(|error| error.to_string() == "error 3"));
+        assert_eq!(failures.executions().len(), 1);
+    }
+
+    #[test]
+    fn what_a_precondition_failed_with_is_found_by_its_question() {
+        let mut failures = failed(&[]);
+        assert!(failures.is_empty());
+        failures.insert_precondition(CandidateId(4), StepIndex::at(1), StepError::permanent("no"));
+        assert!(failures.of_precondition(CandidateId(4)).is_some_and(|(step, _)| *step == StepIndex::at(1)));
+        assert!(failures.of_precondition(CandidateId(5)).is_none() && !failures.is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! The actions of a scheduler that are not handed out yet, in order.
+
+use std::collections::{HashSet, VecDeque};
+
+use smallvec::SmallVec;
+
+use super::candidates::{Candidate, Candidates};
+use super::{
+    Action, CandidateId, Cause, End, Entered, Entries, Entry, ExecutionStart, GroupSummary, Unbegun,
+};
+use crate::id::{ExecutionId, ScopeId};
+use crate::table::DependencyTable;
+
+/// An [`Action`] as it is queued: what most runs do takes little room.
+#[derive(Debug)]
+pub(crate) enum QueuedAction {
+    Start(ExecutionStart),
+    /// Ask the precondition of the candidate, unless that is gone.
+    Ask(CandidateId),
+    Gathered(Box<(Entry, GroupSummary)>),
+    Free(ScopeId),
+    Drop(ExecutionId),
+    /// Questions are gone with their branches.
+    Unask,
+    Wait,
+    /// Said of what was applied, to nobody who drives a run.
+    Said(Box<Action>),
+}
+
+impl QueuedAction {
+    /// The same as it is asked for; `None` if nobody wants it any more.
+    pub(super) fn into_action(self, table: &DependencyTable, candidates: &Candidates) -> Option<Action> {
+        Some(match self {
+            Self::Start(start) => {
+                let row = table.step(start.step);
+                start.into_action(row)
+            }
+            Self::Ask(id) => {
+                let Candidate { step, scope, trigger, ref binding, .. } = *candidates.get(id)?;
+                Action::AskPrecondition { candidate: id, step, scope, trigger, binding: binding.clone() }
+            }
+            Self::Gathered(gathered) => {
+                let (entry, group) = *gathered;
+                Action::AppendGathered { entry, group }
+            }
+            Self::Free(scope) => Action::FreeScope { scope },
+            Self::Drop(execution) => Action::DropExecution { execution },
+            Self::Unask => return None,
+            Self::Wait => Action::Wait,
+            Self::Said(action) => *action,
+        })
+    }
+}
+
+/// A queue of actions.
+#[derive(Debug, Default)]
+pub(super) struct Actions(VecDeque<QueuedAction>);
+
+impl Actions {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, action: QueuedAction) {
+        self.0.push_back(action);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<QueuedAction> {
+        self.0.pop_front()
+    }
+
+    /// Says what became of a fact.
+    pub(super) fn say(&mut self, action: Action) {
+        self.push(QueuedAction::Said(Box::new(action)));
+    }
+
+    /// Says what entered the log, before what follows from it: the actions behind the first so many. If the run ends
+    /// by it, says so as well.
+    pub(super) fn report(&mut self, before: usize, cause: Cause, entered: Entered, end: Option<&End>) {
+        let next = entered.next();
+        let (entries, timers) = match entered {
+            Entered::Nothing => (SmallVec::new(), Vec::new()),
+            Entered::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
+            Entered::Many(entries) => {
+                let Entries { events, timers } = *entries;
+                (SmallVec::from_vec(events), timers)
+            }
+        };
+        let following = self.0.split_off(before.min(self.0.len()));
+        self.say(Action::Append { cause, entries, timers });
+        self.0.extend(following.into_iter().chain(next.map(QueuedAction::Start)));
+        if let Some(end @ End::Completed(_)) = end {
+            self.say(Action::Finish { end: end.clone() });
+        }
+    }
+
+    /// The run ends: what has happened is still said, and nothing begins.
+    pub(super) fn close(&mut self) {
+        self.0.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
+    }
+
+    /// Takes back the questions that are not wanted any more.
+    pub(super) fn unask(&mut self, candidates: &Candidates) {
+        self.0.retain(|queued| !matches!(queued, QueuedAction::Ask(id) if candidates.get(*id).is_none()));
+    }
+
+    /// Takes back the executions of these scopes that nobody has begun.
+    pub(super) fn take_starts_in(&mut self, scopes: &HashSet<ScopeId>) -> HashSet<ExecutionId> {
+        let mut taken = HashSet::new();
+        self.0.retain(|queued| match queued {
+            QueuedAction::Start(start) if scopes.contains(&start.scope) => !taken.insert(start.execution),
+            _ => true,
+        });
+        taken
+    }
+
+    /// The executions that are to start.
+    pub(super) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
+        self.0.iter().filter_map(|queued| match queued {
+            QueuedAction::Start(start) => Some(Unbegun { start: start.clone(), full: None }),
+            _ => None,
+        })
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Seq;
+    use crate::scheduler::Inputs;
+    use crate::table::{EventIndex, StepIndex};
+
+    fn start(number: u64, scope: u32) -> QueuedAction {
+        let (execution, step) = (ExecutionId(number), StepIndex::at(0));
+        let (scope, trigger, inputs) = (ScopeId(scope), Seq(1), Inputs::TRIGGER);
+        QueuedAction::Start(ExecutionStart { execution, step, scope, trigger, inputs })
+    }
+
+    fn filled() -> Actions {
+        let mut actions = Actions::default();
+        for action in [start(1, 0), start(2, 1), QueuedAction::Wait] {
+            actions.push(action);
+        }
+        actions
+    }
+
+    /// What is left of them, in words.
+    fn drained(mut actions: Actions) -> Vec<String> {
+        std::iter::from_fn(|| actions.pop())
+            .map(|queued| match queued {
+                QueuedAction::Start(start) => format!("start {}", start.execution.0),
+                QueuedAction::Said(action) => match *action {
+                    Action::Append { entries, .. } => format!("append {}", entries.len()),
+                    Action::Finish { end } => format!("finish {end:?}"),
+                    other => format!("{other:?}"),
+                },
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn entry(seq: u64) -> Entry {
+        Entry { seq: Seq(seq), scope: ScopeId::ROOT, event: EventIndex::at(0) }
+    }
+
+    #[test]
+    fn an_entry_is_said_before_what_follows_from_it_and_the_end_behind_that() {
+        let mut actions = filled();
+        let end = End::Completed(Seq(4));
+        actions.report(1, Cause::Outside, Entered::One(entry(4), None), Some(&end));
+        let said = ["start 1", "append 1", "start 2", "Wait", "finish Completed(Seq(4))"];
+        assert_eq!(drained(actions), said);
+    }
+
+    #[test]
+    fn an_end_that_is_not_of_the_entry_is_not_said_again() {
+        let mut actions = Actions::default();
+        actions.report(9, Cause::Outside, Entered::Nothing, Some(&End::Stalled));
+        assert_eq!(drained(actions), ["append 0"]);
+    }
+
+    #[test]
+    fn a_dropped_scope_takes_back_its_own_starts_alone() {
+        let mut actions = filled();
+        let taken = actions.take_starts_in(&HashSet::from([ScopeId(1)]));
+        assert_eq!(taken, HashSet::from([ExecutionId(2)]));
+        assert!(actions.unbegun().map(|unbegun| unbegun.start.execution).eq([ExecutionId(1)]));
+        assert_eq!(drained(actions), ["start 1", "Wait"]);
+    }
+
+    #[test]
+    fn an_ended_run_begins_nothing_and_still_says_what_happened() {
+        let mut actions = filled();
+        actions.say(Action::RefuseReceived);
+        actions.close();
+        assert_eq!(drained(actions), ["RefuseReceived"]);
+    }
+
+    #[test]
+    fn questions_that_are_gone_are_not_asked() {
+        let mut actions = filled();
+        actions.push(QueuedAction::Ask(CandidateId(1)));
+        actions.unask(&Candidates::default());
+        assert_eq!(drained(actions), ["start 1", "start 2", "Wait"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! A batch of several emissions: each gets its position first, and then all of them take effect (S23).
+
+use smallvec::SmallVec;
+
+use super::board::Board;
+use super::evaluate::Evaluation;
+use super::group::{GroupId, Groups, Items, Opening};
+use super::{Emission, End, Entered, Entries, Entry, TimerEntry};
+use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::table::EventIndex;
+
+/// A batch whose emissions have their positions.
+#[derive(Debug)]
+pub(super) struct Batch {
+    execution: ExecutionId,
+    scope: ScopeId,
+    entries: Box<Entries>,
+    parts: SmallVec<[Part; 1]>,
+}
+
+/// What a batch does once all of it has its positions.
+#[derive(Debug)]
+enum Part {
+    Event(Entry),
+    /// Boxed, as timers are: a batch may have very many events.
+    FanOut(Box<Opening>),
+    Timer(Box<TimerEntry>),
+}
+
+impl Batch {
+    /// What an execution of this scope emitted, unless the log is full.
+    pub(super) fn number(
+        (execution, scope): (ExecutionId, ScopeId),
+        emissions: &[Emission],
+        board: &mut Board,
+    ) -> Option<Self> {
+        let parts = SmallVec::with_capacity(emissions.len());
+        let mut batch = Self { execution, scope, entries: Box::default(), parts };
+        emissions.iter().try_for_each(|emission| batch.add(emission, board))?;
+        Some(batch)
+    }
+
+    fn add(&mut self, emission: &Emission, board: &mut Board) -> Option<()> {
+        match *emission {
+            Emission::Event(event) => {
+                let entry = board.number(self.scope, event)?;
+                self.add_event(entry);
+            }
+            Emission::Timer(event) => self.add_timer(event, None, board),
+            Emission::Expiring(event) => {
+                let entry = board.number(self.scope, event)?;
+                self.add_event(entry);
+                if let Some(expired) = board.table.event(event).expired {
+                    self.add_timer(expired, Some(entry.seq), board);
+                }
+            }
+            Emission::FanOut { fan_out, items, concurrency, policy } => {
+                let event = board.table.fan_out(fan_out).item;
+                let events = &mut self.entries.events;
+                events.reserve_exact(items as usize);
+                let before = events.len();
+                for _ in 0..items {
+                    let branch = board.scopes.reserve();
+                    events.push(board.number(branch, event)?);
+                }
+                let items = Items::new(events.get(before).copied(), items);
+                let opening = Opening { fan_out, opener: self.scope, items, concurrency, policy };
+                self.parts.push(Part::FanOut(Box::new(opening)));
+            }
+        }
+        Some(())
+    }
+
+    fn add_event(&mut self, entry: Entry) {
+        self.entries.events.push(entry);
+        self.parts.push(Part::Event(entry));
+    }
+
+    fn add_timer(&mut self, event: EventIndex, request: Option<Seq>, board: &mut Board) {
+        let Self { execution, scope, .. } = *self;
+        let timer = board.awaited.number_timer();
+        let timer = TimerEntry { timer, execution, scope, event, request };
+        self.entries.timers.push(timer);
+        self.parts.push(Part::Timer(Box::new(timer)));
+    }
+
+    /// All of it takes effect. The execution's hold on its scope ends, unless the batch ends the run.
+    pub(super) fn enter(
+        self,
+        groups: &mut Groups,
+        evaluation: &mut Evaluation,
+        board: &mut Board,
+    ) -> Entered {
+        let Self { scope, entries, parts, .. } = self;
+        let stop = entries.events.iter().find(|entry| board.table.event(entry.event).roles.is_stop());
+        if let Some(stop) = stop {
+            board.close(End::Completed(stop.seq));
+            return Entered::Many(entries);
+        }
+        let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
+        for part in parts {
+            match part {
+                Part::Event(entry) => board.log(entry),
+                Part::FanOut(opening) => opened.push(groups.open(&opening, board)),
+                Part::Timer(timer) => board.set_timer(*timer),
+            }
+        }
+        // Those without items.
+        for group in opened {
+            groups.gather_if_settled(group, evaluation, board);
+        }
+        board.scopes.release(scope);
+        Entered::Many(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::FanOutPolicy;
+    use crate::scheduler::SchedulerLimits;
+    use crate::scheduler::sample::{self, event};
+    use crate::table::FanOutIndex;
+
+    const AT: (ExecutionId, ScopeId) = (ExecutionId(1), ScopeId::ROOT);
+
+    fn board() -> Board {
+        let mut board = sample::board(SchedulerLimits { events: 5, ..SchedulerLimits::default() });
+        board.scopes.hold(ScopeId::ROOT);
+        board
+    }
+
+    fn fan_out(items: u32) -> Emission {
+        let (fan_out, policy) = (FanOutIndex::at(0), FanOutPolicy::FailAll);
+        Emission::FanOut { fan_out, items, concurrency: None, policy }
+    }
+
+    fn enter(emissions: &[Emission], board: &mut Board) -> Option<Entered> {
+        let batch = Batch::number(AT, emissions, board)?;
+        Some(batch.enter(&mut Groups::default(), &mut Evaluation::default(), board))
+    }
+
+    // S23
+    #[test]
+    fn its_events_are_adjacent_and_the_items_of_a_fan_out_have_branches_of_their_own() {
+        let mut board = board();
+        let note = event(&board, "Note");
+        let entered = enter(&[Emission::Event(note), fan_out(2), Emission::Timer(note)], &mut board);
+        let entered = entered.expect("the log has room");
+        let places = entered.events().iter().map(|entry| (entry.seq.0, entry.scope.0));
+        assert!(places.eq([(1, 0), (2, 1), (3, 2)]));
+        assert!(board.is_open(ScopeId(1)) && board.is_open(ScopeId(2)));
+        assert!(entered.timers().iter().eq(board.awaited.timers()));
+        assert_eq!(std::iter::from_fn(|| board.next_event()).count(), 3);
+    }
+
+    #[test]
+    fn a_fan_out_without_items_is_gathered_behind_the_batch() {
+        let mut board = board();
+        let note = event(&board, "Note");
+        let entered = enter(&[fan_out(0), Emission::Event(note)], &mut board);
+        assert!(entered.is_some_and(|entered| entered.events().len() == 1));
+        let logged: Vec<u64> = std::iter::from_fn(|| board.next_event()).map(|entry| entry.seq.0).collect();
+        assert_eq!(logged, [1, 2]);
+    }
+
+    // S28
+    #[test]
+    fn one_with_a_stop_event_ends_the_run_and_nothing_of_it_is_evaluated() {
+        let mut board = board();
+        let (note, done) = (event(&board, "Note"), event(&board, "Done"));
+        let entered = enter(&[Emission::Event(note), Emission::Event(done)], &mut board);
+        assert!(entered.is_some_and(|entered| entered.events().len() == 2));
+        assert_eq!(board.progress.end(), Some(&End::Completed(Seq(2))));
+        assert!(board.is_evaluated());
+    }
+
+    #[test]
+    fn one_that_the_log_has_no_room_for_ends_the_run() {
+        let mut board = board();
+        assert!(enter(&[fan_out(6)], &mut board).is_none());
+        assert_eq!(board.progress.end(), Some(&End::LogFull));
+    }
+}

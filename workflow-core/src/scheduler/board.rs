@@ -1,0 +1,386 @@
+//! The board that all parts of a scheduler work on: scopes, executions and what the run waits for, and two queues: the
+//! events that are to be evaluated, and the actions that are to be handed out. It gives positions and numbers, holds
+//! scopes open for what is left to do in them (S47), and says what the run is to do. Which step an event makes run, and
+//! when a fan-out is gathered, others decide: [`Evaluation`](super::evaluate::Evaluation), [`Groups`](super::Groups).
+
+#![expect(
+    clippy::inline_always,
+    reason = "every step goes through here: as one function its parts pass no values through memory"
+)]
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::actions::{Actions, QueuedAction};
+use super::awaited::{Awaited, OpenRequest};
+use super::bind::{Binder, key_of};
+use super::progress::Progress;
+use super::scope::{Scope, Scopes};
+use super::{
+    Action, Binding, End, Entry, Evaluated, Executions, Inputs, SchedulerLimits, TimerEntry, Unbegun, Verdict,
+};
+use crate::id::ScopeId;
+use crate::table::{DependencyTable, EventIndex, StepIndex};
+
+/// What is in a run, and what is left to do in it.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(super) table: Arc<DependencyTable>,
+    pub(crate) progress: Progress,
+    pub(super) scopes: Scopes,
+    pub(crate) executions: Executions,
+    pub(crate) awaited: Awaited,
+    pub(super) actions: Actions,
+    /// Events of the log that were not evaluated yet, in order (S11). Each holds its scope.
+    unevaluated: VecDeque<Entry>,
+}
+
+impl Board {
+    /// Of a run with an empty log.
+    #[inline]
+    pub(super) fn new(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
+        let (scopes, executions) = (Scopes::new(&table), Executions::new(table.steps.len()));
+        Self::of(table, Progress::new(limits), scopes, executions, Awaited::default())
+    }
+
+    /// Of a run in which nothing is left to do.
+    #[inline]
+    pub(super) fn of(
+        table: Arc<DependencyTable>,
+        progress: Progress,
+        scopes: Scopes,
+        executions: Executions,
+        awaited: Awaited,
+    ) -> Self {
+        let (actions, unevaluated) = (Actions::default(), VecDeque::new());
+        Self { table, progress, scopes, executions, awaited, actions, unevaluated }
+    }
+
+    /// Whether every event is evaluated or being so, every branch is settled, and every action is handed out.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.actions.is_empty() && self.unevaluated.is_empty() && self.scopes.are_settled()
+    }
+
+    /// Whether no event waits to be evaluated.
+    #[inline]
+    pub(super) fn is_evaluated(&self) -> bool {
+        self.unevaluated.is_empty()
+    }
+
+    /// Whether steps can still be evaluated in the scope.
+    pub(crate) fn is_open(&self, scope: ScopeId) -> bool {
+        self.scopes.get(scope).is_some()
+    }
+
+    /// The executions that wait for others of their steps, and those that were not handed out yet.
+    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
+        self.executions.unbegun(&self.table).chain(self.actions.unbegun())
+    }
+
+    /// Binds the inputs of steps at this event, as the scope sees the log.
+    #[inline]
+    pub(super) fn binder(&self, trigger: Entry, scope: ScopeId) -> Binder<'_> {
+        Binder { table: &self.table, scopes: &self.scopes, trigger, scope }
+    }
+
+    /// Gives an event its position, unless the log is full.
+    #[inline(always)]
+    pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
+        let Some(seq) = self.progress.next_seq() else {
+            self.finish(End::LogFull);
+            return None;
+        };
+        Some(Entry { seq, scope, event })
+    }
+
+    /// An event is in the log of an open scope.
+    pub(super) fn log(&mut self, entry: Entry) {
+        self.scopes.hold(entry.scope);
+        self.unevaluated.push_back(entry);
+        let row = self.table.event(entry.event);
+        if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
+            self.scopes.hold(entry.scope);
+            self.awaited.open(entry.seq, OpenRequest::new(entry.scope, entry.event, reply));
+        }
+    }
+
+    /// Makes a timer pending; one that closes a request shares the request's hold on the scope.
+    pub(super) fn set_timer(&mut self, timer: TimerEntry) {
+        if self.awaited.set_timer(timer) && timer.request.is_none() {
+            self.scopes.hold(timer.scope);
+        }
+    }
+
+    /// The next event to evaluate.
+    #[inline]
+    pub(super) fn next_event(&mut self) -> Option<Entry> {
+        self.unevaluated.pop_front()
+    }
+
+    /// Takes an event into account; from here on every step sees it (S12). Says whether its scope is open.
+    #[inline(always)]
+    pub(super) fn count(&mut self, entry: Entry) -> bool {
+        let Some(scope) = self.scopes.get_mut(entry.scope) else { return false };
+        scope.count(&self.table, entry.event, entry.seq);
+        if self.table.event(entry.event).fills {
+            self.count_surplus(entry);
+        }
+        true
+    }
+
+    /// S17.
+    fn count_surplus(&mut self, entry: Entry) {
+        for topic in &self.table.event(entry.event).topics {
+            for (step, count) in &self.table.topic(*topic).fixed {
+                if self.scopes.visible(entry.scope, *topic) > *count {
+                    self.executions.add_surplus(*step);
+                }
+            }
+        }
+    }
+
+    /// Whether the event may be the one that made a step ready below its scope, or the last of so many.
+    pub(super) fn may_complete(&self, Entry { scope, event, .. }: Entry) -> bool {
+        let Some(scope) = self.scopes.get(scope) else { return false };
+        self.table.event(event).topics.iter().any(|topic| {
+            let (count, row) = (scope.count_of(*topic), self.table.topic(*topic));
+            row.conditions.iter().any(|condition| count <= condition.least)
+        })
+    }
+
+    /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
+    #[inline(always)]
+    pub(super) fn follower(&self, entry: Entry) -> Option<StepIndex> {
+        let row = self.table.event(entry.event);
+        let step = row.direct.filter(|_| !row.roles.is_request())?;
+        let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
+        let executions = &self.executions;
+        let may_start = executions.waiting() == 0
+            && executions.count() < self.progress.limits.executions
+            && executions.has_room(step, &self.table);
+        (self.is_quiet() && is_leaf && may_start).then_some(step)
+    }
+
+    /// Why the combination must not be executed: it was before (S20), or the step had its share (S19).
+    #[inline]
+    pub(super) fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
+        let row = self.table.step(step);
+        let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
+        let own = self.scopes.get(scope)?;
+        if may_repeat && own.has_seen(step, &key_of(binding)) {
+            return Some(Verdict::Duplicate);
+        }
+        most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
+    }
+
+    /// Creates an execution of the combination (S20).
+    #[inline]
+    pub(super) fn create_with(&mut self, binding: Binding, evaluated: Evaluated) -> Verdict {
+        let (step, scope, trigger) = evaluated;
+        let row = self.table.step(step);
+        if row.may_repeat
+            && let Some(state) = self.scopes.step_mut(scope, step)
+        {
+            state.saw(key_of(&binding));
+        }
+        let inputs = Inputs::of(binding, row, trigger);
+        self.create(evaluated, inputs)
+    }
+
+    /// Creates an execution, unless the run has had as many as it may. It holds its scope.
+    #[inline]
+    pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
+        if self.executions.count() >= self.progress.limits.executions {
+            self.finish(End::TooManyExecutions);
+            return Verdict::RunLimitReached;
+        }
+        let (step, scope, _) = evaluated;
+        self.scopes.hold(scope);
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.executed(step, self.table.step(step));
+        }
+        let start = self.executions.create(evaluated, inputs);
+        let verdict = Verdict::Executed(start.execution);
+        if let Some(start) = self.executions.admit(start, &self.table) {
+            self.actions.push(QueuedAction::Start(start));
+        }
+        verdict
+    }
+
+    /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
+    #[inline(always)]
+    pub(super) fn start_waiting(&mut self) {
+        while !self.progress.has_ended()
+            && let Some(start) = self.executions.next_waiting(&self.table)
+        {
+            self.actions.push(QueuedAction::Start(start));
+        }
+    }
+
+    /// Drops what is left to do in these scopes, which are closed.
+    pub(super) fn drop_in(&mut self, dropped: &[ScopeId], scopes: &HashSet<ScopeId>) {
+        self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
+        for scope in dropped {
+            self.actions.push(QueuedAction::Free(*scope));
+        }
+        self.awaited.drop_in(scopes);
+        let unstarted = self.actions.take_starts_in(scopes);
+        for execution in self.executions.drop_in(scopes) {
+            if !unstarted.contains(&execution) {
+                self.actions.push(QueuedAction::Drop(execution));
+            }
+        }
+    }
+
+    /// Says that nothing can happen before something arrives.
+    pub(super) fn wait(&mut self) {
+        self.progress.waits = true;
+        self.actions.push(QueuedAction::Wait);
+    }
+
+    /// Ends the run and says so, unless it has ended before.
+    pub(super) fn finish(&mut self, end: End) {
+        if !self.progress.has_ended() {
+            self.close(end.clone());
+            self.actions.say(Action::Finish { end });
+        }
+    }
+
+    /// From here on nothing is left to do but to refuse.
+    pub(super) fn close(&mut self, end: End) {
+        self.progress.finish(end);
+        self.unevaluated.clear();
+        self.actions.close();
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.actions.shrink();
+        self.unevaluated.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::id::{ExecutionId, Seq};
+    use crate::scheduler::Bound;
+    use crate::scheduler::sample::{self, entry, entry_in, step};
+
+    fn board() -> Board {
+        sample::board(SchedulerLimits::default())
+    }
+
+    fn drained(board: &mut Board) -> Vec<String> {
+        std::iter::from_fn(|| board.actions.pop()).map(|action| format!("{action:?}")).collect()
+    }
+
+    /// A board with an open branch.
+    fn with_branch() -> (Board, ScopeId) {
+        let mut board = board();
+        let branch = board.scopes.reserve();
+        board.scopes.open(branch, ScopeId::ROOT, (crate::scheduler::GroupId::of(0), 0));
+        (board, branch)
+    }
+
+    #[test]
+    fn a_full_log_ends_the_run_once() {
+        let mut board = sample::board(SchedulerLimits { events: 1, ..SchedulerLimits::default() });
+        let note = sample::event(&board, "Note");
+        assert!(board.number(ScopeId::ROOT, note).is_some_and(|entry| entry.seq == Seq(1)));
+        assert!((0..2).all(|_| board.number(ScopeId::ROOT, note).is_none()));
+        assert_eq!(board.progress.end(), Some(&End::LogFull));
+        assert_eq!(drained(&mut board).len(), 1);
+    }
+
+    #[test]
+    fn a_logged_event_is_to_be_evaluated_and_a_request_is_open() {
+        let mut board = board();
+        let (note, ask) = (entry(&mut board, "Note"), entry(&mut board, "Ask"));
+        board.log(note);
+        board.log(ask);
+        assert!(!board.is_evaluated() && !board.is_quiet());
+        assert!(board.awaited.requests().map(|(seq, _)| seq).eq([ask.seq]));
+        assert_eq!([(); 3].map(|()| board.next_event()), [Some(note), Some(ask), None]);
+        assert!(board.is_quiet());
+    }
+
+    #[test]
+    fn an_event_that_one_step_takes_alone_is_followed_by_it_where_nothing_else_is_left_to_do() {
+        let mut board = board();
+        let (begin, note) = (entry(&mut board, "Begin"), entry(&mut board, "Note"));
+        assert_eq!((board.follower(begin), board.follower(note)), (Some(step(&board, "open")), None));
+        board.actions.push(QueuedAction::Wait);
+        assert_eq!(board.follower(begin), None);
+        assert!(board.actions.pop().is_some());
+        board.log(note);
+        assert_eq!(board.follower(begin), None);
+    }
+
+    // S17
+    #[test]
+    fn events_behind_a_full_list_are_surplus() {
+        let mut board = board();
+        let pair = step(&board, "pair");
+        for surplus in [0, 0, 1, 2] {
+            let note = entry(&mut board, "Note");
+            assert!(board.count(note));
+            assert_eq!(board.executions.surplus_of(pair), surplus);
+        }
+        let nowhere = entry_in(&mut board, ScopeId(9), "Note");
+        assert!(!board.count(nowhere));
+    }
+
+    // S20
+    #[test]
+    fn a_combination_is_executed_once() {
+        let mut board = board();
+        let pair = step(&board, "pair");
+        let binding: Binding = smallvec![Bound::List([(ScopeId::ROOT, 2)].into_iter().collect())];
+        assert_eq!(board.obstacle(pair, ScopeId::ROOT, &binding), None);
+        let verdict = board.create_with(binding.clone(), (pair, ScopeId::ROOT, Seq(2)));
+        assert_eq!(verdict, Verdict::Executed(ExecutionId(1)));
+        assert_eq!(board.obstacle(pair, ScopeId::ROOT, &binding), Some(Verdict::Duplicate));
+        assert_eq!(board.unbegun().count(), 1);
+    }
+
+    #[test]
+    fn one_execution_too_many_ends_the_run() {
+        let mut board = sample::board(SchedulerLimits { executions: 1, ..SchedulerLimits::default() });
+        let evaluated = (step(&board, "open"), ScopeId::ROOT, Seq(1));
+        assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::Executed(ExecutionId(1)));
+        assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::RunLimitReached);
+        assert_eq!(board.progress.end(), Some(&End::TooManyExecutions));
+        assert_eq!(board.unbegun().count(), 0, "an ended run begins nothing");
+    }
+
+    #[test]
+    fn a_dropped_branch_leaves_no_work_and_its_running_executions_are_dropped() {
+        let (mut board, branch) = with_branch();
+        let ask = step(&board, "ask");
+        assert_eq!(board.create((ask, branch, Seq(1)), Inputs::TRIGGER), Verdict::Executed(ExecutionId(1)));
+        assert!(board.actions.pop().is_some(), "the first one has begun");
+        board.create((ask, branch, Seq(2)), Inputs::TRIGGER);
+        let item = entry_in(&mut board, branch, "Item");
+        board.log(item);
+        assert!(board.scopes.close(branch).is_some() && !board.is_open(branch));
+        board.drop_in(&[branch], &HashSet::from([branch]));
+        assert_eq!(drained(&mut board), ["Free(ScopeId(1))", "Drop(ExecutionId(1))"]);
+        assert!(board.is_quiet() && board.executions.are_idle());
+    }
+
+    #[test]
+    fn a_run_that_ended_has_nothing_left_to_evaluate() {
+        let mut board = board();
+        let note = entry(&mut board, "Note");
+        board.log(note);
+        board.wait();
+        board.finish(End::Cancelled);
+        board.finish(End::Stalled);
+        assert!(board.is_evaluated());
+        let said = drained(&mut board);
+        assert!(said.len() == 1 && said[0].contains("Cancelled"), "{said:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! How far a run is and how far it may come: the end of its log, its limits, and how it stands.
+
+use super::{End, SchedulerLimits};
+use crate::id::Seq;
+
+/// How a run stands. Nothing changes its end.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) limits: SchedulerLimits,
+    last_seq: u64,
+    /// Whether the scheduler has said that nothing can happen before something arrives, and nothing has.
+    pub(super) waits: bool,
+    /// Whether a failure was handled (S34).
+    pub(super) degraded: bool,
+    end: Option<End>,
+}
+
+impl Progress {
+    /// Of a run with an empty log.
+    #[inline]
+    pub(super) fn new(limits: SchedulerLimits) -> Self {
+        Self { limits, last_seq: 0, waits: false, degraded: false, end: None }
+    }
+
+    /// Of a run that waits behind this position.
+    pub(super) fn waiting(limits: SchedulerLimits, last: Seq, degraded: bool) -> Self {
+        Self { last_seq: last.0, waits: true, degraded, ..Self::new(limits) }
+    }
+
+    /// The next position; none if the log is full.
+    #[inline]
+    pub(super) fn next_seq(&mut self) -> Option<Seq> {
+        if self.last_seq >= self.limits.events {
+            return None;
+        }
+        self.last_seq += 1;
+        Some(Seq(self.last_seq))
+    }
+
+    /// The position of the newest event; 0 before the first.
+    #[inline]
+    pub(super) fn last_seq(&self) -> Seq {
+        Seq(self.last_seq)
+    }
+
+    /// Something arrives, which ends the wait: whether the run takes it.
+    #[inline]
+    pub(super) fn accept(&mut self) -> bool {
+        self.waits = false;
+        self.end.is_none()
+    }
+
+    #[inline]
+    pub(super) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The run ends, unless it has ended before.
+    pub(super) fn finish(&mut self, end: End) {
+        self.end.get_or_insert(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_have_no_gaps_up_to_the_limit() {
+        let mut progress = Progress::new(SchedulerLimits { events: 2, ..SchedulerLimits::default() });
+        assert_eq!([(); 4].map(|()| progress.next_seq()), [Some(Seq(1)), Some(Seq(2)), None, None]);
+        progress.limits.events = 3;
+        assert_eq!((progress.next_seq(), progress.last_seq()), (Some(Seq(3)), Seq(3)));
+    }
+
+    #[test]
+    fn whatever_arrives_ends_the_wait_and_is_taken_until_the_run_ends() {
+        let mut progress = Progress::waiting(SchedulerLimits::default(), Seq(7), true);
+        assert!(progress.waits && progress.degraded);
+        assert!(progress.accept() && !progress.waits);
+        progress.waits = true;
+        progress.finish(End::Stalled);
+        assert!(!progress.accept() && !progress.waits);
+        assert_eq!(progress.last_seq(), Seq(7));
+    }
+
+    #[test]
+    fn a_run_ends_once() {
+        let mut progress = Progress::new(SchedulerLimits::default());
+        assert!(!progress.has_ended());
+        progress.finish(End::Completed(Seq(1)));
+        progress.finish(End::Cancelled);
+        assert_eq!(progress.end(), Some(&End::Completed(Seq(1))));
+    }
+}
