@@ -36,6 +36,9 @@ type Slot = (Places, Option<Place>);
 ///
 /// [`Engine::start`](crate::Engine::start) returns it. It does nothing before it is polled. Without a store and without
 /// limits it is over at its first poll; dropping it gives up the wait for a place.
+///
+/// # Panics
+/// If it is polled after it was over, as the future of an `async` function does.
 #[must_use = "a run starts when this is awaited"]
 pub struct Starting<'a, W> {
     state: State<'a>,
@@ -66,7 +69,8 @@ impl<W> Future for Starting<'_, W> {
                 Begun::Later(waiting) => waiting,
             },
             State::Waiting(waiting) => waiting,
-            State::Over => return Poll::Pending,
+            // As an `async` function would: nobody would ever be woken.
+            State::Over => panic!("a start was polled after it was over"),
         };
         let polled = waiting.as_mut().poll(cx);
         if polled.is_pending() {
@@ -206,5 +210,49 @@ impl Inner {
             }
         };
         lease.hold(claims).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::super::fixtures::{Greet, Greeter};
+    use super::*;
+    use crate::prelude::*;
+
+    fn engine() -> Engine {
+        Engine::builder().workflow(Greeter).build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_start_that_waits_for_nothing_is_over_at_its_first_poll_and_does_nothing_before() {
+        let engine = engine();
+        let starting = engine.start::<Greeter>(Greet);
+        assert_eq!((engine.running(), format!("{starting:?}")), (vec![], "Starting(unbegun)".to_owned()));
+        let run = starting.now_or_never().expect("it waits for nothing").unwrap();
+        assert_eq!(engine.running(), [run.id().clone()]);
+        run.outcome().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_start_that_is_dropped_while_it_waits_leaves_nothing() {
+        let engine = Engine::builder().workflow(Greeter).max_concurrent_runs(1).build().unwrap();
+        let first = engine.start::<Greeter>(Greet).await.unwrap();
+        let mut second = engine.start::<Greeter>(Greet);
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!((format!("{second:?}"), engine.queued().len()), ("Starting(waiting)".to_owned(), 1));
+        drop(second);
+        assert_eq!((engine.running(), engine.queued()), (vec![first.id().clone()], vec![]));
+        first.outcome().await.unwrap();
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "polled after it was over")]
+    async fn a_start_is_polled_until_it_is_over_and_no_further() {
+        let engine = engine();
+        let mut starting = engine.start::<Greeter>(Greet);
+        assert!((&mut starting).now_or_never().is_some());
+        let _ = starting.now_or_never();
     }
 }
