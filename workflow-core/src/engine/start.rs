@@ -218,7 +218,6 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::super::fixtures::{Greet, Greeter};
-    use super::*;
     use crate::prelude::*;
 
     fn engine() -> Engine {
