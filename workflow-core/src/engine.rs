@@ -98,8 +98,8 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// The parts of an engine. Its methods start, load and cancel runs, which takes most of the parts: a run that is driven
-/// has a reference to the engine.
+/// The parts of an engine, with the methods that need several of them. Each driven run keeps it alive through
+/// [`Registered`](registered::Registered).
 struct Inner {
     id: EngineId,
     hosts: Hosts,

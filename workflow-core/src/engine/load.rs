@@ -17,7 +17,7 @@ use crate::store::{Position, Record, StoreError};
 
 /// Where a run was found.
 pub(super) enum Loaded {
-    /// It runs here already.
+    /// This engine drives it under the same handles: it did before, or it has reloaded it.
     Here(Arc<RunShared>),
     /// It runs here from now on.
     Resumed(Arc<RunShared>),
@@ -25,7 +25,7 @@ pub(super) enum Loaded {
     Ended(Arc<RunShared>),
     /// It is resumed when its parent asks for it.
     Awaited,
-    /// Somebody has written to it since it was listed: its journal ends there.
+    /// Its journal ends here and not where the caller expected: somebody has written to it. It is not resumed.
     Moved(Position),
 }
 

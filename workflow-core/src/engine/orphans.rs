@@ -1,4 +1,5 @@
-//! Child runs that somebody waited for in an earlier process, and nobody does any more: they end (S31).
+//! Orphaned children: open child runs that an execution waited for in an earlier process and whose parent does not ask
+//! for them again. The engine cancels them (S31).
 
 use std::sync::Arc;
 

@@ -152,7 +152,7 @@ impl Inner {
         Ok(slot)
     }
 
-    /// A run that is ready to be driven, and what its handle needs.
+    /// The task of a prepared run, not yet spawned, and the part that its handles share.
     pub(super) fn driven(
         &self,
         prepared: Prepared,

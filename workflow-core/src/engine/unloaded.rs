@@ -47,10 +47,10 @@ impl Inner {
         }
     }
 
-    /// Loads a run for the note that was left for it.
+    /// Reloads an unloaded run that has an unread cancel, and retries while the store cannot be read.
     pub(super) async fn deliver(self: Arc<Self>, run: Arc<RunShared>) {
         let reason = run.signals.unread_cancel();
-        // Another may have its id by now.
+        // Once this run has ended, its id may belong to another.
         while !run.status().is_ended() {
             let Err(error) = self.wake(&run.id, reason.as_ref()).await else { return };
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
@@ -91,8 +91,8 @@ impl Inner {
         }
     }
 
-    /// A run that was unloaded is not resumed here, unless it was loaded or given up meanwhile. Its journal is left as
-    /// it is.
+    /// Forgets an unloaded run and ends its handles with this error. Does nothing if the run is not unloaded any more.
+    /// Its journal stays as it is.
     pub(super) fn lose(&self, id: &RunId, error: RunError) {
         let Some(unloaded) = self.runs.forget_unloaded(id) else { return };
         if let Some(due) = unloaded.due {

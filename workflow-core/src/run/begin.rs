@@ -17,7 +17,7 @@ use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
-/// What an execution that follows another handles: what that returned, its batch, and the start.
+/// How much of a slice one direct step costs: a result, its batch, and a start.
 const HOP: usize = 3;
 
 /// Which attempt begins.
@@ -25,7 +25,7 @@ const HOP: usize = 3;
 pub(super) enum Which {
     /// The first one.
     First,
-    /// The first one of an execution that became due at this very time.
+    /// The first one, right after the execution was scheduled: the trace has its start time.
     Next,
     /// A later one, or the one that an earlier process was at.
     Again,
@@ -41,7 +41,7 @@ impl Driver {
         }
     }
 
-    /// Whether nothing is in the way of an execution that follows from what was just taken in.
+    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread cancel.
     fn follows_directly(&self) -> bool {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
@@ -75,7 +75,7 @@ impl Driver {
         }
     }
 
-    /// Whether nothing that came meanwhile is to be taken in before what was just returned.
+    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels come first.
     fn is_undisturbed(&self) -> bool {
         !self.committer.state.has_effects()
             && !self.executor.has_completed()

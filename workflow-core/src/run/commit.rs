@@ -1,6 +1,6 @@
-//! The one way into a run's log while it is driven: a batch enters the state and its records the journal. Its sender is
-//! notified, and observers and viewers learn of it, once the store has it (S38). This part knows nothing of what is in
-//! flight, of permits and of alarms.
+//! The one way into a run's log while it is driven: `commit` applies a batch and queues its records, and `advance` does
+//! so for entries that follow by themselves. The sender of a batch is notified, and observers and viewers learn of it,
+//! once the store has it (S38). This part knows nothing of what is in flight, of permits and of alarms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,8 +70,12 @@ impl Committer {
         self.telemetry.check = Some(check);
     }
 
-    /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
-    /// the store has it, and hears how the run ended if it is refused.
+    /// Applies a batch and queues its records. Returns the execution that may begin directly, if it is all that
+    /// follows; with a journal that execution is queued as an effect instead.
+    ///
+    /// `done` gets `Ok` once the store has the batch, and [`SendError::Refused`] if the store refuses its content. It
+    /// is dropped without an answer if the state refuses the batch or the store fails: the sender then waits for the
+    /// end of the run.
     #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
@@ -184,7 +188,7 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
-    /// S28. An execution that returned nothing had nothing to be refused.
+    /// Records events of an execution that the run does not take, because it has ended (S28).
     pub(super) fn refuse<'a>(&mut self, execution: ExecutionId, events: impl Iterator<Item = &'a AnyEvent>) {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<&'static str> = events.map(AnyEvent::name).collect();

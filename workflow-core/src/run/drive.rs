@@ -171,7 +171,7 @@ impl Run {
         Poll::Pending
     }
 
-    /// Detaches the run, if it is about to be and its journal has everything; says whether it does.
+    /// Detaches the run if that was asked for and the store has its whole journal; says whether it did.
     fn leaves(&mut self) -> bool {
         let committer = &mut self.driver.committer;
         if !committer.is_leaving() || !committer.journal.as_deref().is_some_and(Journal::is_quiet) {

@@ -219,14 +219,14 @@ impl Driver {
         true
     }
 
-    /// Writes the journal, once nothing else is left to do or one slice is over; says whether the store has answered.
+    /// Records new children, begins the next write, and handles the store's answer if it is there; says whether it was.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
         self.poll_writing(cx)
     }
 
-    /// Takes in what the store has answered.
+    /// Handles the store's answer to the write that is under way; says whether there was one.
     pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,

@@ -44,7 +44,7 @@ impl Ending<'_> {
             End::TimedOut => RunError::TimedOut { after: self.limit },
             End::LogFull => RunError::LogFull { limit: self.state.limits().events },
             End::TooManyExecutions => self.ran_away(),
-            // Said by the journal.
+            // Only a detached run gets here: a journal that failed has its own error (`Committer::journal_error`).
             End::AppendFailed => RunError::Abandoned,
         })
     }

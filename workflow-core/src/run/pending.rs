@@ -19,7 +19,7 @@ pub(super) struct PendingBatch {
 }
 
 pub(super) enum PendingWhat {
-    /// A batch.
+    /// A batch, with or without events in the log.
     Entered {
         batch: Batch,
         /// Its events in the log; none for a batch without events, such as the answer of a precondition.

@@ -52,9 +52,9 @@ pub(crate) struct Released {
 pub(super) enum Paused {
     /// It has ended.
     Ended,
-    /// It waits, and most of what it is has nothing to do.
+    /// It waits for its handles alone: suspend it.
     AtRest,
-    /// It has waited for so long that nothing of it needs to be kept.
+    /// It has waited for the idle timeout: unload it.
     Idle,
 }
 
@@ -87,8 +87,8 @@ impl Run {
         polled.await
     }
 
-    /// Whether the run's journal says all that there is to know: it waits, nothing is on its way, and no other run that is
-    /// driven here has to do with it.
+    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven here
+    /// depends on it.
     fn is_at_rest(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         state.scheduler.waits()

@@ -1,10 +1,11 @@
-//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads to,
-//! and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused send is
-//! an error of its caller.
+//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads
+//! to, and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused
+//! send is an error of its caller.
 //!
-//! Everything in flight follows from records that the store has (S38). So do the pending batches: none depends on another.
-//! Executions and questions therefore continue. An execution that was dropped because of the refused batch begins again, as
-//! it does in a run that resumes.
+//! Executions and questions in flight follow from records that the store has (S38), so they continue. Pending batches
+//! are independent with one exception: a timer that one of them set may have fired. Such timers get their new numbers,
+//! and a firing is dropped if its timer is not set again ([`Unwritten`]). An execution that was dropped because of the
+//! refused batch begins again, as it does in a run that resumes.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -46,7 +47,8 @@ impl Driver {
         }
     }
 
-    /// Whether no rewind is under way. While its journal is read back, the run does nothing else.
+    /// Drives a rewind that is under way. Ready if there is none, or once it is complete; pending while the journal is
+    /// read back.
     #[inline]
     pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
         self.committer.journal.is_none() || self.reads_no_more(cx)

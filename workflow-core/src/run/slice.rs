@@ -1,5 +1,4 @@
-//! The work of a run between two turns of other tasks. A slice begins what is due and takes in what happened meanwhile, up to
-//! a bound.
+//! One slice: a bounded part of a poll of the run. A poll has up to four of them (`drive`).
 
 use std::task::{Context, Poll};
 
@@ -21,13 +20,14 @@ pub(super) const WORK: usize = 2 * SLICE;
 /// How a slice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// At its bound: other tasks have their turn.
+    /// The slice reached its bound: there may be more to do.
     More,
-    /// The run has ended, and its journal says so.
+    /// The run has ended, and the store has every batch or has failed. [`Run::end`](super::drive::Run::end) closes the
+    /// journal.
     Ended,
-    /// The run goes on once the store has answered.
+    /// The run is being rewound, or has ended and has batches that the store does not have.
     Blocked,
-    /// There is nothing to do.
+    /// There is nothing to do before something arrives or the store answers.
     Quiet,
 }
 
@@ -53,7 +53,8 @@ impl<'a> Slice<'a> {
         }
         self.read_child_store_failure();
         self.poll_unwanted(cx);
-        // Commands have their turn in every slice, however much completes while it is being begun.
+        // Each slice takes one command and polls the executor before it begins anything, so that executions that
+        // complete at once cannot starve either.
         if self.takes_news() {
             self.read_cancel_note();
             if !self.driver.committer.is_leaving() {
@@ -88,8 +89,9 @@ impl<'a> Slice<'a> {
         self.driver.committer.state.end().is_some()
     }
 
-    /// Takes in what happened meanwhile; behind a store that has fallen far behind it waits. Of a run that is about to be
-    /// detached, nothing but that it is cancelled: any other caller learns that the run has ended, once it has.
+    /// Takes in one cancel, due timer, completion or command, in this order; says whether there was one. A run that is
+    /// about to detach takes in only that it is cancelled, and drops other commands: their senders learn that the run
+    /// has ended.
     fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.takes_news() {
             return false;
@@ -108,7 +110,8 @@ impl<'a> Slice<'a> {
         true
     }
 
-    /// Whether the run takes anything in: its state has all that follows from what it took before.
+    /// Whether the run takes anything in: it has not ended, its state has all that follows from what it took before,
+    /// and the store is not too far behind.
     fn takes_news(&self) -> bool {
         let Committer { state, journal, .. } = &self.driver.committer;
         state.end().is_none()
@@ -138,7 +141,7 @@ impl<'a> Slice<'a> {
             self.poll_executor(cx);
         }
         let Some(completion) = self.driver.executor.next_completed() else { return false };
-        // It may be what became of a run that was detached meanwhile.
+        // The detach may have come during this poll and may have caused this completion: it does not enter the log.
         if self.driver.committer.is_leaving() {
             self.driver.executor.put_back(completion);
             return false;

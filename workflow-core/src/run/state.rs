@@ -10,9 +10,10 @@
 //!                   effects        what to begin, each with the position of the journal that it follows from
 //! ```
 //!
-//! [`RunState::apply`] is the only way anything enters a log. What a batch leads to depends on the sequence of batches
-//! alone: each takes effect once everything that follows from those before it is in the state. Whether a store has kept
-//! a batch is not known here. The driver performs an effect once the store has the journal up to its position (S38).
+//! [`RunState::apply`] lets a batch in, and [`RunState::advance`] logs the gathers that follow from it. Nothing else
+//! appends to a log. What a batch leads to depends on the sequence of batches alone: each takes effect once everything
+//! that follows from those before it is in the state. Whether a store has kept a batch is not known here. The driver
+//! performs an effect once the store has the journal up to its position (S38).
 
 #![expect(
     clippy::inline_always,
@@ -368,7 +369,7 @@ impl RunState {
         *work > 0
     }
 
-    /// Queues what is to be begun once the store has the journal as it is now.
+    /// Queues an effect that begins once the store has the journal up to its present end.
     pub(super) fn defer(&mut self, begins: Begins) {
         self.effects.push_back(Effect { after: self.position, begins });
     }

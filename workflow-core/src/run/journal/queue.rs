@@ -25,7 +25,7 @@ pub(super) struct WriteQueue {
     batches: VecDeque<QueuedBatch>,
     /// Where the journal ends with everything that is queued.
     end: Position,
-    /// How many of the first batches are written one by one: the store has refused a write of them.
+    /// How many of the next batches are written one at a time, because the store refused a write with them.
     apart: usize,
     /// Whether the end of the run was queued: nothing follows it.
     ended: bool,
@@ -37,9 +37,9 @@ pub(super) struct WriteQueue {
 enum NextBatch {
     #[default]
     Plain,
-    /// With the record with which the run begins, which alone is queued.
+    /// As part of the first batch, which so far has only the record `RunStarted`.
     JoinsFirst,
-    /// As the one that says that the run goes on.
+    /// With a summary that says that the run is no longer waiting.
     GoesOn,
 }
 
@@ -87,14 +87,14 @@ impl WriteQueue {
         self.ended
     }
 
-    /// Whether nothing more is to be queued behind what a write has taken and the rest.
+    /// Whether no more is to be queued. What the write under way has taken does not count.
     pub(super) fn is_full(&self, taken: Taken) -> bool {
         self.batches.len() - taken.batches >= MOST_QUEUED
             || self.records.len() - taken.records >= MOST_RECORDS
     }
 
-    /// Queues one batch, unless the end is queued. The run stands like that with it, if that changes; `before` is how it
-    /// stood.
+    /// Queues one batch, unless the end is queued. `run` is the summary with this batch, if the batch changes it;
+    /// `before` is the summary that the store has.
     pub(super) fn push(
         &mut self,
         records: impl IntoIterator<Item = Record>,
@@ -137,7 +137,7 @@ impl WriteQueue {
         self.next = NextBatch::GoesOn;
     }
 
-    /// The next write, which leaves the run that stood like that as it says; none if nothing is queued.
+    /// The next write with its summary: that of its last batch that has one, else `before`. None if nothing is queued.
     pub(super) fn next_write(&self, before: &RunSummary) -> Option<(Taken, Batch)> {
         if self.batches.is_empty() {
             return None;

@@ -119,7 +119,7 @@ impl Returned {
 pub(in crate::run) enum Stop {
     Cancelled,
     TimedOut,
-    /// The store does not keep its journal any more.
+    /// Nothing more enters its journal: the store failed, or the run is detached.
     Unkept,
 }
 
@@ -136,9 +136,10 @@ impl From<Stop> for Fact {
 /// What became of a batch.
 #[derive(Debug)]
 pub(in crate::run) enum Applied {
-    /// Its events are in the log, and the execution follows next, unless others do before it.
+    /// Its events are in the log. It names the execution that may begin directly, if one may.
     Entered(Entered),
-    /// It is in the journal and left no event.
+    /// It changed the state and left no event. It has a record, unless it stopped the run or is the failure of a
+    /// precondition.
     Noted,
     /// The run takes nothing more, or what it is for is over: it is in no journal.
     Refused,
