@@ -79,16 +79,17 @@ impl Committer {
     #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
-        let again = self.journal.is_some().then(|| batch.clone());
+        // With a journal: applied again if the store refuses an earlier batch.
+        let replayable = self.journal.is_some().then(|| batch.clone());
         let by = batch.left_by();
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered(entered) => self.entered(by, &entered, again, done),
-            Applied::Noted => {
-                self.note_pending(again);
+            Applied::Entered(entered) => self.entered(by, &entered, replayable, done),
+            Applied::WithoutEvent => {
+                self.note_pending(replayable);
                 None
             }
             // Without an answer the sender waits for the end of the run, which may not be written yet.
@@ -124,17 +125,17 @@ impl Committer {
         &mut self,
         by: Option<ExecutionId>,
         entered: &Entered,
-        again: Option<Batch>,
+        replayable: Option<Batch>,
         done: Option<Done>,
     ) -> Option<ExecutionStart> {
-        let Some(batch) = again else {
+        let Some(batch) = replayable else {
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
             notify(done);
             return entered.next();
         };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
         let logged = Some(Logged { by, first, count: entered.events().len() as u64 });
-        let what = PendingWhat::Entered { batch, logged, done, shown: None };
+        let what = PendingWhat::Batch { batch, logged, done, shown: None };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
         self.follow(entered.next());
         None
@@ -189,7 +190,11 @@ impl Committer {
     }
 
     /// Records events of an execution that the run does not take, because it has ended (S28).
-    pub(super) fn refuse<'a>(&mut self, execution: ExecutionId, events: impl Iterator<Item = &'a AnyEvent>) {
+    pub(super) fn record_late_events<'a>(
+        &mut self,
+        execution: ExecutionId,
+        events: impl Iterator<Item = &'a AnyEvent>,
+    ) {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
         self.state.trace.refused((execution, step), self.clock.now, &events);
@@ -211,9 +216,9 @@ impl Committer {
         self.shared.tell(|| Observed::RunWaiting);
     }
 
-    /// Something is to enter the journal of a run that may wait; says whether it did.
+    /// Sets a waiting run to running; says whether it was waiting.
     #[inline]
-    pub(super) fn wake(&mut self) -> bool {
+    pub(super) fn note_running(&mut self) -> bool {
         let waited = self.shared.status() == RunStatus::Waiting;
         if waited {
             self.telemetry.meter.runs();
@@ -257,7 +262,7 @@ impl Committer {
                     asked(true);
                     continue;
                 }
-                PendingWhat::Entered { logged, done, .. } => (logged, done),
+                PendingWhat::Batch { logged, done, .. } => (logged, done),
                 PendingWhat::Derived(logged) => (Some(logged), None),
             };
             if let Some(logged) = logged {
@@ -284,7 +289,7 @@ impl Committer {
         }
         self.state.retract(from, refused.iter().map(|(execution, _)| *execution));
         for (execution, events) in &refused {
-            self.refuse(*execution, events.iter());
+            self.record_late_events(*execution, events.iter());
         }
         let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
     }

@@ -123,11 +123,11 @@ impl Run {
             match std::future::poll_fn(|cx| self.poll_on(cx)).await {
                 Paused::Ended => break,
                 Paused::Idle => {}
-                Paused::AtRest => {
-                    let rests = suspended.insert(self.suspend());
-                    std::future::poll_fn(|cx| rests.poll_news(cx)).await;
-                    let Some(whole) = suspended.take().and_then(Suspended::restore) else { return };
-                    self = whole;
+                Paused::Suspendable => {
+                    let compact = suspended.insert(self.suspend());
+                    std::future::poll_fn(|cx| compact.poll_news(cx)).await;
+                    let Some(run) = suspended.take().and_then(Suspended::restore) else { return };
+                    self = run;
                     continue;
                 }
             }
@@ -171,7 +171,7 @@ impl Run {
         Poll::Pending
     }
 
-    /// Detaches the run if that was asked for and the store has its whole journal; says whether it did.
+    /// Detaches the run if that was asked for and the store has its run journal; says whether it did.
     fn leaves(&mut self) -> bool {
         let committer = &mut self.driver.committer;
         if !committer.is_leaving() || !committer.journal.as_deref().is_some_and(Journal::is_quiet) {

@@ -46,7 +46,7 @@ impl Driver {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
-        if !matches!(batch, Batch::Stopped(_)) && self.committer.wake() {
+        if !matches!(batch, Batch::Stopped(_)) && self.committer.note_running() {
             self.count_time();
         }
         self.committer.commit(batch, done)
@@ -231,7 +231,7 @@ impl Driver {
         match self.committer.poll_answer(cx) {
             None => return false,
             Some(Answer::Written | Answer::Repeats) => {}
-            Some(Answer::Refused { records, why }) => self.refused(records, why),
+            Some(Answer::Refused { records, why }) => self.on_refused(records, why),
             Some(Answer::Failed) => self.stop_unkept(None),
         }
         true
@@ -254,7 +254,7 @@ impl Driver {
     /// more is written.
     pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
-            journal.refuse(why);
+            journal.set_failure(why);
         }
         // From here on the run and its journal differ.
         self.committer.telemetry.check = None;

@@ -38,7 +38,7 @@ impl Driver {
         shown: Shown,
     ) -> Option<ExecutionStart> {
         if self.committer.state.end().is_some() {
-            self.committer.refuse(execution, returned.all_events());
+            self.committer.record_late_events(execution, returned.all_events());
             return None;
         }
         if !returned.timers().is_empty() {

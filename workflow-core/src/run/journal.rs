@@ -211,16 +211,16 @@ impl Journal {
     }
 
     /// Stops all writing, unless a write is under way or the journal has failed before; says whether it did.
-    pub(super) fn fail(&mut self, why: &StoreError) -> bool {
+    pub(super) fn fail_if_idle(&mut self, why: &StoreError) -> bool {
         let fails = self.writing.is_none() && self.failure.is_none();
         if fails {
-            self.refuse(why.clone());
+            self.set_failure(why.clone());
         }
         fails
     }
 
     /// Stops all writing, for this reason.
-    pub(super) fn refuse(&mut self, why: StoreError) {
+    pub(super) fn set_failure(&mut self, why: StoreError) {
         self.failure = Some(why);
         self.reading = None;
         self.queue.clear();
@@ -244,7 +244,7 @@ impl Journal {
             }
             Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records: taken.records, why },
             Err(error) => {
-                self.refuse(error);
+                self.set_failure(error);
                 Answer::Failed
             }
         }))

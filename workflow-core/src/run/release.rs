@@ -53,7 +53,7 @@ pub(super) enum Paused {
     /// It has ended.
     Ended,
     /// It waits for its handles alone: suspend it.
-    AtRest,
+    Suspendable,
     /// It has waited for the idle timeout: unload it.
     Idle,
 }
@@ -62,9 +62,9 @@ impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let after = self.driver.committer.shared.common.settings.idle_timeout;
-        let Some(after) = after.filter(|_| self.is_at_rest()) else {
+        let Some(after) = after.filter(|_| self.can_unload()) else {
             self.driver.alarms.idle = None;
-            return if self.can_suspend() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
+            return if self.can_suspend() { Poll::Ready(Paused::Suspendable) } else { Poll::Pending };
         };
         let Driver { committer: Committer { shared, .. }, alarms, .. } = &mut self.driver;
         let patience = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
@@ -81,7 +81,7 @@ impl Run {
             Poll::Ready(held) => Poll::Ready(Some(held)),
             Poll::Pending => match self.poll_on(cx) {
                 Poll::Ready(Paused::Ended) => Poll::Ready(None),
-                Poll::Ready(Paused::Idle | Paused::AtRest) | Poll::Pending => Poll::Pending,
+                Poll::Ready(Paused::Idle | Paused::Suspendable) | Poll::Pending => Poll::Pending,
             },
         });
         polled.await
@@ -89,7 +89,7 @@ impl Run {
 
     /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven here
     /// depends on it.
-    fn is_at_rest(&self) -> bool {
+    fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         state.scheduler.waits()
             && shared.status() == RunStatus::Waiting
@@ -114,7 +114,7 @@ impl Run {
             told = true;
             self.driver.handle_command(command);
         }
-        if told || !self.is_at_rest() || shared.signals.cancel_is_unread() || shared.is_to_be_left() {
+        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_be_left() {
             shared.signals.mailbox.reopen();
             return false;
         }

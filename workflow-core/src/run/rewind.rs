@@ -32,7 +32,7 @@ use crate::store::{Position, Record, RecordedEvent, StoreError};
 
 impl Driver {
     /// The store has refused a batch of so many records for its content. An execution or a caller fails, or else the run.
-    pub(super) fn refused(&mut self, records: usize, why: StoreError) {
+    pub(super) fn on_refused(&mut self, records: usize, why: StoreError) {
         let Committer { journal, pending, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut() else { return };
         let end = journal.written().after(records);
@@ -50,21 +50,21 @@ impl Driver {
     /// Drives a rewind that is under way. Ready if there is none, or once it is complete; pending while the journal is
     /// read back.
     #[inline]
-    pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
-        self.committer.journal.is_none() || self.reads_no_more(cx)
+    pub(super) fn poll_rewind(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.committer.journal.is_none() { Poll::Ready(()) } else { self.poll_read_back(cx) }
     }
 
-    fn reads_no_more(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_read_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Committer { journal, state, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
-            return true;
+            return Poll::Ready(());
         };
         match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
-            Poll::Pending => return false,
+            Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(back)) => self.rewind(back),
             Poll::Ready(Err(why)) => self.stop_unkept(Some(why)),
         }
-        true
+        Poll::Ready(())
     }
 
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
@@ -196,7 +196,7 @@ impl Rewind<'_> {
                         self.driver.handle_command(command);
                     }
                 }
-                PendingWhat::Entered { batch, done, shown, .. } => {
+                PendingWhat::Batch { batch, done, shown, .. } => {
                     let records = self.unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
                     if let Some(batch) = self.unwritten.renumbered(batch.recordable(records)) {
@@ -209,7 +209,7 @@ impl Rewind<'_> {
             }
             from = end;
         }
-        if let Some(PendingBatch { what: PendingWhat::Entered { batch, done, shown, .. }, .. }) = first {
+        if let Some(PendingBatch { what: PendingWhat::Batch { batch, done, shown, .. }, .. }) = first {
             self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
@@ -251,7 +251,7 @@ impl Rewind<'_> {
         match &batch {
             Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
             Batch::Succeeded { execution, returned } if state.end().is_some() => {
-                return self.driver.committer.refuse(*execution, returned.all_events());
+                return self.driver.committer.record_late_events(*execution, returned.all_events());
             }
             Batch::Replied { request, .. }
                 if state.end().is_none()
@@ -275,10 +275,8 @@ impl PendingWhat {
     /// Whether its execution or its caller fails if the store refuses it, and not the run.
     fn can_fail_alone(&self) -> bool {
         match self {
-            Self::Entered { batch: Batch::Succeeded { .. }, .. } => true,
-            Self::Entered { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => {
-                done.is_some()
-            }
+            Self::Batch { batch: Batch::Succeeded { .. }, .. } => true,
+            Self::Batch { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => done.is_some(),
             _ => false,
         }
     }
@@ -332,7 +330,7 @@ impl Answered {
     fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
         let mut answered = Self::default();
         for what in pending {
-            let PendingWhat::Entered { batch, .. } = what else { continue };
+            let PendingWhat::Batch { batch, .. } = what else { continue };
             match batch {
                 Batch::Succeeded { execution, .. } | Batch::Failed { execution, .. } => {
                     answered.retried.remove(execution);
@@ -420,7 +418,7 @@ mod tests {
     }
 
     fn entered(batch: Batch, done: Option<Done>) -> PendingWhat {
-        PendingWhat::Entered { batch, logged: None, done, shown: None }
+        PendingWhat::Batch { batch, logged: None, done, shown: None }
     }
 
     #[test]

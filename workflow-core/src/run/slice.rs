@@ -48,14 +48,14 @@ impl<'a> Slice<'a> {
         self.driver.committer.clock.tick();
         self.driver.committer.shared.signals.register(cx.waker());
         self.driver.poll_writing(cx);
-        if !self.driver.is_rewound(cx) {
+        if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
         self.read_child_store_failure();
         self.poll_unwanted(cx);
         // Each slice takes one command and polls the executor before it begins anything, so that executions that
         // complete at once cannot starve either.
-        if self.takes_news() {
+        if self.accepts_input() {
             self.read_cancel_note();
             if !self.driver.committer.is_leaving() {
                 self.poll_mailbox(cx);
@@ -65,7 +65,7 @@ impl<'a> Slice<'a> {
         let mut work = WORK;
         while self.left > 0 {
             self.left -= 1;
-            if !self.driver.is_rewound(cx) {
+            if self.driver.poll_rewind(cx).is_pending() {
                 return Progress::Blocked;
             }
             if !self.driver.advance(&mut work) {
@@ -77,7 +77,7 @@ impl<'a> Slice<'a> {
             if self.has_ended() && self.driver.committer.is_written_out() {
                 return Progress::Ended;
             }
-            if !self.take_news(cx) && !self.driver.poll_journal(cx) {
+            if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
@@ -92,8 +92,8 @@ impl<'a> Slice<'a> {
     /// Takes in one cancel, due timer, completion or command, in this order; says whether there was one. A run that is
     /// about to detach takes in only that it is cancelled, and drops other commands: their senders learn that the run
     /// has ended.
-    fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.takes_news() {
+    fn take_next_input(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.accepts_input() {
             return false;
         }
         if self.read_cancel_note() {
@@ -112,7 +112,7 @@ impl<'a> Slice<'a> {
 
     /// Whether the run takes anything in: it has not ended, its state has all that follows from what it took before,
     /// and the store is not too far behind.
-    fn takes_news(&self) -> bool {
+    fn accepts_input(&self) -> bool {
         let Committer { state, journal, .. } = &self.driver.committer;
         state.end().is_none()
             && state.scheduler.is_settled()
@@ -189,7 +189,7 @@ impl<'a> Slice<'a> {
     fn read_child_store_failure(&mut self) {
         let Committer { journal, shared, state, .. } = &mut self.driver.committer;
         let (Some(journal), Some(why)) = (journal, shared.signals.child_store_failure()) else { return };
-        if state.end().is_none() && journal.fail(why) {
+        if state.end().is_none() && journal.fail_if_idle(why) {
             self.driver.stop_unkept(None);
         }
     }

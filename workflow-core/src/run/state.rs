@@ -208,7 +208,7 @@ impl RunState {
     #[inline]
     fn note(&mut self, records: usize) -> Applied {
         self.position = self.position.after(records);
-        Applied::Noted
+        Applied::WithoutEvent
     }
 
     /// One event enters the log, by itself or behind a record of what it follows from.

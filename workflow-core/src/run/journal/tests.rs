@@ -343,11 +343,11 @@ fn a_journal_fails_at_once_unless_a_write_is_under_way_and_then_writes_and_reads
     let mut journal = journal(&store);
     journal.queue(batch(1));
     journal.write(&run());
-    assert!(!journal.fail(&StoreError::ShutDown), "the store has not answered");
+    assert!(!journal.fail_if_idle(&StoreError::ShutDown), "the store has not answered");
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     journal.queue(batch(1));
     journal.read_back(&run(), StoreError::ShutDown);
-    assert!(journal.fail(&StoreError::ShutDown) && !journal.fail(&StoreError::ShutDown));
+    assert!(journal.fail_if_idle(&StoreError::ShutDown) && !journal.fail_if_idle(&StoreError::ShutDown));
     assert!(!journal.is_reading() && journal.queued_records() == 0);
     journal.queue(batch(1));
     assert!(write(&mut journal).is_none());

@@ -140,7 +140,7 @@ pub(in crate::run) enum Applied {
     Entered(Entered),
     /// It changed the state and left no event. It has a record, unless it stopped the run or is the failure of a
     /// precondition.
-    Noted,
+    WithoutEvent,
     /// The run takes nothing more, or what it is for is over: it is in no journal.
     Refused,
 }
