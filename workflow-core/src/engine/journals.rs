@@ -71,7 +71,7 @@ impl Journals {
     }
 
     /// Whether the run's journal ends with `RunEnded`, or the store has no journal of it.
-    pub(super) async fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
+    pub(super) async fn has_ended_or_is_gone(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
     }
 
@@ -278,7 +278,7 @@ mod tests {
         assert!(now(journals.listed(&"a/w".into())).unwrap().is_none());
         let ended = ["a", "b", "c"].map(|run| now(journals.is_listed_as_ended(&run.into())).unwrap());
         assert_eq!(ended, [false, true, false]);
-        let over = ["a", "b", "c"].map(|run| now(journals.has_ended(&run.into())).unwrap());
+        let over = ["a", "b", "c"].map(|run| now(journals.has_ended_or_is_gone(&run.into())).unwrap());
         assert_eq!(over, [false, true, true]);
         assert_eq!(now(journals.read(&"b".into())).unwrap().len(), 3);
     }

@@ -40,7 +40,7 @@ impl<R: Resumes> Orphans<'_, R> {
             let Ok(records) = self.journals.read(&run).await else { continue };
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
-            if !is_here && self.journals.has_ended(&parent.run).await.unwrap_or(false) {
+            if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
                 let _ = self.resumes.end_child(&run, &parent.run).await;
             }
         }

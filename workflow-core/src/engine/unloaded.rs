@@ -70,7 +70,7 @@ impl Inner {
     ) -> Result<bool, StoreError> {
         let records = self.journals.read(id).await?;
         if Position::default().after(records.len()) != unloaded.end {
-            self.lose(id, RunError::Conflict { run: id.clone() });
+            self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
             return Ok(false);
         }
         match self.resume(id, &records, ResumeAs { cancelled, unloaded: Some(unloaded) }) {
@@ -85,7 +85,7 @@ impl Inner {
                     }
                     other => RunError::Store { source: StoreError::unavailable(other) },
                 };
-                self.lose(id, error);
+                self.give_up_unloaded(id, error);
                 Ok(false)
             }
         }
@@ -93,7 +93,7 @@ impl Inner {
 
     /// Forgets an unloaded run and ends its handles with this error. Does nothing if the run is not unloaded any more.
     /// Its journal stays as it is.
-    pub(super) fn lose(&self, id: &RunId, error: RunError) {
+    pub(super) fn give_up_unloaded(&self, id: &RunId, error: RunError) {
         let Some(unloaded) = self.runs.forget_unloaded(id) else { return };
         if let Some(due) = unloaded.due {
             self.reminders.forget(due, id);
@@ -117,7 +117,7 @@ impl Inner {
             Err(error) => Err(error),
         };
         if let Err(source) = woken {
-            self.lose(id, RunError::Store { source });
+            self.give_up_unloaded(id, RunError::Store { source });
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::RunStatus;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
-use super::ending::Ending;
+use super::ending::EndedRun;
 use super::shared::RunShared;
 use super::view::{Kept, Past};
 use crate::error::RunError;
@@ -134,9 +134,9 @@ impl Run {
         std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
     }
 
-    fn ending(&self) -> Ending<'_> {
+    fn ending(&self) -> EndedRun<'_> {
         let cancelled = self.driver.cancel_reason.as_ref();
-        Ending { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
+        EndedRun { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
     }
 
     fn stall(&self) -> StallReport {

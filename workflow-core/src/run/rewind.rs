@@ -69,9 +69,9 @@ impl Driver {
 
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
-        let in_flight = InFlight { executor, admission, live: &committer.state };
+        let continuing = Continuing { executor, admission, live: &committer.state };
         let replayed = replayed(host, committer.clock.began_at, &committer.state, &records);
-        let replayed = replayed.filter(|replayed| in_flight.agrees(&replayed.state));
+        let replayed = replayed.filter(|replayed| continuing.agrees(&replayed.state));
         let (Some(Replayed { mut state, retries, derived }), Some(journal)) =
             (replayed, committer.journal.as_deref_mut())
         else {
@@ -83,7 +83,7 @@ impl Driver {
             journal.note_going_on();
         }
         let pending = std::mem::take(&mut committer.pending);
-        let answered = Answered::by(pending.iter().map(|batch| &batch.what));
+        let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
             let is_over = executor.has(*execution) || answered.has(*execution);
@@ -91,7 +91,7 @@ impl Driver {
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
-        let again = in_flight.leave_begun(&mut state, &answered);
+        let again = continuing.leave_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
         committer.check_replay(host, &records);
@@ -126,13 +126,13 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
 }
 
 /// What continues through a rewind of the run.
-struct InFlight<'a> {
+struct Continuing<'a> {
     executor: &'a Executor,
     admission: &'a Admission,
     live: &'a RunState,
 }
 
-impl InFlight<'_> {
+impl Continuing<'_> {
     /// Whether the executions that are in flight are the same in a state of fewer batches.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
@@ -146,7 +146,7 @@ impl InFlight<'_> {
 
     /// Removes effects that have begun and are in flight, or that have their answer. An execution that was begun and then
     /// dropped begins again: returns those.
-    fn leave_begun(&self, state: &mut RunState, answered: &Answered) -> Vec<ExecutionId> {
+    fn leave_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
         let unbegun = self.admission.unbegun(self.live);
         let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
         goes_on.extend(self.executor.returned_executions());
@@ -319,14 +319,14 @@ impl Unwritten {
 
 /// Executions and questions whose answers are pending: the store does not have them.
 #[derive(Default)]
-struct Answered {
+struct PendingAnswers {
     executions: FxHashSet<ExecutionId>,
     questions: FxHashSet<CandidateId>,
     /// Executions of which an attempt failed, and another follows.
     retried: FxHashSet<ExecutionId>,
 }
 
-impl Answered {
+impl PendingAnswers {
     fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
         let mut answered = Self::default();
         for what in pending {
@@ -438,7 +438,7 @@ mod tests {
             entered(Batch::Answered { candidate, step, answer }, None),
             PendingWhat::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
         ];
-        let answered = Answered::by(pending.iter());
+        let answered = PendingAnswers::by(pending.iter());
         assert!([1, 2, 3].into_iter().all(|execution| answered.has(ExecutionId(execution))));
         assert!(!answered.has(ExecutionId(4)));
         assert_eq!(answered.retried.into_iter().collect::<Vec<_>>(), [ExecutionId(2)]);
