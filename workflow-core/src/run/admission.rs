@@ -163,9 +163,9 @@ impl Admission {
     }
 
     /// A run that waits, or has ended, gives its permit to another.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn give_up_permit(&mut self) {
         if let Some(seat) = &mut self.seat {
-            seat.leave();
+            seat.give_up_permit();
         }
     }
 }

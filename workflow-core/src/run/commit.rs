@@ -81,7 +81,7 @@ impl Committer {
         let noted = self.noted(&batch);
         // With a journal: applied again if the store refuses an earlier batch.
         let replayable = self.journal.is_some().then(|| batch.clone());
-        let by = batch.left_by();
+        let by = batch.succeeded_execution();
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
             self.journal(*noted, &applied);
@@ -144,7 +144,7 @@ impl Committer {
     /// An execution follows, once the store has what it follows from.
     pub(super) fn follow(&mut self, next: Option<ExecutionStart>) {
         if let Some(start) = next {
-            self.state.defer(Begins::Execution(start));
+            self.state.queue_effect(Begins::Execution(start));
         }
     }
 
@@ -335,8 +335,8 @@ impl Committer {
     }
 
     /// Whether the run is about to be detached. One without a journal is not: there is nowhere to resume from.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.journal.is_some() && self.shared.is_to_be_left()
+    pub(super) fn is_detaching(&self) -> bool {
+        self.journal.is_some() && self.shared.is_to_detach()
     }
 }
 

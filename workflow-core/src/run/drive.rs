@@ -159,7 +159,7 @@ impl Run {
                 Progress::More => {}
                 Progress::Blocked => return Poll::Pending,
                 Progress::Ended => return Poll::Ready(Paused::Ended),
-                Progress::Quiet if self.leaves() => return Poll::Ready(Paused::Ended),
+                Progress::Quiet if self.try_detach() => return Poll::Ready(Paused::Ended),
                 Progress::Quiet => return self.poll_idle(cx),
             }
             if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
@@ -172,9 +172,11 @@ impl Run {
     }
 
     /// Detaches the run if that was asked for and the store has its run journal; says whether it did.
-    fn leaves(&mut self) -> bool {
+    fn try_detach(&mut self) -> bool {
         let committer = &mut self.driver.committer;
-        if !committer.is_leaving() || !committer.journal.as_deref().is_some_and(Journal::is_quiet) {
+        if !committer.is_detaching()
+            || !committer.journal.as_deref().is_some_and(Journal::is_open_and_written)
+        {
             return false;
         }
         committer.journal = None;

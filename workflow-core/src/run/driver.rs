@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use super::RunStatus;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
-use super::begin::Which;
+use super::begin::AttemptKind;
 use super::commit::{Committer, Done};
 use super::executor::Executor;
 use super::host::Host;
@@ -133,10 +133,10 @@ impl Driver {
 
     fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
-            Begins::Execution(start) => self.run_on(start, Which::First, left, cx),
+            Begins::Execution(start) => self.run_on(start, AttemptKind::First, left, cx),
             Begins::Attempt(execution) => {
                 if let Some(start) = self.committer.state.start_of(execution) {
-                    self.run_on(start, Which::Again, left, cx);
+                    self.run_on(start, AttemptKind::Again, left, cx);
                 }
             }
             Begins::Question(candidate) => {
@@ -153,7 +153,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and is this engine's.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.is_leaving() {
+        if self.committer.is_detaching() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -174,7 +174,7 @@ impl Driver {
     fn wait(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.committer;
         telemetry.compare(state);
-        self.admission.leave();
+        self.admission.give_up_permit();
         telemetry.meter.waits();
         self.stop_counting_time();
         self.committer.rest();
@@ -198,7 +198,7 @@ impl Driver {
             Arrived::Dropped => self.executor.is_gone(),
             Arrived::Due(Due::Retry(execution)) => {
                 self.executor.forget(execution);
-                self.committer.state.defer(Begins::Attempt(execution));
+                self.committer.state.queue_effect(Begins::Attempt(execution));
             }
             Arrived::Due(Due::Timer(at)) => self.alarms.rings(at),
             Arrived::Due(Due::Timeout) => {
@@ -223,11 +223,11 @@ impl Driver {
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
-        self.poll_writing(cx)
+        self.poll_store_answer(cx)
     }
 
     /// Handles the store's answer to the write that is under way; says whether there was one.
-    pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
             Some(Answer::Written | Answer::Repeats) => {}
@@ -238,13 +238,13 @@ impl Driver {
     }
 
     /// Ready once the store has everything, or takes nothing any more.
-    pub(super) fn poll_written_out(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.committer.write();
             if self.committer.is_written_out() {
                 return Poll::Ready(());
             }
-            if !self.poll_writing(cx) {
+            if !self.poll_store_answer(cx) {
                 return Poll::Pending;
             }
         }

@@ -79,7 +79,7 @@ impl Driver {
     pub(super) fn attempt_after(&mut self, retry_in: Duration, execution: ExecutionId) {
         match until_next(&self.committer.shared, execution, retry_in) {
             Some(due) => self.executor.wait_for_retry(execution, due),
-            None => self.committer.state.defer(Begins::Attempt(execution)),
+            None => self.committer.state.queue_effect(Begins::Attempt(execution)),
         }
     }
 }

@@ -137,7 +137,7 @@ impl Journal {
     }
 
     /// Whether the store has everything that is queued, the journal has not failed, and the run's end is not in it.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_open_and_written(&self) -> bool {
         self.is_written() && self.failure().is_none() && !self.has_ended()
     }
 

@@ -98,7 +98,7 @@ impl Committer {
     pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
         if let Some(PendingBatch { what: PendingWhat::Batch { batch, shown, .. }, .. }) =
             self.pending.back_mut()
-            && batch.left_by() == Some(execution)
+            && batch.succeeded_execution() == Some(execution)
         {
             *shown = Some(display);
         }

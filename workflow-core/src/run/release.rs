@@ -99,7 +99,7 @@ impl Run {
             && !shared.signals.mailbox.is_in_use()
             && !self.driver.executor.has_completed()
             && pending.is_empty()
-            && journal.as_deref().is_some_and(Journal::is_quiet)
+            && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }
 
     /// Whether the run can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
@@ -114,7 +114,7 @@ impl Run {
             told = true;
             self.driver.handle_command(command);
         }
-        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_be_left() {
+        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
             shared.signals.mailbox.reopen();
             return false;
         }

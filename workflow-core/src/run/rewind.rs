@@ -110,7 +110,7 @@ impl Driver {
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The wait for its next attempt is over.
-            self.committer.state.defer(Begins::Attempt(execution));
+            self.committer.state.queue_effect(Begins::Attempt(execution));
         }
     }
 }
@@ -263,7 +263,7 @@ impl Rewind<'_> {
             }
             _ => {}
         }
-        let returned = batch.left_by();
+        let returned = batch.succeeded_execution();
         self.driver.commit_in_turn(batch, done);
         if let (Some(execution), Some(shown)) = (returned, shown) {
             self.driver.committer.note_shown(execution, shown);

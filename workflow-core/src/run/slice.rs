@@ -47,7 +47,7 @@ impl<'a> Slice<'a> {
     pub(super) fn poll(mut self, cx: &mut Context<'_>) -> Progress {
         self.driver.committer.clock.tick();
         self.driver.committer.shared.signals.register(cx.waker());
-        self.driver.poll_writing(cx);
+        self.driver.poll_store_answer(cx);
         if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
@@ -57,7 +57,7 @@ impl<'a> Slice<'a> {
         // complete at once cannot starve either.
         if self.accepts_input() {
             self.read_cancel_note();
-            if !self.driver.committer.is_leaving() {
+            if !self.driver.committer.is_detaching() {
                 self.poll_mailbox(cx);
                 self.poll_executor(cx);
             }
@@ -99,7 +99,7 @@ impl<'a> Slice<'a> {
         if self.read_cancel_note() {
             return true;
         }
-        if !self.driver.committer.is_leaving() {
+        if !self.driver.committer.is_detaching() {
             return self.take_timer() || self.take_completed(cx) || self.poll_mailbox(cx);
         }
         // Whatever turns the task has left: there may be no later time.
@@ -142,7 +142,7 @@ impl<'a> Slice<'a> {
         }
         let Some(completion) = self.driver.executor.next_completed() else { return false };
         // The detach may have come during this poll and may have caused this completion: it does not enter the log.
-        if self.driver.committer.is_leaving() {
+        if self.driver.committer.is_detaching() {
             self.driver.executor.put_back(completion);
             return false;
         }
@@ -178,7 +178,7 @@ impl<'a> Slice<'a> {
     fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = self.driver.committer.shared.birth() else { return };
         // A parent that is detached says so before it says that it does not want its children.
-        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_leaving() {
+        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {
             let reason = birth.why_unwanted();
             self.driver.cancel(reason);
         }

@@ -348,9 +348,9 @@ impl RunState {
             match queued {
                 QueuedAction::Start(start) => {
                     self.trace.schedule(start.execution, self.now);
-                    self.defer(Begins::Execution(start));
+                    self.queue_effect(Begins::Execution(start));
                 }
-                QueuedAction::Ask(candidate) => self.defer(Begins::Question(candidate)),
+                QueuedAction::Ask(candidate) => self.queue_effect(Begins::Question(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
@@ -360,7 +360,7 @@ impl RunState {
                 QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
-                    self.defer(Begins::Wait);
+                    self.queue_effect(Begins::Wait);
                 }
                 // The driver reads the end from the state, and has what it applied.
                 QueuedAction::Said(_) => {}
@@ -370,7 +370,7 @@ impl RunState {
     }
 
     /// Queues an effect that begins once the store has the journal up to its present end.
-    pub(super) fn defer(&mut self, begins: Begins) {
+    pub(super) fn queue_effect(&mut self, begins: Begins) {
         self.effects.push_back(Effect { after: self.position, begins });
     }
 

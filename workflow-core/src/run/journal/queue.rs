@@ -26,7 +26,7 @@ pub(super) struct WriteQueue {
     /// Where the journal ends with everything that is queued.
     end: Position,
     /// How many of the next batches are written one at a time, because the store refused a write with them.
-    apart: usize,
+    write_singly: usize,
     /// Whether the end of the run was queued: nothing follows it.
     ended: bool,
     next: NextBatch,
@@ -40,7 +40,7 @@ enum NextBatch {
     /// As part of the first batch, which so far has only the record `RunStarted`.
     JoinsFirst,
     /// With a summary that says that the run is no longer waiting.
-    GoesOn,
+    Resumes,
 }
 
 /// Records that enter the journal at once.
@@ -66,7 +66,7 @@ impl WriteQueue {
             records: VecDeque::new(),
             batches: VecDeque::new(),
             end,
-            apart: 0,
+            write_singly: 0,
             ended: false,
             next: NextBatch::Plain,
         }
@@ -110,7 +110,7 @@ impl WriteQueue {
         let records = self.records.len() - already;
         self.end = self.end.after(records);
         let next = std::mem::take(&mut self.next);
-        let run = run.or_else(|| (next == NextBatch::GoesOn).then(|| before.clone().going_on()));
+        let run = run.or_else(|| (next == NextBatch::Resumes).then(|| before.clone().going_on()));
         match self.batches.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
             // A journal without a start event could not be resumed.
             Some(first) => {
@@ -134,7 +134,7 @@ impl WriteQueue {
 
     /// The next batch says that the run goes on.
     pub(super) fn note_going_on(&mut self) {
-        self.next = NextBatch::GoesOn;
+        self.next = NextBatch::Resumes;
     }
 
     /// The next write with its summary: that of its last batch that has one, else `before`. None if nothing is queued.
@@ -149,7 +149,7 @@ impl WriteQueue {
     }
 
     fn taken_next(&self) -> Taken {
-        let most = if self.apart > 0 { 1 } else { usize::MAX };
+        let most = if self.write_singly > 0 { 1 } else { usize::MAX };
         let (mut taken, mut bytes) = (Taken::default(), 0_usize);
         for batch in self.batches.iter().take(most) {
             let fits = taken.records + batch.records <= WRITE_RECORDS
@@ -168,12 +168,12 @@ impl WriteQueue {
     pub(super) fn wrote(&mut self, taken: Taken) {
         self.batches.drain(..taken.batches);
         self.records.drain(..taken.records);
-        self.apart = self.apart.saturating_sub(taken.batches);
+        self.write_singly = self.write_singly.saturating_sub(taken.batches);
     }
 
     /// So many batches are written one by one from here on.
     pub(super) fn write_apart(&mut self, batches: usize) {
-        self.apart = batches;
+        self.write_singly = batches;
     }
 
     /// Nothing of it will be written.

@@ -36,7 +36,7 @@ pub(in crate::run) enum Batch {
 
 impl Batch {
     /// The execution whose batch it is, if one succeeded with it.
-    pub(in crate::run) fn left_by(&self) -> Option<ExecutionId> {
+    pub(in crate::run) fn succeeded_execution(&self) -> Option<ExecutionId> {
         if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
     }
 }
