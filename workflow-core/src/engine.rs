@@ -257,7 +257,7 @@ impl Engine {
             let engine = builder.host(workflow).build()?;
             let (prepared, places) = engine.inner.prepare(start, RunOptions::new())?;
             let slot = engine.inner.admit(places).await?;
-            let (run, shared) = engine.inner.into_task(prepared, slot, None)?;
+            let (run, shared) = engine.inner.task_for(prepared, slot, None)?;
             run.await;
             shared.outcome().await
         })

@@ -55,19 +55,19 @@ impl Driver {
     pub(super) fn run_on(
         &mut self,
         start: ExecutionStart,
-        mut which: AttemptKind,
+        mut kind: AttemptKind,
         left: &mut usize,
         cx: &mut Context<'_>,
     ) {
         let mut next = Some(start);
         while let Some(start) = next.take() {
             let execution = start.execution;
-            let Some(result) = self.start(&start, which, cx) else { return };
+            let Some(result) = self.start(&start, kind, cx) else { return };
             if *left < HOP || !self.may_commit_directly() {
                 return self.executor.returned(execution, result);
             }
             *left -= HOP;
-            which = AttemptKind::FirstWhenScheduled;
+            kind = AttemptKind::FirstWhenScheduled;
             next = self.executed(execution, result);
             if let Some(start) = next.take_if(|_| !self.may_begin_directly()) {
                 self.committer.state.queue_effect(Begins::Execution(start));
@@ -89,16 +89,16 @@ impl Driver {
     fn start(
         &mut self,
         start: &ExecutionStart,
-        which: AttemptKind,
+        kind: AttemptKind,
         cx: &mut Context<'_>,
     ) -> Option<StepResult> {
         let ExecutionStart { execution, step, .. } = *start;
-        let mut begun = if which == AttemptKind::Again {
+        let mut begun = if kind == AttemptKind::Again {
             self.attempt_again(start)
         } else {
             let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
             let span = telemetry.began(shared, state, start);
-            if which == AttemptKind::First {
+            if kind == AttemptKind::First {
                 state.trace.begin(execution, clock.now);
             }
             Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)

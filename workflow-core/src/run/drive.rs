@@ -171,7 +171,7 @@ impl Run {
         Poll::Pending
     }
 
-    /// Detaches the run if that was asked for and the store has its run journal; says whether it did.
+    /// Detaches the run if that was asked for and the store has its whole journal; says whether it did.
     fn try_detach(&mut self) -> bool {
         let committer = &mut self.driver.committer;
         if !committer.is_detaching()

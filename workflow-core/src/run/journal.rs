@@ -239,7 +239,7 @@ impl Journal {
                 Answer::Written
             }
             Err(StoreError::Unserialisable { .. }) if taken.batches > 1 => {
-                self.queue.write_apart(taken.batches);
+                self.queue.write_singly(taken.batches);
                 Answer::Repeats
             }
             Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records: taken.records, why },

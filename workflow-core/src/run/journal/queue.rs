@@ -172,7 +172,7 @@ impl WriteQueue {
     }
 
     /// So many batches are written one by one from here on.
-    pub(super) fn write_apart(&mut self, batches: usize) {
+    pub(super) fn write_singly(&mut self, batches: usize) {
         self.write_singly = batches;
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn batches_of_a_refused_write_are_taken_one_by_one_and_those_behind_together() {
         let mut queue = queue(&[2, 1, 1, 1]);
-        queue.write_apart(2);
+        queue.write_singly(2);
         for (expected, wrote) in [(Some((1, 2)), 2), (Some((1, 1)), 1)] {
             assert_eq!(taken(&queue), expected);
             queue.wrote(Taken { batches: 1, records: wrote });
