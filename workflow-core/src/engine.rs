@@ -55,7 +55,7 @@ pub use when_full::WhenFull;
 pub(crate) use journals::begun;
 pub(crate) use lease::Lease;
 
-use claim::Unfit;
+use claim::IncompatibleOrphans;
 use concurrency::Concurrency;
 use contexts::ContextScopes;
 use ending::{Ending, or_never};
@@ -98,8 +98,8 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// The parts of an engine. Its methods start, load and cancel runs, which takes most of the parts: a run that is driven
-/// has a reference to the engine.
+/// The parts of an engine, with the methods that need several of them. Each driven run keeps it alive through
+/// [`Registered`](registered::Registered).
 struct Inner {
     id: EngineId,
     hosts: Hosts,
@@ -111,7 +111,7 @@ struct Inner {
     runs: RunRegistry,
     reminders: Reminders,
     ending: Ending,
-    unfit: Unfit,
+    unfit: IncompatibleOrphans,
 }
 
 /// The engine of a run that belongs to none.
@@ -257,7 +257,7 @@ impl Engine {
             let engine = builder.host(workflow).build()?;
             let (prepared, places) = engine.inner.prepare(start, RunOptions::new())?;
             let slot = engine.inner.admit(places).await?;
-            let (run, shared) = engine.inner.driven(prepared, slot, None)?;
+            let (run, shared) = engine.inner.task_for(prepared, slot, None)?;
             run.await;
             shared.outcome().await
         })

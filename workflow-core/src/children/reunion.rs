@@ -47,7 +47,7 @@ impl<'a> Reunion<'a> {
             let told = poll_fn(|cx| if unwanted.is_told(cx) { ().into() } else { std::task::Poll::Pending });
             if let Either::Left(_) = select(pin!(told), pin!(run.ended())).await {
                 // Where its parent is left, so is it.
-                if !run.is_to_be_left() {
+                if !run.is_to_detach() {
                     run.note_cancel(&why);
                 }
                 run.ended().await;

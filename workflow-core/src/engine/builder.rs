@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use super::claim::Unfit;
+use super::claim::IncompatibleOrphans;
 use super::concurrency::Concurrency;
 use super::contexts::ContextScopes;
 use super::ending::{Ending, Patience};
@@ -406,7 +406,7 @@ impl EngineBuilder {
                 runs,
                 reminders: Reminders::default(),
                 ending,
-                unfit: Unfit::default(),
+                unfit: IncompatibleOrphans::default(),
             }),
         })
     }

@@ -17,7 +17,7 @@ use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
 /// The orphans that do not fit their workflows, by where their journals end: they are not read again and again.
 #[derive(Default)]
-pub(super) struct Unfit(Mutex<HashMap<RunId, Position>>);
+pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
 
 /// One search of all open runs, which resumes the orphans among them, one after the other.
 pub(super) struct Claim<'a, R> {
@@ -25,7 +25,7 @@ pub(super) struct Claim<'a, R> {
     hosts: &'a Hosts,
     runs: &'a RunRegistry,
     ending: &'a Ending,
-    unfit: &'a Unfit,
+    unfit: &'a IncompatibleOrphans,
     resumes: &'a R,
     found: Found,
 }
@@ -139,7 +139,7 @@ mod tests {
         hosts: Hosts,
         runs: RunRegistry,
         ending: Ending,
-        unfit: Unfit,
+        unfit: IncompatibleOrphans,
         resumer: Resumer,
     }
 
@@ -151,7 +151,7 @@ mod tests {
                 hosts: Hosts::new([greeter()].into_iter(), ConfigSet::default()),
                 runs: RunRegistry::new(ending.patience()),
                 ending,
-                unfit: Unfit::default(),
+                unfit: IncompatibleOrphans::default(),
                 resumer: Resumer::default(),
             }
         }

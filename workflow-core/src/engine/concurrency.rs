@@ -91,7 +91,8 @@ impl Concurrency {
         if depth > limit { Err(StartError::TooDeep { depth, limit }) } else { Ok(()) }
     }
 
-    /// A permit for a run that begins; it waits until then at most.
+    /// Takes a permit for a run that begins. Waits for one, unless [`WhenFull::Refuse`] is set or `shut_down` completes
+    /// first.
     pub(super) async fn take(
         &self,
         places: Places,

@@ -82,7 +82,7 @@ impl Inner {
         match self.runs.driven(id) {
             Some(run) => run.note_leave(),
             // Of one that was unloaded, the journal has everything.
-            None => self.lose(id, RunError::Abandoned),
+            None => self.give_up_unloaded(id, RunError::Abandoned),
         }
     }
 

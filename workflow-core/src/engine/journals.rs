@@ -70,8 +70,8 @@ impl Journals {
         Ok(self.listed(run).await?.is_some_and(|stored| stored.run.status.is_ended()))
     }
 
-    /// Whether the store has the run's end, or nothing of it.
-    pub(super) async fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
+    /// Whether the run's journal ends with `RunEnded`, or the store has no journal of it.
+    pub(super) async fn has_ended_or_is_gone(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
     }
 
@@ -203,8 +203,7 @@ fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), S
     })
 }
 
-/// Why a page of a journal cannot be read: what is no record here may be one of a later format, which is said by a record
-/// before it.
+/// Why a page cannot be read. An unreadable record may have a later format, which an earlier record of the page names.
 async fn explained(store: &dyn EventStore, run: &RunId, from: Position, error: StoreError) -> StoreError {
     let StoreError::Corrupt { position, .. } = &error else { return error };
     let before = usize::try_from(position.0.saturating_sub(from.0)).unwrap_or(PAGE).min(PAGE);
@@ -279,7 +278,7 @@ mod tests {
         assert!(now(journals.listed(&"a/w".into())).unwrap().is_none());
         let ended = ["a", "b", "c"].map(|run| now(journals.is_listed_as_ended(&run.into())).unwrap());
         assert_eq!(ended, [false, true, false]);
-        let over = ["a", "b", "c"].map(|run| now(journals.has_ended(&run.into())).unwrap());
+        let over = ["a", "b", "c"].map(|run| now(journals.has_ended_or_is_gone(&run.into())).unwrap());
         assert_eq!(over, [false, true, true]);
         assert_eq!(now(journals.read(&"b".into())).unwrap().len(), 3);
     }

@@ -17,7 +17,7 @@ use crate::store::{Position, Record, StoreError};
 
 /// Where a run was found.
 pub(super) enum Loaded {
-    /// It runs here already.
+    /// This engine drives it under the same handles: it did before, or it has reloaded it.
     Here(Arc<RunShared>),
     /// It runs here from now on.
     Resumed(Arc<RunShared>),
@@ -25,7 +25,7 @@ pub(super) enum Loaded {
     Ended(Arc<RunShared>),
     /// It is resumed when its parent asks for it.
     Awaited,
-    /// Somebody has written to it since it was listed: its journal ends there.
+    /// Its journal ends here and not where the caller expected: somebody has written to it. It is not resumed.
     Moved(Position),
 }
 
@@ -117,12 +117,12 @@ impl Inner {
             return Ok(Loaded::Awaited);
         }
         let read = Position::default().after(records.len());
-        if end.is_some_and(|end| !has_ended(&records) && end != read) {
+        if end.is_some_and(|end| !ends_with_run_ended(&records) && end != read) {
             return Ok(Loaded::Moved(read));
         }
         let mut unloaded = self.runs.unloaded(id);
         if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
-            self.lose(id, RunError::Conflict { run: id.clone() });
+            self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
             // The caller has to ask for its owner first.
             if self.journals.lease().is_some() {
                 return Ok(Loaded::Moved(read));
@@ -152,7 +152,7 @@ impl Inner {
             }
             None => self.restored(id, host, beginning)?,
         };
-        if has_ended(records) {
+        if ends_with_run_ended(records) {
             self.made(&shared, host, None).look_back(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
@@ -221,6 +221,6 @@ impl Inner {
     }
 }
 
-fn has_ended(records: &[Record]) -> bool {
+fn ends_with_run_ended(records: &[Record]) -> bool {
     matches!(records.last(), Some(Record::RunEnded { .. }))
 }

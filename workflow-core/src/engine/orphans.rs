@@ -1,4 +1,5 @@
-//! Child runs that somebody waited for in an earlier process, and nobody does any more: they end (S31).
+//! Orphaned children: open child runs that an execution waited for in an earlier process and whose parent does not ask
+//! for them again. The engine cancels them (S31).
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl<R: Resumes> Orphans<'_, R> {
             let Ok(records) = self.journals.read(&run).await else { continue };
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
-            if !is_here && self.journals.has_ended(&parent.run).await.unwrap_or(false) {
+            if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
                 let _ = self.resumes.end_child(&run, &parent.run).await;
             }
         }

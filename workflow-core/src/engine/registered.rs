@@ -57,7 +57,7 @@ impl Registration for Registered {
         }
         // Either it is found among those that were unloaded, or it finds here that all runs are left.
         if self.engine.common.hands_over.load(Ordering::SeqCst) {
-            self.engine.lose(&self.id, RunError::Abandoned);
+            self.engine.give_up_unloaded(&self.id, RunError::Abandoned);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::store::{Position, StoreError};
 pub(super) struct RunRegistry {
     /// Hashed with a key of this process, as ids may be those of strangers.
     runs: DashMap<RunId, State, foldhash::quality::RandomState>,
-    /// How many there are, for which the map would look everywhere.
+    /// The number of entries: the map would visit every shard for it.
     count: AtomicUsize,
     locks: Arc<RunLocks>,
     patience: Patience,
@@ -33,7 +33,7 @@ enum State {
     Unloaded(Released),
 }
 
-/// The same, as of one moment.
+/// A copy of a run's entry, taken without keeping the map locked.
 pub(super) enum Lookup {
     Driven(Weak<RunShared>),
     Unloaded(Unloaded),

@@ -111,7 +111,7 @@ pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
 /// The task that waits for reminders. If it is dropped with its runtime, the next reminder begins another.
 struct Attending {
     engine: Arc<Inner>,
-    /// Whether nobody waits any more, or somebody else does.
+    /// Set once `attended` was cleared: another task may have set it again since.
     is_done: bool,
 }
 

@@ -27,7 +27,7 @@ struct Removed<'a> {
 
 /// Where a run belongs, as its first record says.
 #[derive(Default)]
-struct Origin {
+struct FirstRecord {
     parent: Option<RunId>,
     /// The thread that was made for it alone.
     thread: Option<ThreadId>,
@@ -86,7 +86,7 @@ impl<'a> Removal<'a> {
             self.remove(child).await?;
         }
         // A journal that cannot be read can be removed.
-        let thread = origin_of(store, run).await.unwrap_or_default().thread;
+        let thread = first_record_of(store, run).await.unwrap_or_default().thread;
         self.remove(Removed { id, thread }).await
     }
 
@@ -96,7 +96,7 @@ impl<'a> Removal<'a> {
         // Before any journal goes: what is left of a run that the store does not list is nobody's to clear.
         self.clear_left_contexts().await?;
         let removed = store.retain(kept).await?;
-        Ok(removed + self.remove_orphans().await?)
+        Ok(removed + self.remove_leftover_children().await?)
     }
 
     fn store(&self) -> Result<&'a dyn EventStore, StoreError> {
@@ -124,7 +124,7 @@ impl<'a> Removal<'a> {
                 if parent_in(&run).is_none() {
                     continue;
                 }
-                let Origin { parent, thread } = origin_of(store, &run).await?;
+                let FirstRecord { parent, thread } = first_record_of(store, &run).await?;
                 if !parent.is_some_and(|parent| above.contains(&parent)) {
                     continue;
                 }
@@ -139,13 +139,15 @@ impl<'a> Removal<'a> {
     }
 
     /// Removes the children that have ended and whose parents the store does not have any more; says how many.
-    async fn remove_orphans(&self) -> Result<u64, StoreError> {
+    async fn remove_leftover_children(&self) -> Result<u64, StoreError> {
         let (mut listed, mut removed) = (HashSet::new(), 0);
         let mut pages = Pages::of(self.store()?, RunQuery::new());
         while let Some(page) = pages.next().await? {
             for stored in page {
                 // A run comes before its children.
-                if self.is_orphan(&stored, &listed).await? && self.remove_orphan(&stored.id).await? {
+                if self.is_leftover_child(&stored, &listed).await?
+                    && self.remove_leftover_child(&stored.id).await?
+                {
                     removed += 1;
                 } else {
                     listed.insert(stored.id);
@@ -155,26 +157,30 @@ impl<'a> Removal<'a> {
         Ok(removed)
     }
 
-    async fn is_orphan(&self, stored: &StoredRun, listed: &HashSet<RunId>) -> Result<bool, StoreError> {
+    async fn is_leftover_child(
+        &self,
+        stored: &StoredRun,
+        listed: &HashSet<RunId>,
+    ) -> Result<bool, StoreError> {
         let Some(parent) = parent_in(&stored.id).filter(|_| stored.run.status.is_ended()) else {
             return Ok(false);
         };
         if listed.contains(&RunId::new(parent)) || self.runs.has(&stored.id) {
             return Ok(false);
         }
-        let Some(parent) = origin_of(self.store()?, &stored.id).await?.parent else { return Ok(false) };
+        let Some(parent) = first_record_of(self.store()?, &stored.id).await?.parent else { return Ok(false) };
         // It may have begun since its part of the list was read.
         Ok(!listed.contains(&parent) && self.journals.listed(&parent).await?.is_none())
     }
 
-    async fn remove_orphan(&self, run: &RunId) -> Result<bool, StoreError> {
+    async fn remove_leftover_child(&self, run: &RunId) -> Result<bool, StoreError> {
         let _held = self.runs.lock(run).await?;
         let Some(id) = self.runs.reserve(run) else { return Ok(false) };
         // Another may have begun under its id while that was free.
         if !self.journals.is_listed_as_ended(run).await? {
             return Ok(false);
         }
-        let thread = origin_of(self.store()?, run).await?.thread;
+        let thread = first_record_of(self.store()?, run).await?.thread;
         self.remove(Removed { id, thread }).await
     }
 
@@ -219,7 +225,7 @@ impl<'a> Removal<'a> {
 }
 
 /// Where a run belongs, as its journal says; nothing of one whose first record cannot be read.
-async fn origin_of(store: &dyn EventStore, run: &RunId) -> Result<Origin, StoreError> {
+async fn first_record_of(store: &dyn EventStore, run: &RunId) -> Result<FirstRecord, StoreError> {
     let first = match store.read(run, Position(0), 1).await {
         Ok(first) => first.into_iter().next(),
         Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => None,
@@ -227,9 +233,9 @@ async fn origin_of(store: &dyn EventStore, run: &RunId) -> Result<Origin, StoreE
     };
     Ok(match first {
         Some(Record::RunStarted { parent, thread, private_thread, .. }) => {
-            Origin { parent: parent.map(|parent| parent.run), thread: private_thread.then_some(thread) }
+            FirstRecord { parent: parent.map(|parent| parent.run), thread: private_thread.then_some(thread) }
         }
-        _ => Origin::default(),
+        _ => FirstRecord::default(),
     })
 }
 

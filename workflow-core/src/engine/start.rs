@@ -115,14 +115,14 @@ impl Inner {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (prepared, places) = self.prepare(start, options)?;
         if places.is_none() && !self.journals.are_kept() && self.journals.lease().is_none() {
-            let (run, shared) = self.driven(prepared, None, None)?;
+            let (run, shared) = self.task_for(prepared, None, None)?;
             runtime.spawn(run);
             return Ok(Begun::Now(shared));
         }
         Ok(Begun::Later(Box::pin(async move {
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
             let slot = self.admit(places).await?;
-            let (run, shared) = self.driven(prepared, slot, done)?;
+            let (run, shared) = self.task_for(prepared, slot, done)?;
             runtime.spawn(run);
             if let Some(written) = written {
                 journals::begun(&shared, written).await?;
@@ -156,8 +156,8 @@ impl Inner {
         Ok(slot)
     }
 
-    /// A run that is ready to be driven, and what its handle needs.
-    pub(super) fn driven(
+    /// The task of a prepared run, not yet spawned, and the part that its handles share.
+    pub(super) fn task_for(
         &self,
         prepared: Prepared,
         slot: Option<Slot>,

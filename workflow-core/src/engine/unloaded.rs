@@ -47,10 +47,10 @@ impl Inner {
         }
     }
 
-    /// Loads a run for the note that was left for it.
+    /// Reloads an unloaded run that has an unread cancel, and retries while the store cannot be read.
     pub(super) async fn deliver(self: Arc<Self>, run: Arc<RunShared>) {
         let reason = run.signals.unread_cancel();
-        // Another may have its id by now.
+        // Once this run has ended, its id may belong to another.
         while !run.status().is_ended() {
             let Err(error) = self.wake(&run.id, reason.as_ref()).await else { return };
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
@@ -70,7 +70,7 @@ impl Inner {
     ) -> Result<bool, StoreError> {
         let records = self.journals.read(id).await?;
         if Position::default().after(records.len()) != unloaded.end {
-            self.lose(id, RunError::Conflict { run: id.clone() });
+            self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
             return Ok(false);
         }
         match self.resume(id, &records, ResumeAs { cancelled, unloaded: Some(unloaded) }) {
@@ -85,15 +85,15 @@ impl Inner {
                     }
                     other => RunError::Store { source: StoreError::unavailable(other) },
                 };
-                self.lose(id, error);
+                self.give_up_unloaded(id, error);
                 Ok(false)
             }
         }
     }
 
-    /// A run that was unloaded is not resumed here, unless it was loaded or given up meanwhile. Its journal is left as
-    /// it is.
-    pub(super) fn lose(&self, id: &RunId, error: RunError) {
+    /// Forgets an unloaded run and ends its handles with this error. Does nothing if the run is not unloaded any more.
+    /// Its journal stays as it is.
+    pub(super) fn give_up_unloaded(&self, id: &RunId, error: RunError) {
         let Some(unloaded) = self.runs.forget_unloaded(id) else { return };
         if let Some(due) = unloaded.due {
             self.reminders.forget(due, id);
@@ -117,7 +117,7 @@ impl Inner {
             Err(error) => Err(error),
         };
         if let Err(source) = woken {
-            self.lose(id, RunError::Store { source });
+            self.give_up_unloaded(id, RunError::Store { source });
         }
     }
 }

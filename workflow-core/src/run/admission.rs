@@ -115,7 +115,7 @@ impl Admission {
         self.is_admitted() && self.deferred.is_empty() && self.has_room(executing)
     }
 
-    /// An execution waits for others of the run.
+    /// The run has as many executions as it may: this one begins when another completes.
     pub(super) fn defer(&mut self, begins: Begins) {
         self.deferred.push_back(begins);
     }
@@ -163,9 +163,9 @@ impl Admission {
     }
 
     /// A run that waits, or has ended, gives its permit to another.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn give_up_permit(&mut self) {
         if let Some(seat) = &mut self.seat {
-            seat.leave();
+            seat.give_up_permit();
         }
     }
 }

@@ -138,7 +138,7 @@ impl Alone {
         if let Applied::Entered(entered) = applied
             && let Some(start) = entered.next()
         {
-            self.state.defer(Begins::Execution(start));
+            self.state.queue_effect(Begins::Execution(start));
         }
         self.state.advance(&mut usize::MAX.clone());
     }

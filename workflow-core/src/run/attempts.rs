@@ -27,7 +27,7 @@ impl Attempts<'_> {
         class: ErrorClass,
     ) -> Result<Duration, NotRetried> {
         let trace = &self.state.trace;
-        // The attempt that failed was only waited for: no policy has anything to say of a clock.
+        // The wait for this attempt failed, since the engine's clock panicked. Retry policies do not apply to that.
         if trace.next_attempt(execution).is_some() {
             return Err(NotRetried::Clock);
         }

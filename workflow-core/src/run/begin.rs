@@ -17,16 +17,16 @@ use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
-/// What an execution that follows another handles: what that returned, its batch, and the start.
+/// How much of a slice one direct step costs: a result, its batch, and a start.
 const HOP: usize = 3;
 
 /// Which attempt begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum AttemptKind {
     /// The first one.
     First,
-    /// The first one of an execution that became due at this very time.
-    Next,
+    /// The first one, right after the execution was scheduled: the trace has its start time.
+    FirstWhenScheduled,
     /// A later one, or the one that an earlier process was at.
     Again,
 }
@@ -34,15 +34,15 @@ pub(super) enum Which {
 impl Driver {
     /// Begins an execution that follows directly, unless others come first or it may not begin now.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
-        if self.follows_directly() {
-            self.run_on(start, Which::Next, left, cx);
+        if self.may_begin_directly() {
+            self.run_on(start, AttemptKind::FirstWhenScheduled, left, cx);
         } else {
-            self.committer.state.defer(Begins::Execution(start));
+            self.committer.state.queue_effect(Begins::Execution(start));
         }
     }
 
-    /// Whether nothing is in the way of an execution that follows from what was just taken in.
-    fn follows_directly(&self) -> bool {
+    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread cancel.
+    fn may_begin_directly(&self) -> bool {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
             && !state.has_effects()
@@ -55,28 +55,28 @@ impl Driver {
     pub(super) fn run_on(
         &mut self,
         start: ExecutionStart,
-        mut which: Which,
+        mut kind: AttemptKind,
         left: &mut usize,
         cx: &mut Context<'_>,
     ) {
         let mut next = Some(start);
         while let Some(start) = next.take() {
             let execution = start.execution;
-            let Some(result) = self.start(&start, which, cx) else { return };
-            if *left < HOP || !self.is_undisturbed() {
+            let Some(result) = self.start(&start, kind, cx) else { return };
+            if *left < HOP || !self.may_commit_directly() {
                 return self.executor.returned(execution, result);
             }
             *left -= HOP;
-            which = Which::Next;
+            kind = AttemptKind::FirstWhenScheduled;
             next = self.executed(execution, result);
-            if let Some(start) = next.take_if(|_| !self.follows_directly()) {
-                self.committer.state.defer(Begins::Execution(start));
+            if let Some(start) = next.take_if(|_| !self.may_begin_directly()) {
+                self.committer.state.queue_effect(Begins::Execution(start));
             }
         }
     }
 
-    /// Whether nothing that came meanwhile is to be taken in before what was just returned.
-    fn is_undisturbed(&self) -> bool {
+    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels come first.
+    fn may_commit_directly(&self) -> bool {
         !self.committer.state.has_effects()
             && !self.executor.has_completed()
             && !self.executor.is_dropping()
@@ -86,14 +86,19 @@ impl Driver {
     }
 
     /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
-    fn start(&mut self, start: &ExecutionStart, which: Which, cx: &mut Context<'_>) -> Option<StepResult> {
+    fn start(
+        &mut self,
+        start: &ExecutionStart,
+        kind: AttemptKind,
+        cx: &mut Context<'_>,
+    ) -> Option<StepResult> {
         let ExecutionStart { execution, step, .. } = *start;
-        let mut begun = if which == Which::Again {
+        let mut begun = if kind == AttemptKind::Again {
             self.attempt_again(start)
         } else {
             let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
             let span = telemetry.began(shared, state, start);
-            if which == Which::First {
+            if kind == AttemptKind::First {
                 state.trace.begin(execution, clock.now);
             }
             Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)

@@ -29,7 +29,7 @@ impl RunShared {
 
     /// Whether it stops and leaves its journal open.
     pub(crate) fn stops(&self) -> bool {
-        self.common.is_kept && (self.is_to_be_left() || self.signals.child_store_failure().is_some())
+        self.common.is_kept && (self.is_to_detach() || self.signals.child_store_failure().is_some())
     }
 }
 
@@ -68,13 +68,13 @@ mod tests {
         assert!(!run.stops_after_child(&RunError::Start(StartError::NoRuntime)) && !run.stops());
         assert!(run.stops_after_child(&store_failed()) && run.stops());
         assert!(run.stops_after_child(&RunError::Start(StartError::NoRuntime)), "whatever else ends");
-        assert!(!run.is_to_be_left());
+        assert!(!run.is_to_detach());
     }
 
     #[test]
     fn a_run_whose_childs_task_is_gone_is_left() {
         let run = run(true);
-        assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_be_left());
+        assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_detach());
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The one way into a run's log while it is driven: a batch enters the state and its records the journal. Its sender is
-//! notified, and observers and viewers learn of it, once the store has it (S38). This part knows nothing of what is in
-//! flight, of permits and of alarms.
+//! The one way into a run's log while it is driven: `commit` applies a batch and queues its records, and `advance` does
+//! so for entries that follow by themselves. The sender of a batch is notified, and observers and viewers learn of it,
+//! once the store has it (S38). This part knows nothing of what is in flight, of permits and of alarms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,21 +70,26 @@ impl Committer {
         self.telemetry.check = Some(check);
     }
 
-    /// Takes a batch in: the execution that follows next, if that is all that follows. Who sent the batch is notified once
-    /// the store has it, and hears how the run ended if it is refused.
+    /// Applies a batch and queues its records. Returns the execution that may begin directly, if it is all that
+    /// follows; with a journal that execution is queued as an effect instead.
+    ///
+    /// `done` gets `Ok` once the store has the batch, and [`SendError::Refused`] if the store refuses its content. It
+    /// is dropped without an answer if the state refuses the batch or the store fails: the sender then waits for the
+    /// end of the run.
     #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
-        let again = self.journal.is_some().then(|| batch.clone());
-        let by = batch.left_by();
+        // With a journal: applied again if the store refuses an earlier batch.
+        let replayable = self.journal.is_some().then(|| batch.clone());
+        let by = batch.succeeded_execution();
         let applied = self.state.apply(batch, self.clock.now);
         if let Some(noted) = noted {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered(entered) => self.entered(by, &entered, again, done),
-            Applied::Noted => {
-                self.note_pending(again);
+            Applied::Entered(entered) => self.entered(by, &entered, replayable, done),
+            Applied::WithoutEvent => {
+                self.note_pending(replayable);
                 None
             }
             // Without an answer the sender waits for the end of the run, which may not be written yet.
@@ -120,17 +125,17 @@ impl Committer {
         &mut self,
         by: Option<ExecutionId>,
         entered: &Entered,
-        again: Option<Batch>,
+        replayable: Option<Batch>,
         done: Option<Done>,
     ) -> Option<ExecutionStart> {
-        let Some(batch) = again else {
+        let Some(batch) = replayable else {
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
             notify(done);
             return entered.next();
         };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
         let logged = Some(Logged { by, first, count: entered.events().len() as u64 });
-        let what = PendingWhat::Entered { batch, logged, done, shown: None };
+        let what = PendingWhat::Batch { batch, logged, done, shown: None };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
         self.follow(entered.next());
         None
@@ -139,7 +144,7 @@ impl Committer {
     /// An execution follows, once the store has what it follows from.
     pub(super) fn follow(&mut self, next: Option<ExecutionStart>) {
         if let Some(start) = next {
-            self.state.defer(Begins::Execution(start));
+            self.state.queue_effect(Begins::Execution(start));
         }
     }
 
@@ -184,8 +189,12 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
-    /// S28. An execution that returned nothing had nothing to be refused.
-    pub(super) fn refuse<'a>(&mut self, execution: ExecutionId, events: impl Iterator<Item = &'a AnyEvent>) {
+    /// Records events of an execution that the run does not take, because it has ended (S28).
+    pub(super) fn record_late_events<'a>(
+        &mut self,
+        execution: ExecutionId,
+        events: impl Iterator<Item = &'a AnyEvent>,
+    ) {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
         self.state.trace.refused((execution, step), self.clock.now, &events);
@@ -207,9 +216,9 @@ impl Committer {
         self.shared.tell(|| Observed::RunWaiting);
     }
 
-    /// Something is to enter the journal of a run that may wait; says whether it did.
+    /// Sets a waiting run to running; says whether it was waiting.
     #[inline]
-    pub(super) fn wake(&mut self) -> bool {
+    pub(super) fn note_running(&mut self) -> bool {
         let waited = self.shared.status() == RunStatus::Waiting;
         if waited {
             self.telemetry.meter.runs();
@@ -253,7 +262,7 @@ impl Committer {
                     asked(true);
                     continue;
                 }
-                PendingWhat::Entered { logged, done, .. } => (logged, done),
+                PendingWhat::Batch { logged, done, .. } => (logged, done),
                 PendingWhat::Derived(logged) => (Some(logged), None),
             };
             if let Some(logged) = logged {
@@ -280,7 +289,7 @@ impl Committer {
         }
         self.state.retract(from, refused.iter().map(|(execution, _)| *execution));
         for (execution, events) in &refused {
-            self.refuse(*execution, events.iter());
+            self.record_late_events(*execution, events.iter());
         }
         let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
     }
@@ -326,8 +335,8 @@ impl Committer {
     }
 
     /// Whether the run is about to be detached. One without a journal is not: there is nowhere to resume from.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.journal.is_some() && self.shared.is_to_be_left()
+    pub(super) fn is_detaching(&self) -> bool {
+        self.journal.is_some() && self.shared.is_to_detach()
     }
 }
 

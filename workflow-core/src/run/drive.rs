@@ -123,11 +123,11 @@ impl Run {
             match std::future::poll_fn(|cx| self.poll_on(cx)).await {
                 Paused::Ended => break,
                 Paused::Idle => {}
-                Paused::AtRest => {
-                    let rests = suspended.insert(self.suspend());
-                    std::future::poll_fn(|cx| rests.poll_news(cx)).await;
-                    let Some(whole) = suspended.take().and_then(Suspended::restore) else { return };
-                    self = whole;
+                Paused::Suspendable => {
+                    let compact = suspended.insert(self.suspend());
+                    std::future::poll_fn(|cx| compact.poll_news(cx)).await;
+                    let Some(run) = suspended.take().and_then(Suspended::restore) else { return };
+                    self = run;
                     continue;
                 }
             }
@@ -159,7 +159,7 @@ impl Run {
                 Progress::More => {}
                 Progress::Blocked => return Poll::Pending,
                 Progress::Ended => return Poll::Ready(Paused::Ended),
-                Progress::Quiet if self.leaves() => return Poll::Ready(Paused::Ended),
+                Progress::Quiet if self.try_detach() => return Poll::Ready(Paused::Ended),
                 Progress::Quiet => return self.poll_idle(cx),
             }
             if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
@@ -171,10 +171,12 @@ impl Run {
         Poll::Pending
     }
 
-    /// Detaches the run, if it is about to be and its journal has everything; says whether it does.
-    fn leaves(&mut self) -> bool {
+    /// Detaches the run if that was asked for and the store has its whole journal; says whether it did.
+    fn try_detach(&mut self) -> bool {
         let committer = &mut self.driver.committer;
-        if !committer.is_leaving() || !committer.journal.as_deref().is_some_and(Journal::is_quiet) {
+        if !committer.is_detaching()
+            || !committer.journal.as_deref().is_some_and(Journal::is_open_and_written)
+        {
             return false;
         }
         committer.journal = None;

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use super::RunStatus;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
-use super::begin::Which;
+use super::begin::AttemptKind;
 use super::commit::{Committer, Done};
 use super::executor::Executor;
 use super::host::Host;
@@ -46,7 +46,7 @@ impl Driver {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
-        if !matches!(batch, Batch::Stopped(_)) && self.committer.wake() {
+        if !matches!(batch, Batch::Stopped(_)) && self.committer.note_running() {
             self.count_time();
         }
         self.committer.commit(batch, done)
@@ -133,10 +133,10 @@ impl Driver {
 
     fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
-            Begins::Execution(start) => self.run_on(start, Which::First, left, cx),
+            Begins::Execution(start) => self.run_on(start, AttemptKind::First, left, cx),
             Begins::Attempt(execution) => {
                 if let Some(start) = self.committer.state.start_of(execution) {
-                    self.run_on(start, Which::Again, left, cx);
+                    self.run_on(start, AttemptKind::Again, left, cx);
                 }
             }
             Begins::Question(candidate) => {
@@ -153,7 +153,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and is this engine's.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.is_leaving() {
+        if self.committer.is_detaching() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -174,7 +174,7 @@ impl Driver {
     fn wait(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.committer;
         telemetry.compare(state);
-        self.admission.leave();
+        self.admission.give_up_permit();
         telemetry.meter.waits();
         self.stop_counting_time();
         self.committer.rest();
@@ -198,7 +198,7 @@ impl Driver {
             Arrived::Dropped => self.executor.is_gone(),
             Arrived::Due(Due::Retry(execution)) => {
                 self.executor.forget(execution);
-                self.committer.state.defer(Begins::Attempt(execution));
+                self.committer.state.queue_effect(Begins::Attempt(execution));
             }
             Arrived::Due(Due::Timer(at)) => self.alarms.rings(at),
             Arrived::Due(Due::Timeout) => {
@@ -219,32 +219,32 @@ impl Driver {
         true
     }
 
-    /// Writes the journal, once nothing else is left to do or one slice is over; says whether the store has answered.
+    /// Records new children, begins the next write, and handles the store's answer if it is there; says whether it was.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
-        self.poll_writing(cx)
+        self.poll_store_answer(cx)
     }
 
-    /// Takes in what the store has answered.
-    pub(super) fn poll_writing(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Handles the store's answer to the write that is under way; says whether there was one.
+    pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
             Some(Answer::Written | Answer::Repeats) => {}
-            Some(Answer::Refused { records, why }) => self.refused(records, why),
+            Some(Answer::Refused { records, why }) => self.on_refused(records, why),
             Some(Answer::Failed) => self.stop_unkept(None),
         }
         true
     }
 
     /// Ready once the store has everything, or takes nothing any more.
-    pub(super) fn poll_written_out(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.committer.write();
             if self.committer.is_written_out() {
                 return Poll::Ready(());
             }
-            if !self.poll_writing(cx) {
+            if !self.poll_store_answer(cx) {
                 return Poll::Pending;
             }
         }
@@ -254,7 +254,7 @@ impl Driver {
     /// more is written.
     pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
-            journal.refuse(why);
+            journal.set_failure(why);
         }
         // From here on the run and its journal differ.
         self.committer.telemetry.check = None;

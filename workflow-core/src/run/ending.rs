@@ -14,7 +14,7 @@ use crate::table::StepIndex;
 
 /// A look at a run that has ended.
 #[derive(Clone, Copy)]
-pub(super) struct Ending<'a> {
+pub(super) struct EndedRun<'a> {
     pub(super) state: &'a RunState,
     /// Why it was cancelled, if somebody gave a reason.
     pub(super) cancelled: Option<&'a Arc<str>>,
@@ -22,7 +22,7 @@ pub(super) struct Ending<'a> {
     pub(super) limit: Duration,
 }
 
-impl Ending<'_> {
+impl EndedRun<'_> {
     /// What it ended with. `stall` is called only for a run that stalled: it costs more than the rest.
     pub(super) fn outcome(
         &self,
@@ -44,7 +44,7 @@ impl Ending<'_> {
             End::TimedOut => RunError::TimedOut { after: self.limit },
             End::LogFull => RunError::LogFull { limit: self.state.limits().events },
             End::TooManyExecutions => self.ran_away(),
-            // Said by the journal.
+            // Only a detached run gets here: a journal that failed has its own error (`Committer::journal_error`).
             End::AppendFailed => RunError::Abandoned,
         })
     }
@@ -121,8 +121,8 @@ mod tests {
     use crate::run::alone::{Alone, Done, Draft, WRITE};
     use crate::run::state::{Batch, Begins, Stop};
 
-    fn ending<'a>(run: &'a Alone, cancelled: Option<&'a Arc<str>>) -> Ending<'a> {
-        Ending { state: &run.state, cancelled, limit: Duration::from_secs(9) }
+    fn ending<'a>(run: &'a Alone, cancelled: Option<&'a Arc<str>>) -> EndedRun<'a> {
+        EndedRun { state: &run.state, cancelled, limit: Duration::from_secs(9) }
     }
 
     fn outcome(run: &Alone) -> Result<AnyEvent, RunError> {
@@ -163,7 +163,7 @@ mod tests {
         let reason: Arc<str> = "no time".into();
         let end = run.state.end().unwrap();
         let cancelled = ending(&run, Some(&reason));
-        let outcome_of = |ending: Ending<'_>| ending.outcome(end, || panic!("it has not stalled"));
+        let outcome_of = |ending: EndedRun<'_>| ending.outcome(end, || panic!("it has not stalled"));
         assert!(
             matches!(outcome_of(cancelled), Err(RunError::Cancelled { reason }) if &*reason == "no time")
         );

@@ -38,7 +38,7 @@ impl Driver {
         shown: Shown,
     ) -> Option<ExecutionStart> {
         if self.committer.state.end().is_some() {
-            self.committer.refuse(execution, returned.all_events());
+            self.committer.record_late_events(execution, returned.all_events());
             return None;
         }
         if !returned.timers().is_empty() {
@@ -79,7 +79,7 @@ impl Driver {
     pub(super) fn attempt_after(&mut self, retry_in: Duration, execution: ExecutionId) {
         match until_next(&self.committer.shared, execution, retry_in) {
             Some(due) => self.executor.wait_for_retry(execution, due),
-            None => self.committer.state.defer(Begins::Attempt(execution)),
+            None => self.committer.state.queue_effect(Begins::Attempt(execution)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::RunStatus;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
-use super::ending::Ending;
+use super::ending::EndedRun;
 use super::shared::RunShared;
 use super::view::{Kept, Past};
 use crate::error::RunError;
@@ -40,7 +40,7 @@ impl From<&End> for RunStatus {
 impl Run {
     /// Stops the run: its children end first, its journal gets what there is, and then everybody is told.
     pub(super) async fn end(&mut self) {
-        self.leave_children();
+        self.detach_children();
         self.stop();
         let Committer { shared, state, journal, .. } = &self.driver.committer;
         let (has_journal, is_left) = (journal.is_some(), self.is_left());
@@ -57,7 +57,7 @@ impl Run {
         if shared.contexts.are_used() && !self.is_left() {
             Box::pin(shared.clear_contexts()).await;
         }
-        self.driver.admission.leave();
+        self.driver.admission.give_up_permit();
     }
 
     /// Whether another process resumes the run, or may: its children and contexts stay as they are then.
@@ -67,7 +67,7 @@ impl Run {
 
     /// What an execution waits for is left with the run, before the execution is dropped and its children are told that
     /// nobody wants them any more.
-    fn leave_children(&self) {
+    fn detach_children(&self) {
         if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_left()) {
             family.leave();
         }
@@ -128,15 +128,15 @@ impl Run {
     /// Writes what is left, and how the run ended.
     async fn close_journal(&mut self) {
         self.driver.record_children();
-        std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
+        std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         let why = self.ending().why();
         self.driver.committer.queue_end(why);
-        std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
+        std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
     }
 
-    fn ending(&self) -> Ending<'_> {
+    fn ending(&self) -> EndedRun<'_> {
         let cancelled = self.driver.cancel_reason.as_ref();
-        Ending { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
+        EndedRun { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
     }
 
     fn stall(&self) -> StallReport {

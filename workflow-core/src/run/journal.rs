@@ -1,5 +1,6 @@
-//! The journal of one run on its way to the store (S38). Batches [queue](queue) here; a write takes as many as its bounds
-//! allow, and one write is under way at a time. A write that the store refuses for its content is repeated batch by batch. This part knows records and positions, and nothing of what they mean.
+//! The journal of one run on its way to the store (S38). Batches [queue](queue) here; a write takes as many as its
+//! bounds allow, and one write is under way at a time. A write that the store refuses for its content is repeated batch
+//! by batch. This part knows records and positions, and nothing of what they mean.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -135,8 +136,8 @@ impl Journal {
         self.queue.records()
     }
 
-    /// Whether the store has everything and has refused nothing.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether the store has everything that is queued, the journal has not failed, and the run's end is not in it.
+    pub(super) fn is_open_and_written(&self) -> bool {
         self.is_written() && self.failure().is_none() && !self.has_ended()
     }
 
@@ -209,17 +210,17 @@ impl Journal {
         self.writing = Some(Write { answer, taken, run: summary });
     }
 
-    /// Lets nothing more be written, unless a write is under way; says whether it is so.
-    pub(super) fn fail(&mut self, why: &StoreError) -> bool {
+    /// Stops all writing, unless a write is under way or the journal has failed before; says whether it did.
+    pub(super) fn fail_if_idle(&mut self, why: &StoreError) -> bool {
         let fails = self.writing.is_none() && self.failure.is_none();
         if fails {
-            self.refuse(why.clone());
+            self.set_failure(why.clone());
         }
         fails
     }
 
-    /// Nothing more is written, for this reason.
-    pub(super) fn refuse(&mut self, why: StoreError) {
+    /// Stops all writing, for this reason.
+    pub(super) fn set_failure(&mut self, why: StoreError) {
         self.failure = Some(why);
         self.reading = None;
         self.queue.clear();
@@ -238,12 +239,12 @@ impl Journal {
                 Answer::Written
             }
             Err(StoreError::Unserialisable { .. }) if taken.batches > 1 => {
-                self.queue.write_apart(taken.batches);
+                self.queue.write_singly(taken.batches);
                 Answer::Repeats
             }
             Err(why @ StoreError::Unserialisable { .. }) => Answer::Refused { records: taken.records, why },
             Err(error) => {
-                self.refuse(error);
+                self.set_failure(error);
                 Answer::Failed
             }
         }))

@@ -12,7 +12,7 @@ impl RunShared {
     }
 
     /// Whether it is to stop and leave its journal open.
-    pub(crate) fn is_to_be_left(&self) -> bool {
+    pub(crate) fn is_to_detach(&self) -> bool {
         // Said of all runs of the engine at once: none sees what becomes of another before it is left itself.
         self.signals.is_to_detach() || self.common.hands_over.load(Ordering::SeqCst)
     }

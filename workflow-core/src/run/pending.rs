@@ -19,8 +19,8 @@ pub(super) struct PendingBatch {
 }
 
 pub(super) enum PendingWhat {
-    /// A batch.
-    Entered {
+    /// A batch, with or without events in the log.
+    Batch {
         batch: Batch,
         /// Its events in the log; none for a batch without events, such as the answer of a precondition.
         logged: Option<Logged>,
@@ -51,7 +51,7 @@ impl Logged {
 impl PendingWhat {
     pub(super) fn logged(&self) -> Option<&Logged> {
         match self {
-            Self::Entered { logged, .. } => logged.as_ref(),
+            Self::Batch { logged, .. } => logged.as_ref(),
             Self::Derived(logged) => Some(logged),
             Self::Asked(_) => None,
         }
@@ -89,16 +89,16 @@ impl Committer {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)
         {
-            let what = PendingWhat::Entered { batch, logged: None, done: None, shown: None };
+            let what = PendingWhat::Batch { batch, logged: None, done: None, shown: None };
             self.pending.push_back(PendingBatch { end: self.state.position(), what });
         }
     }
 
     /// Keeps the display of the execution whose batch is the last pending one.
     pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
-        if let Some(PendingBatch { what: PendingWhat::Entered { batch, shown, .. }, .. }) =
+        if let Some(PendingBatch { what: PendingWhat::Batch { batch, shown, .. }, .. }) =
             self.pending.back_mut()
-            && batch.left_by() == Some(execution)
+            && batch.succeeded_execution() == Some(execution)
         {
             *shown = Some(display);
         }

@@ -52,9 +52,9 @@ pub(crate) struct Released {
 pub(super) enum Paused {
     /// It has ended.
     Ended,
-    /// It waits, and most of what it is has nothing to do.
-    AtRest,
-    /// It has waited for so long that nothing of it needs to be kept.
+    /// It waits for its handles alone: suspend it.
+    Suspendable,
+    /// It has waited for the idle timeout: unload it.
     Idle,
 }
 
@@ -62,9 +62,9 @@ impl Run {
     /// There is nothing to do. A run that waits for long is let go of.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let after = self.driver.committer.shared.common.settings.idle_timeout;
-        let Some(after) = after.filter(|_| self.is_at_rest()) else {
+        let Some(after) = after.filter(|_| self.can_unload()) else {
             self.driver.alarms.idle = None;
-            return if self.can_suspend() { Poll::Ready(Paused::AtRest) } else { Poll::Pending };
+            return if self.can_suspend() { Poll::Ready(Paused::Suspendable) } else { Poll::Pending };
         };
         let Driver { committer: Committer { shared, .. }, alarms, .. } = &mut self.driver;
         let patience = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
@@ -81,15 +81,15 @@ impl Run {
             Poll::Ready(held) => Poll::Ready(Some(held)),
             Poll::Pending => match self.poll_on(cx) {
                 Poll::Ready(Paused::Ended) => Poll::Ready(None),
-                Poll::Ready(Paused::Idle | Paused::AtRest) | Poll::Pending => Poll::Pending,
+                Poll::Ready(Paused::Idle | Paused::Suspendable) | Poll::Pending => Poll::Pending,
             },
         });
         polled.await
     }
 
-    /// Whether the run's journal says all that there is to know: it waits, nothing is on its way, and no other run that is
-    /// driven here has to do with it.
-    fn is_at_rest(&self) -> bool {
+    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven here
+    /// depends on it.
+    fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         state.scheduler.waits()
             && shared.status() == RunStatus::Waiting
@@ -99,7 +99,7 @@ impl Run {
             && !shared.signals.mailbox.is_in_use()
             && !self.driver.executor.has_completed()
             && pending.is_empty()
-            && journal.as_deref().is_some_and(Journal::is_quiet)
+            && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }
 
     /// Whether the run can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
@@ -114,7 +114,7 @@ impl Run {
             told = true;
             self.driver.handle_command(command);
         }
-        if told || !self.is_at_rest() || shared.signals.cancel_is_unread() || shared.is_to_be_left() {
+        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
             shared.signals.mailbox.reopen();
             return false;
         }

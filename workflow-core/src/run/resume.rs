@@ -102,7 +102,7 @@ impl Run {
     pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
         if self.driver.committer.journal.is_some() {
             self.driver.committer.queue_resumed(derived);
-            std::future::poll_fn(|cx| self.driver.poll_written_out(cx)).await;
+            std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         }
         if self.driver.committer.journal_error().is_none() {
             self.driver.committer.shared.goes_on();

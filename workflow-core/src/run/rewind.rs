@@ -1,10 +1,11 @@
-//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads to,
-//! and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused send is
-//! an error of its caller.
+//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads
+//! to, and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused
+//! send is an error of its caller.
 //!
-//! Everything in flight follows from records that the store has (S38). So do the pending batches: none depends on another.
-//! Executions and questions therefore continue. An execution that was dropped because of the refused batch begins again, as
-//! it does in a run that resumes.
+//! Executions and questions in flight follow from records that the store has (S38), so they continue. Pending batches
+//! are independent with one exception: a timer that one of them set may have fired. Such timers get their new numbers,
+//! and a firing is dropped if its timer is not set again ([`Unwritten`]). An execution that was dropped because of the
+//! refused batch begins again, as it does in a run that resumes.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,7 +32,7 @@ use crate::store::{Position, Record, RecordedEvent, StoreError};
 
 impl Driver {
     /// The store has refused a batch of so many records for its content. An execution or a caller fails, or else the run.
-    pub(super) fn refused(&mut self, records: usize, why: StoreError) {
+    pub(super) fn on_refused(&mut self, records: usize, why: StoreError) {
         let Committer { journal, pending, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut() else { return };
         let end = journal.written().after(records);
@@ -46,30 +47,31 @@ impl Driver {
         }
     }
 
-    /// Whether no rewind is under way. While its journal is read back, the run does nothing else.
+    /// Drives a rewind that is under way. Ready if there is none, or once it is complete; pending while the journal is
+    /// read back.
     #[inline]
-    pub(super) fn is_rewound(&mut self, cx: &mut Context<'_>) -> bool {
-        self.committer.journal.is_none() || self.reads_no_more(cx)
+    pub(super) fn poll_rewind(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.committer.journal.is_none() { Poll::Ready(()) } else { self.poll_read_back(cx) }
     }
 
-    fn reads_no_more(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_read_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Committer { journal, state, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
-            return true;
+            return Poll::Ready(());
         };
         match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
-            Poll::Pending => return false,
+            Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(back)) => self.rewind(back),
             Poll::Ready(Err(why)) => self.stop_unkept(Some(why)),
         }
-        true
+        Poll::Ready(())
     }
 
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
-        let in_flight = InFlight { executor, admission, live: &committer.state };
+        let continuing = Continuing { executor, admission, live: &committer.state };
         let replayed = replayed(host, committer.clock.began_at, &committer.state, &records);
-        let replayed = replayed.filter(|replayed| in_flight.agrees(&replayed.state));
+        let replayed = replayed.filter(|replayed| continuing.agrees(&replayed.state));
         let (Some(Replayed { mut state, retries, derived }), Some(journal)) =
             (replayed, committer.journal.as_deref_mut())
         else {
@@ -81,7 +83,7 @@ impl Driver {
             journal.note_going_on();
         }
         let pending = std::mem::take(&mut committer.pending);
-        let answered = Answered::by(pending.iter().map(|batch| &batch.what));
+        let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
             let is_over = executor.has(*execution) || answered.has(*execution);
@@ -89,7 +91,7 @@ impl Driver {
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
-        let again = in_flight.leave_begun(&mut state, &answered);
+        let again = continuing.leave_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
         committer.check_replay(host, &records);
@@ -108,7 +110,7 @@ impl Driver {
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The wait for its next attempt is over.
-            self.committer.state.defer(Begins::Attempt(execution));
+            self.committer.state.queue_effect(Begins::Attempt(execution));
         }
     }
 }
@@ -124,13 +126,13 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
 }
 
 /// What continues through a rewind of the run.
-struct InFlight<'a> {
+struct Continuing<'a> {
     executor: &'a Executor,
     admission: &'a Admission,
     live: &'a RunState,
 }
 
-impl InFlight<'_> {
+impl Continuing<'_> {
     /// Whether the executions that are in flight are the same in a state of fewer batches.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
@@ -144,7 +146,7 @@ impl InFlight<'_> {
 
     /// Removes effects that have begun and are in flight, or that have their answer. An execution that was begun and then
     /// dropped begins again: returns those.
-    fn leave_begun(&self, state: &mut RunState, answered: &Answered) -> Vec<ExecutionId> {
+    fn leave_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
         let unbegun = self.admission.unbegun(self.live);
         let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
         goes_on.extend(self.executor.returned_executions());
@@ -194,7 +196,7 @@ impl Rewind<'_> {
                         self.driver.handle_command(command);
                     }
                 }
-                PendingWhat::Entered { batch, done, shown, .. } => {
+                PendingWhat::Batch { batch, done, shown, .. } => {
                     let records = self.unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
                     if let Some(batch) = self.unwritten.renumbered(batch.recordable(records)) {
@@ -207,7 +209,7 @@ impl Rewind<'_> {
             }
             from = end;
         }
-        if let Some(PendingBatch { what: PendingWhat::Entered { batch, done, shown, .. }, .. }) = first {
+        if let Some(PendingBatch { what: PendingWhat::Batch { batch, done, shown, .. }, .. }) = first {
             self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
@@ -249,7 +251,7 @@ impl Rewind<'_> {
         match &batch {
             Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
             Batch::Succeeded { execution, returned } if state.end().is_some() => {
-                return self.driver.committer.refuse(*execution, returned.all_events());
+                return self.driver.committer.record_late_events(*execution, returned.all_events());
             }
             Batch::Replied { request, .. }
                 if state.end().is_none()
@@ -261,7 +263,7 @@ impl Rewind<'_> {
             }
             _ => {}
         }
-        let returned = batch.left_by();
+        let returned = batch.succeeded_execution();
         self.driver.commit_in_turn(batch, done);
         if let (Some(execution), Some(shown)) = (returned, shown) {
             self.driver.committer.note_shown(execution, shown);
@@ -273,10 +275,8 @@ impl PendingWhat {
     /// Whether its execution or its caller fails if the store refuses it, and not the run.
     fn can_fail_alone(&self) -> bool {
         match self {
-            Self::Entered { batch: Batch::Succeeded { .. }, .. } => true,
-            Self::Entered { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => {
-                done.is_some()
-            }
+            Self::Batch { batch: Batch::Succeeded { .. }, .. } => true,
+            Self::Batch { batch: Batch::Received { .. } | Batch::Replied { .. }, done, .. } => done.is_some(),
             _ => false,
         }
     }
@@ -319,18 +319,18 @@ impl Unwritten {
 
 /// Executions and questions whose answers are pending: the store does not have them.
 #[derive(Default)]
-struct Answered {
+struct PendingAnswers {
     executions: FxHashSet<ExecutionId>,
     questions: FxHashSet<CandidateId>,
     /// Executions of which an attempt failed, and another follows.
     retried: FxHashSet<ExecutionId>,
 }
 
-impl Answered {
+impl PendingAnswers {
     fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
         let mut answered = Self::default();
         for what in pending {
-            let PendingWhat::Entered { batch, .. } = what else { continue };
+            let PendingWhat::Batch { batch, .. } = what else { continue };
             match batch {
                 Batch::Succeeded { execution, .. } | Batch::Failed { execution, .. } => {
                     answered.retried.remove(execution);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     fn entered(batch: Batch, done: Option<Done>) -> PendingWhat {
-        PendingWhat::Entered { batch, logged: None, done, shown: None }
+        PendingWhat::Batch { batch, logged: None, done, shown: None }
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
             entered(Batch::Answered { candidate, step, answer }, None),
             PendingWhat::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
         ];
-        let answered = Answered::by(pending.iter());
+        let answered = PendingAnswers::by(pending.iter());
         assert!([1, 2, 3].into_iter().all(|execution| answered.has(ExecutionId(execution))));
         assert!(!answered.has(ExecutionId(4)));
         assert_eq!(answered.retried.into_iter().collect::<Vec<_>>(), [ExecutionId(2)]);

@@ -27,7 +27,7 @@ impl Seat {
     }
 
     /// Leaves the place to another.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn give_up_permit(&mut self) {
         (self.place, self.wait) = (None, None);
     }
 

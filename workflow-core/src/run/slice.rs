@@ -1,5 +1,4 @@
-//! The work of a run between two turns of other tasks. A slice begins what is due and takes in what happened meanwhile, up to
-//! a bound.
+//! One slice: a bounded part of a poll of the run. A poll has up to four of them (`drive`).
 
 use std::task::{Context, Poll};
 
@@ -21,13 +20,14 @@ pub(super) const WORK: usize = 2 * SLICE;
 /// How a slice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// At its bound: other tasks have their turn.
+    /// The slice reached its bound: there may be more to do.
     More,
-    /// The run has ended, and its journal says so.
+    /// The run has ended, and the store has every batch or has failed. [`Run::end`](super::drive::Run::end) closes the
+    /// journal.
     Ended,
-    /// The run goes on once the store has answered.
+    /// The run is being rewound, or has ended and has batches that the store does not have.
     Blocked,
-    /// There is nothing to do.
+    /// There is nothing to do before something arrives or the store answers.
     Quiet,
 }
 
@@ -47,16 +47,17 @@ impl<'a> Slice<'a> {
     pub(super) fn poll(mut self, cx: &mut Context<'_>) -> Progress {
         self.driver.committer.clock.tick();
         self.driver.committer.shared.signals.register(cx.waker());
-        self.driver.poll_writing(cx);
-        if !self.driver.is_rewound(cx) {
+        self.driver.poll_store_answer(cx);
+        if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
         self.read_child_store_failure();
         self.poll_unwanted(cx);
-        // Commands have their turn in every slice, however much completes while it is being begun.
-        if self.takes_news() {
+        // Each slice takes one command and polls the executor before it begins anything, so that executions that
+        // complete at once cannot starve either.
+        if self.accepts_input() {
             self.read_cancel_note();
-            if !self.driver.committer.is_leaving() {
+            if !self.driver.committer.is_detaching() {
                 self.poll_mailbox(cx);
                 self.poll_executor(cx);
             }
@@ -64,7 +65,7 @@ impl<'a> Slice<'a> {
         let mut work = WORK;
         while self.left > 0 {
             self.left -= 1;
-            if !self.driver.is_rewound(cx) {
+            if self.driver.poll_rewind(cx).is_pending() {
                 return Progress::Blocked;
             }
             if !self.driver.advance(&mut work) {
@@ -76,7 +77,7 @@ impl<'a> Slice<'a> {
             if self.has_ended() && self.driver.committer.is_written_out() {
                 return Progress::Ended;
             }
-            if !self.take_news(cx) && !self.driver.poll_journal(cx) {
+            if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
@@ -88,16 +89,17 @@ impl<'a> Slice<'a> {
         self.driver.committer.state.end().is_some()
     }
 
-    /// Takes in what happened meanwhile; behind a store that has fallen far behind it waits. Of a run that is about to be
-    /// detached, nothing but that it is cancelled: any other caller learns that the run has ended, once it has.
-    fn take_news(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.takes_news() {
+    /// Takes in one cancel, due timer, completion or command, in this order; says whether there was one. A run that is
+    /// about to detach takes in only that it is cancelled, and drops other commands: their senders learn that the run
+    /// has ended.
+    fn take_next_input(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.accepts_input() {
             return false;
         }
         if self.read_cancel_note() {
             return true;
         }
-        if !self.driver.committer.is_leaving() {
+        if !self.driver.committer.is_detaching() {
             return self.take_timer() || self.take_completed(cx) || self.poll_mailbox(cx);
         }
         // Whatever turns the task has left: there may be no later time.
@@ -108,8 +110,9 @@ impl<'a> Slice<'a> {
         true
     }
 
-    /// Whether the run takes anything in: its state has all that follows from what it took before.
-    fn takes_news(&self) -> bool {
+    /// Whether the run takes anything in: it has not ended, its state has all that follows from what it took before,
+    /// and the store is not too far behind.
+    fn accepts_input(&self) -> bool {
         let Committer { state, journal, .. } = &self.driver.committer;
         state.end().is_none()
             && state.scheduler.is_settled()
@@ -138,8 +141,8 @@ impl<'a> Slice<'a> {
             self.poll_executor(cx);
         }
         let Some(completion) = self.driver.executor.next_completed() else { return false };
-        // It may be what became of a run that was detached meanwhile.
-        if self.driver.committer.is_leaving() {
+        // The detach may have come during this poll and may have caused this completion: it does not enter the log.
+        if self.driver.committer.is_detaching() {
             self.driver.executor.put_back(completion);
             return false;
         }
@@ -175,7 +178,7 @@ impl<'a> Slice<'a> {
     fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = self.driver.committer.shared.birth() else { return };
         // A parent that is detached says so before it says that it does not want its children.
-        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_leaving() {
+        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {
             let reason = birth.why_unwanted();
             self.driver.cancel(reason);
         }
@@ -186,7 +189,7 @@ impl<'a> Slice<'a> {
     fn read_child_store_failure(&mut self) {
         let Committer { journal, shared, state, .. } = &mut self.driver.committer;
         let (Some(journal), Some(why)) = (journal, shared.signals.child_store_failure()) else { return };
-        if state.end().is_none() && journal.fail(why) {
+        if state.end().is_none() && journal.fail_if_idle(why) {
             self.driver.stop_unkept(None);
         }
     }

@@ -10,9 +10,10 @@
 //!                   effects        what to begin, each with the position of the journal that it follows from
 //! ```
 //!
-//! [`RunState::apply`] is the only way anything enters a log. What a batch leads to depends on the sequence of batches
-//! alone: each takes effect once everything that follows from those before it is in the state. Whether a store has kept
-//! a batch is not known here. The driver performs an effect once the store has the journal up to its position (S38).
+//! [`RunState::apply`] lets a batch in, and [`RunState::advance`] logs the gathers that follow from it. Nothing else
+//! appends to a log. What a batch leads to depends on the sequence of batches alone: each takes effect once everything
+//! that follows from those before it is in the state. Whether a store has kept a batch is not known here. The driver
+//! performs an effect once the store has the journal up to its position (S38).
 
 #![expect(
     clippy::inline_always,
@@ -207,7 +208,7 @@ impl RunState {
     #[inline]
     fn note(&mut self, records: usize) -> Applied {
         self.position = self.position.after(records);
-        Applied::Noted
+        Applied::WithoutEvent
     }
 
     /// One event enters the log, by itself or behind a record of what it follows from.
@@ -347,9 +348,9 @@ impl RunState {
             match queued {
                 QueuedAction::Start(start) => {
                     self.trace.schedule(start.execution, self.now);
-                    self.defer(Begins::Execution(start));
+                    self.queue_effect(Begins::Execution(start));
                 }
-                QueuedAction::Ask(candidate) => self.defer(Begins::Question(candidate)),
+                QueuedAction::Ask(candidate) => self.queue_effect(Begins::Question(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
@@ -359,7 +360,7 @@ impl RunState {
                 QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
-                    self.defer(Begins::Wait);
+                    self.queue_effect(Begins::Wait);
                 }
                 // The driver reads the end from the state, and has what it applied.
                 QueuedAction::Said(_) => {}
@@ -368,8 +369,8 @@ impl RunState {
         *work > 0
     }
 
-    /// Queues what is to be begun once the store has the journal as it is now.
-    pub(super) fn defer(&mut self, begins: Begins) {
+    /// Queues an effect that begins once the store has the journal up to its present end.
+    pub(super) fn queue_effect(&mut self, begins: Begins) {
         self.effects.push_back(Effect { after: self.position, begins });
     }
 

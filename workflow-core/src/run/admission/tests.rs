@@ -74,15 +74,15 @@ fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
     assert_eq!(queue.runs(), ["b".into()]);
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 0);
 
-    first.leave();
+    first.give_up_permit();
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 1);
     assert_eq!(admit(&mut second, &second_woken), Admit::Took);
     assert!(queue.runs().is_empty() && second.gate().is_none());
     assert_eq!(admit(&mut first, &first_woken), Admit::Waits);
 
     // One that gives up its wait keeps nobody waiting.
-    first.leave();
+    first.give_up_permit();
     assert!(queue.runs().is_empty());
-    second.leave();
+    second.give_up_permit();
     assert_eq!(admit(&mut first, &first_woken), Admit::Took);
 }

@@ -112,7 +112,7 @@ fn what_the_store_did_not_take_is_in_no_log_and_nobody_saw_it() {
     run.seen.take();
     let (_, mut hears) = run.commit();
     let why = StoreError::unavailable(std::fmt::Error);
-    run.committer.journal.as_deref_mut().expect("it has one").refuse(why);
+    run.committer.journal.as_deref_mut().expect("it has one").set_failure(why);
     run.committer.retract();
     assert!(matches!(run.committer.state.end(), Some(End::AppendFailed)));
     assert!(run.committer.state.log.get(Seq(1)).is_some() && run.committer.state.log.get(Seq(2)).is_none());
@@ -128,7 +128,7 @@ fn a_journal_that_somebody_else_writes_is_a_conflict() {
     let mut run = Commits::with_store();
     let (expected, found) = (crate::store::Position(0), crate::store::Position(1));
     let why = StoreError::Conflict { expected, found };
-    run.committer.journal.as_deref_mut().expect("it has one").refuse(why);
+    run.committer.journal.as_deref_mut().expect("it has one").set_failure(why);
     assert!(matches!(run.committer.journal_error(), Some(RunError::Conflict { .. })));
 }
 
@@ -137,18 +137,18 @@ fn what_came_too_late_is_refused_and_an_execution_that_returned_nothing_succeede
     let mut run = Commits::in_memory();
     let _ = run.commit();
     run.seen.take();
-    run.committer.refuse(WRITE, [AnyEvent::new(Begin)].iter());
-    run.committer.refuse(WRITE, std::iter::empty());
+    run.committer.record_late_events(WRITE, [AnyEvent::new(Begin)].iter());
+    run.committer.record_late_events(WRITE, std::iter::empty());
     assert_eq!(run.seen.take(), ["CommitRefused", "ExecutionSucceeded"]);
 }
 
 #[test]
 fn a_run_that_waited_is_woken_by_what_enters() {
     let mut run = Commits::in_memory();
-    assert!(!run.committer.wake(), "it runs");
+    assert!(!run.committer.note_running(), "it runs");
     run.committer.rest();
     assert_eq!(run.seen.take(), ["RunWaiting"]);
-    assert!(run.committer.wake() && !run.committer.wake());
+    assert!(run.committer.note_running() && !run.committer.note_running());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn the_display_of_an_execution_stays_with_its_batch_until_the_store_has_it() {
     let display = |run: &Commits| Box::new(run.committer.shared.display_for(0, WRITE, 1));
     run.committer.note_shown(ExecutionId(7), display(&run));
     let shown = |run: &Commits| match run.committer.pending.back().map(|batch| &batch.what) {
-        Some(PendingWhat::Entered { shown, .. }) => shown.is_some(),
+        Some(PendingWhat::Batch { shown, .. }) => shown.is_some(),
         _ => panic!("it is pending"),
     };
     assert!(!shown(&run), "it is another's");

@@ -25,8 +25,8 @@ pub(super) struct WriteQueue {
     batches: VecDeque<QueuedBatch>,
     /// Where the journal ends with everything that is queued.
     end: Position,
-    /// How many of the first batches are written one by one: the store has refused a write of them.
-    apart: usize,
+    /// How many of the next batches are written one at a time, because the store refused a write with them.
+    write_singly: usize,
     /// Whether the end of the run was queued: nothing follows it.
     ended: bool,
     next: NextBatch,
@@ -37,10 +37,10 @@ pub(super) struct WriteQueue {
 enum NextBatch {
     #[default]
     Plain,
-    /// With the record with which the run begins, which alone is queued.
+    /// As part of the first batch, which so far has only the record `RunStarted`.
     JoinsFirst,
-    /// As the one that says that the run goes on.
-    GoesOn,
+    /// With a summary that says that the run is no longer waiting.
+    Resumes,
 }
 
 /// Records that enter the journal at once.
@@ -66,7 +66,7 @@ impl WriteQueue {
             records: VecDeque::new(),
             batches: VecDeque::new(),
             end,
-            apart: 0,
+            write_singly: 0,
             ended: false,
             next: NextBatch::Plain,
         }
@@ -87,14 +87,14 @@ impl WriteQueue {
         self.ended
     }
 
-    /// Whether nothing more is to be queued behind what a write has taken and the rest.
+    /// Whether no more is to be queued. What the write under way has taken does not count.
     pub(super) fn is_full(&self, taken: Taken) -> bool {
         self.batches.len() - taken.batches >= MOST_QUEUED
             || self.records.len() - taken.records >= MOST_RECORDS
     }
 
-    /// Queues one batch, unless the end is queued. The run stands like that with it, if that changes; `before` is how it
-    /// stood.
+    /// Queues one batch, unless the end is queued. `run` is the summary with this batch, if the batch changes it;
+    /// `before` is the summary that the store has.
     pub(super) fn push(
         &mut self,
         records: impl IntoIterator<Item = Record>,
@@ -110,7 +110,7 @@ impl WriteQueue {
         let records = self.records.len() - already;
         self.end = self.end.after(records);
         let next = std::mem::take(&mut self.next);
-        let run = run.or_else(|| (next == NextBatch::GoesOn).then(|| before.clone().going_on()));
+        let run = run.or_else(|| (next == NextBatch::Resumes).then(|| before.clone().going_on()));
         match self.batches.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
             // A journal without a start event could not be resumed.
             Some(first) => {
@@ -134,10 +134,10 @@ impl WriteQueue {
 
     /// The next batch says that the run goes on.
     pub(super) fn note_going_on(&mut self) {
-        self.next = NextBatch::GoesOn;
+        self.next = NextBatch::Resumes;
     }
 
-    /// The next write, which leaves the run that stood like that as it says; none if nothing is queued.
+    /// The next write with its summary: that of its last batch that has one, else `before`. None if nothing is queued.
     pub(super) fn next_write(&self, before: &RunSummary) -> Option<(Taken, Batch)> {
         if self.batches.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl WriteQueue {
     }
 
     fn taken_next(&self) -> Taken {
-        let most = if self.apart > 0 { 1 } else { usize::MAX };
+        let most = if self.write_singly > 0 { 1 } else { usize::MAX };
         let (mut taken, mut bytes) = (Taken::default(), 0_usize);
         for batch in self.batches.iter().take(most) {
             let fits = taken.records + batch.records <= WRITE_RECORDS
@@ -168,12 +168,12 @@ impl WriteQueue {
     pub(super) fn wrote(&mut self, taken: Taken) {
         self.batches.drain(..taken.batches);
         self.records.drain(..taken.records);
-        self.apart = self.apart.saturating_sub(taken.batches);
+        self.write_singly = self.write_singly.saturating_sub(taken.batches);
     }
 
     /// So many batches are written one by one from here on.
-    pub(super) fn write_apart(&mut self, batches: usize) {
-        self.apart = batches;
+    pub(super) fn write_singly(&mut self, batches: usize) {
+        self.write_singly = batches;
     }
 
     /// Nothing of it will be written.
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn batches_of_a_refused_write_are_taken_one_by_one_and_those_behind_together() {
         let mut queue = queue(&[2, 1, 1, 1]);
-        queue.write_apart(2);
+        queue.write_singly(2);
         for (expected, wrote) in [(Some((1, 2)), 2), (Some((1, 1)), 1)] {
             assert_eq!(taken(&queue), expected);
             queue.wrote(Taken { batches: 1, records: wrote });

@@ -95,7 +95,7 @@ fn journal(store: &Arc<Picky>) -> Journal {
     let mut journal = Journal::begin(store, Record::RunKept { at: AT }, RunSummary::running("W", AT));
     journal.queue(batch(1));
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
-    assert!(journal.is_quiet() && journal.written() == Position(2));
+    assert!(journal.is_open_and_written() && journal.written() == Position(2));
     journal
 }
 
@@ -234,7 +234,7 @@ fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
     assert_eq!((back.records.len(), back.records.iter().find_map(text).as_deref()), (3, Some("good")));
     let unwritten = journal.rewind();
     assert_eq!((unwritten.len(), unwritten.iter().find_map(text).as_deref()), (2, Some("bad")));
-    assert!(journal.is_quiet() && journal.end() == Position(3));
+    assert!(journal.is_open_and_written() && journal.end() == Position(3));
     journal.queue([record("later")]);
     assert_eq!(writes(&mut journal, &store), [1]);
     assert_eq!(journal.written(), Position(4));
@@ -343,11 +343,11 @@ fn a_journal_fails_at_once_unless_a_write_is_under_way_and_then_writes_and_reads
     let mut journal = journal(&store);
     journal.queue(batch(1));
     journal.write(&run());
-    assert!(!journal.fail(&StoreError::ShutDown), "the store has not answered");
+    assert!(!journal.fail_if_idle(&StoreError::ShutDown), "the store has not answered");
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     journal.queue(batch(1));
     journal.read_back(&run(), StoreError::ShutDown);
-    assert!(journal.fail(&StoreError::ShutDown) && !journal.fail(&StoreError::ShutDown));
+    assert!(journal.fail_if_idle(&StoreError::ShutDown) && !journal.fail_if_idle(&StoreError::ShutDown));
     assert!(!journal.is_reading() && journal.queued_records() == 0);
     journal.queue(batch(1));
     assert!(write(&mut journal).is_none());

@@ -36,7 +36,7 @@ pub(in crate::run) enum Batch {
 
 impl Batch {
     /// The execution whose batch it is, if one succeeded with it.
-    pub(in crate::run) fn left_by(&self) -> Option<ExecutionId> {
+    pub(in crate::run) fn succeeded_execution(&self) -> Option<ExecutionId> {
         if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
     }
 }
@@ -119,7 +119,7 @@ impl Returned {
 pub(in crate::run) enum Stop {
     Cancelled,
     TimedOut,
-    /// The store does not keep its journal any more.
+    /// Nothing more enters its journal: the store failed, or the run is detached.
     Unkept,
 }
 
@@ -136,10 +136,11 @@ impl From<Stop> for Fact {
 /// What became of a batch.
 #[derive(Debug)]
 pub(in crate::run) enum Applied {
-    /// Its events are in the log, and the execution follows next, unless others do before it.
+    /// Its events are in the log. It names the execution that may begin directly, if one may.
     Entered(Entered),
-    /// It is in the journal and left no event.
-    Noted,
+    /// It changed the state and left no event. It has a record, unless it stopped the run or is the failure of a
+    /// precondition.
+    WithoutEvent,
     /// The run takes nothing more, or what it is for is over: it is in no journal.
     Refused,
 }

@@ -229,7 +229,7 @@ impl Replay {
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
         {
-            self.state.defer(Begins::Execution(start));
+            self.state.queue_effect(Begins::Execution(start));
         }
         self.complete();
         Ok(applied)
