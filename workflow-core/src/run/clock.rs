@@ -27,6 +27,14 @@ pub(super) struct RunClock {
     clock: EngineClock,
 }
 
+/// The clock of a suspended run, without what the engine has too.
+#[derive(Debug)]
+pub(super) struct SuspendedClock {
+    now: Duration,
+    began_at: SystemTime,
+    read: Instant,
+}
+
 impl RunClock {
     pub(super) fn start(clock: EngineClock) -> Self {
         let began_at = clock.now();
@@ -43,6 +51,17 @@ impl RunClock {
             read: Instant::now(),
             clock,
         }
+    }
+
+    /// What a suspended run keeps of it.
+    pub(super) fn suspend(&self) -> SuspendedClock {
+        SuspendedClock { now: self.now, began_at: self.began_at, read: self.read }
+    }
+
+    /// The same as before it was suspended: the time since then counts.
+    pub(super) fn restore(clock: EngineClock, suspended: &SuspendedClock) -> Self {
+        let SuspendedClock { now, began_at, read } = *suspended;
+        Self { now, read, ..Self::resume(clock, began_at) }
     }
 
     /// Shows the time that a record tells of.
@@ -184,6 +203,20 @@ mod tests {
         let mut clock = RunClock::resume(system.of_engine(), began_at);
         clock.catch_up();
         assert_eq!((clock.wall(), clock.now), (began_at + Duration::from_hours(1), Duration::from_hours(1)));
+    }
+
+    #[test]
+    fn the_time_for_which_it_was_suspended_counts() {
+        let mut clock = RunClock::start(EngineClock::default());
+        clock.tick();
+        let (began_at, now) = (clock.began_at, clock.now);
+        let suspended = clock.suspend();
+        let pause = Duration::from_millis(2);
+        std::thread::sleep(pause);
+        let mut clock = RunClock::restore(EngineClock::default(), &suspended);
+        assert_eq!((clock.began_at, clock.now), (began_at, now));
+        assert!(clock.tick() >= pause);
+        assert!(clock.now >= now + pause);
     }
 
     #[test]

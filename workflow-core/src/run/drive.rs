@@ -107,15 +107,16 @@ impl Run {
             self.driver.committer.shared.begin();
         }
         self.driver.commit_in_turn(Batch::Received { event, index }, done);
-        async move {
-            self.driver.committer.telemetry.meter.began();
-            self.driver.count_time();
-            self.drive_on(registered).await;
-        }
+        self.drive_on(registered, true)
     }
 
-    /// Drives a run to its end that has begun.
-    pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R) {
+    /// Drives a run to its end, one that is new or has begun before. Each suspended run keeps this future: it is the only one of
+    /// its task, so that it stays small.
+    pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R, is_new: bool) {
+        if is_new {
+            self.driver.committer.telemetry.meter.began();
+            self.driver.count_time();
+        }
         let mut suspended = None;
         // Where the future is dropped, this is dropped before the run is, suspended or not.
         let registered = registered;

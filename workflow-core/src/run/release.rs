@@ -161,7 +161,7 @@ impl Run {
         if !derived.is_empty() {
             Box::pin(self.claim(derived)).await;
         }
-        self.drive_on(registered).await;
+        self.drive_on(registered, false).await;
     }
 }
 

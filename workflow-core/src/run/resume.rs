@@ -26,7 +26,7 @@ impl Run {
         self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
         self.driver.count_time();
-        self.drive_on(registered).await;
+        self.drive_on(registered, false).await;
     }
 
     /// Ends before it has begun, or gone on.

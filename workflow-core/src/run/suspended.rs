@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use super::admission::Admission;
 use super::check::ReplayCheck;
-use super::clock::RunClock;
+use super::clock::{RunClock, SuspendedClock};
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::driver::Driver;
@@ -32,7 +32,7 @@ struct Parts {
     seat: (Option<Box<Seat>>, usize),
     meter: Meter,
     check: Option<Box<ReplayCheck>>,
-    clock: RunClock,
+    clock: SuspendedClock,
 }
 
 impl Run {
@@ -62,7 +62,7 @@ impl Run {
             seat: admission.take_seat(),
             meter: telemetry.meter.take(),
             check: telemetry.check.take(),
-            clock: clock.clone(),
+            clock: clock.suspend(),
         })))
     }
 }
@@ -97,6 +97,7 @@ impl Parts {
     fn restore(self: Box<Self>) -> Box<Run> {
         let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
+        let clock = RunClock::restore(shared.common.clock.clone(), &clock);
         let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter, check));
         Run::of(host, admission, Committer::new(shared, HeldState::of(state), telemetry, clock))
     }
