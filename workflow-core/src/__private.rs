@@ -9,17 +9,19 @@ pub use std::sync::Arc;
 pub use crate::error::StepError;
 
 pub use crate::event::{
-    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Gives,
-    IsStop, Log, NoSchema, NotStop, Pattern, ReplyForm, Request, Roles, Schema, SetMember, StartEvent,
-    StopEvent, Upgrade, upgraded,
+    AnyEvent, ControlEvent, DisplayEvent, Event, EventType, ExternalEvent, FromEvent, Gives, IsStop, Log,
+    NoSchema, NotStop, ReplyForm, Request, Roles, Schema, SetMember, StartEvent, StopEvent, Upgrade,
+    upgraded,
 };
-pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, input_of, lent_set};
-pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
-pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
-pub use crate::workflow::{Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow};
+pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, input_of, lent_set};
+pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, StepOutput};
+pub use crate::spec::{InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableSpec, check};
+pub use crate::workflow::{
+    Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow, no_such_row,
+};
 
 pub use crate::kind::{
     AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
-    Unusable, absent, never, no_such_row, rows,
+    Unusable, absent, never, rows,
 };
-pub use crate::{check, warn};
+pub use crate::warn;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::{RunId, ThreadId};
+use crate::id::{RunId, ThreadId};
 
 mod error;
 mod handle;

@@ -2,6 +2,7 @@
 //! viewers read. Nothing shown is in the log, nothing shown triggers a step, and nothing here ever makes a
 //! run wait; what is kept, and for how long, is decided in `ring`.
 
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,9 +11,8 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 
-use crate::children::ChildRun;
-use crate::run::{RunShared, RunStatus};
-use crate::{AnyEvent, DisplayEvent, Event, ExecutionId};
+use crate::event::{AnyEvent, DisplayEvent, Event};
+use crate::id::{ChildRun, ExecutionId, RunStatus};
 
 mod forward;
 mod ring;
@@ -314,7 +314,7 @@ impl DisplayHub {
     }
 
     /// A viewer, which begins with the oldest item that is retained, of this run.
-    pub(crate) fn subscribe(&self, run: Option<Arc<RunShared>>) -> DisplayStream {
+    pub(crate) fn subscribe(&self, run: Option<Arc<dyn Any + Send + Sync>>) -> DisplayStream {
         DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone(), _run: run }
     }
 
@@ -427,7 +427,7 @@ pub struct DisplayStream {
     /// Where the viewer stands; `None` once it has been told that the run has ended.
     cursor: Option<Cursor>,
     /// The run, which has to be there for as long as it has viewers.
-    _run: Option<Arc<RunShared>>,
+    _run: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Stream for DisplayStream {

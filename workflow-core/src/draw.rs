@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::run::RunReport;
+use crate::report::RunReport;
 use crate::table::Forecast;
 
 mod build;

@@ -1,22 +1,21 @@
 //! The engine: hosts workflows, starts runs within its limits, and outlives them.
 
-use std::any::TypeId;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
 
-use crate::children::HostsRuns;
-use crate::error::RunError;
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
-use crate::run::{Common, ReplayFailures, RunOptions, Unhosted};
+use crate::outcome::RunError;
+use crate::run::{Common, ReplayFailures, RunOptions, Start, Unhosted};
 use crate::workflow::Workflow;
 
+mod alone;
 mod beginning;
 mod builder;
 mod children;
@@ -31,7 +30,6 @@ mod guarded;
 mod hand_over;
 mod hosts;
 mod journals;
-mod lease;
 mod load;
 mod locks;
 mod orphans;
@@ -45,15 +43,13 @@ mod start;
 mod unloaded;
 mod when_full;
 
+pub use alone::WorkflowExt;
 pub use builder::EngineBuilder;
 #[cfg(feature = "replay-check")]
 pub use builder::without_replay_check;
 pub use resume::Resumed;
 pub use start::Starting;
 pub use when_full::WhenFull;
-
-pub(crate) use journals::begun;
-pub(crate) use lease::Lease;
 
 use claim::IncompatibleOrphans;
 use concurrency::Concurrency;
@@ -112,25 +108,6 @@ struct Inner {
     reminders: Reminders,
     ending: Ending,
     unfit: IncompatibleOrphans,
-}
-
-/// The engine of a run that belongs to none.
-pub(crate) fn no_engine() -> Weak<dyn HostsRuns> {
-    Weak::<Inner>::new()
-}
-
-/// What opens a run: a workflow and its start event, without their types.
-pub(crate) struct Start {
-    workflow: &'static str,
-    workflow_type: TypeId,
-    event: AnyEvent,
-}
-
-impl Start {
-    pub(crate) fn of<W: Workflow, S: StartEvent>(event: S) -> Self {
-        let (workflow, workflow_type) = (W::TABLE.name(), TypeId::of::<W>());
-        Self { workflow, workflow_type, event: AnyEvent::new(event) }
-    }
 }
 
 impl Engine {
@@ -244,7 +221,7 @@ impl Engine {
 
     /// Does not compile if no step of `W` takes the event, whose type has no name where it is given.
     fn assert_taken<W: Workflow, S: StartEvent>(_: &S) {
-        const { crate::check::taken_from_outside::<W, S>() };
+        const { crate::spec::check::taken_from_outside::<S>(W::TABLE) };
     }
 
     /// Runs one workflow to its end in the caller's own task. Boxed, so that this too is compiled here.

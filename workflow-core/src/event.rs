@@ -13,22 +13,31 @@ use serde_json::value::RawValue;
 
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
-use crate::output::{Expiring, When};
 use crate::panics::release;
 
+mod answered;
+mod expired;
+mod expiring;
+mod gathered;
 mod reply_form;
 mod role;
 mod serialised;
-mod set;
+mod value;
 mod version;
+mod when;
 
+pub(crate) use answered::Answered;
+pub(crate) use expired::ExpiredRequest;
+pub use expiring::Expiring;
+pub(crate) use gathered::{Gathered, GatheredBranch};
 pub(crate) use reply_form::Unfit;
 pub use reply_form::{NoSchema, ReplyForm, Schema};
 pub use role::Roles;
 pub(crate) use serialised::{EventCheck, Inadmissible, WithJson};
-pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
+pub use value::{FromEvent, Gives, Log, SetMember};
 pub(crate) use version::{Reader, Unreadable};
 pub use version::{Upgrade, upgraded};
+pub(crate) use when::When;
 
 /// An immutable value that drives steps, or is shown to people (S1).
 ///
@@ -171,9 +180,9 @@ pub trait Request: ControlEvent {
         roles: Roles::NONE.reply(),
         version: 1,
         upgrade: None,
-        type_id: TypeId::of::<crate::input::Answered<Self>>(),
-        type_name: std::any::type_name::<crate::input::Answered<Self>>,
-        decode: crate::input::Answered::<Self>::decode,
+        type_id: TypeId::of::<crate::event::Answered<Self>>(),
+        type_name: std::any::type_name::<crate::event::Answered<Self>>,
+        decode: crate::event::Answered::<Self>::decode,
     };
 
     /// The wire name under which it stands in the log that a request expired: the request's name and `.expired`.
@@ -185,9 +194,9 @@ pub trait Request: ControlEvent {
         roles: Roles::NONE,
         version: 1,
         upgrade: None,
-        type_id: TypeId::of::<crate::input::ExpiredRequest<Self>>(),
-        type_name: std::any::type_name::<crate::input::ExpiredRequest<Self>>,
-        decode: crate::input::ExpiredRequest::<Self>::decode,
+        type_id: TypeId::of::<crate::event::ExpiredRequest<Self>>(),
+        type_name: std::any::type_name::<crate::event::ExpiredRequest<Self>>,
+        decode: crate::event::ExpiredRequest::<Self>::decode,
     };
 
     /// The request, to be closed when nobody has replied for so long since the step returned (S32).

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::id::{ExecutionId, RunId, ScopeId, Seq};
-use crate::input::InputKind;
+use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
+use crate::report::{ExecutionOutcome, PendingTimer, WaitsFor};
 use crate::retry::FailedAttempt;
-use crate::run::{ExecutionOutcome, PendingTimer, RunStatus, WaitsFor};
+use crate::spec::InputKind;
 
 mod failures;
 mod missing;
@@ -22,8 +22,6 @@ mod text;
 pub(crate) use runaway::Runaway;
 
 pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
-
-pub(crate) use text::{enumerated, times};
 
 /// Why each step of a run ran, or why it did not.
 ///

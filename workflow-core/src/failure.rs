@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorClass, StepError, after};
 use crate::event::{ControlEvent, Event, FromEvent, NotStop, Roles};
 use crate::id::ExecutionId;
-use crate::input::{EventInput, InputSpec, Slot, StepInput, input_of};
+use crate::input::{EventInput, Slot, StepInput, input_of};
+use crate::spec::InputSpec;
 
 /// A step failed for good, its retries used up, and the run goes on: the library emits it, steps take it (S29).
 ///

@@ -6,6 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+mod links;
+mod status;
+
+pub use links::{ChildRun, ParentRun};
+pub use status::RunStatus;
+
 /// The identity of one run, unique in an engine: any text you choose, or a time-ordered UUID by default.
 ///
 /// ```

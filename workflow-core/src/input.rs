@@ -3,6 +3,7 @@
 //! [`InputSpec`] each of them declares.
 
 use crate::error::StepError;
+use crate::spec::InputSpec;
 
 mod call;
 mod emitter;
@@ -10,25 +11,24 @@ mod expired;
 mod gather;
 mod injected;
 mod list;
+mod pattern;
 mod reply;
+mod services;
 mod single;
-mod spec;
 
 pub use call::{Slot, Slots, StepCall};
 pub use emitter::{EmitError, Emitter};
 pub use expired::Expired;
-pub use gather::{Branch, BranchFailure, Gather};
+pub use gather::{Branch, Gather};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
+pub use pattern::{EventSet, Pattern};
 pub use reply::Reply;
 pub use single::{input_of, lent_set};
-pub use spec::{InputKind, InputSpec};
 
 pub(crate) use call::{CallContext, SlotValue, SlotValues};
-pub(crate) use expired::ExpiredRequest;
-pub(crate) use gather::{Gathered, GatheredBranch};
 pub(crate) use list::{LogEntry, Prefix};
-pub(crate) use reply::Answered;
+pub(crate) use services::{AttemptChildren, RunServices};
 
 /// One parameter of a step or precondition: declares what it needs and fills it.
 ///

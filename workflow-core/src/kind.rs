@@ -8,10 +8,10 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use crate::error::StepError;
-use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
-use crate::input::{InputSpec, Slot, Slots, StepInput};
-use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
-use crate::table::{StepSpec, TableSpec};
+use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
+use crate::input::{Pattern, Slot, Slots, StepInput};
+use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
+use crate::spec::{InputSpec, OutputSpec, StepSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
 /// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
@@ -178,13 +178,7 @@ impl<W> Unusable for Launch<W> {
 /// The answer to a call of a step that the workflow does not have.
 #[doc(hidden)]
 pub fn absent() -> StepFuture {
-    Box::pin(std::future::ready(Err(no_such_row())))
-}
-
-/// Why there is nothing to be called.
-#[doc(hidden)]
-pub fn no_such_row() -> StepError {
-    StepError::permanent("the workflow has no step in this row")
+    Box::pin(std::future::ready(Err(crate::workflow::no_such_row())))
 }
 
 /// Stands for the call of a step that cannot be called.

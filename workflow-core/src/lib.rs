@@ -67,44 +67,57 @@
 //! - [`Observer`], [`TracingObserver`]: seeing what runs do.
 //! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
 
+// From the lowest layer to the highest: a module imports from those above it in this list, never from those below.
+
+// What is beneath events and runs.
+mod text;
+mod paged;
 mod append_log;
-mod blocking;
-mod cancel;
-#[doc(hidden)]
-pub mod check;
-mod children;
+mod panics;
 mod clock;
+mod id;
+mod error;
+mod json;
+mod cancel;
+mod blocking;
 mod config;
 mod context;
-mod display;
-mod draw;
-mod engine;
-mod error;
+
+// What runs are made of, and what can be asked about them, as data.
 mod event;
-mod explain;
-mod failure;
-mod id;
+mod retry;
+mod report;
+mod display;
+
+// What a step declares, and the table that follows from it.
+mod spec;
+mod output;
 mod input;
-mod json;
+mod failure;
+mod table;
+mod draw;
+mod workflow;
 #[doc(hidden)]
 pub mod kind;
-mod middleware;
-mod observe;
-mod output;
-mod paged;
-mod panics;
-mod retry;
-mod run;
-pub mod scheduler;
-mod store;
-mod table;
 #[doc(hidden)]
 pub mod warn;
-mod workflow;
+
+// The rules of a run, without time, locks and input or output.
+pub mod scheduler;
+mod explain;
+
+// Runs, and the engine that hosts them.
+mod store;
+mod outcome;
+mod observe;
+mod middleware;
+mod patience;
+mod lease;
+mod run;
+mod engine;
 
 pub use blocking::{BlockingError, blocking};
 pub use cancel::{Cancellation, CancellationSource, Cancelled};
-pub use children::{ChildRun, Children, ParentRun};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
 pub use context::{
@@ -115,35 +128,40 @@ pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, Text
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
-pub use engine::{Engine, EngineBuilder, Resumed, Starting, WhenFull};
+pub use engine::{Engine, EngineBuilder, Resumed, Starting, WhenFull, WorkflowExt};
 pub use error::{
-    BuildError, BuildProblem, ErrorClass, EventTooLarge, Incompatibility, RecordedRunError, ResumeError,
-    RunError, SendError, SharedError, StartError, StepError, TableError, TableProblem, TimedOut, UnfitEvent,
-    UnfitValue,
+    BranchFailure, ErrorClass, EventTooLarge, SharedError, StepError, TimedOut, UnfitEvent, UnfitValue,
 };
 pub use event::{
-    AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Pattern,
-    Request, Roles, SetMember, StartEvent, StopEvent, Upgrade,
+    AnyEvent, ControlEvent, DisplayEvent, Event, EventType, Expiring, ExternalEvent, FromEvent, Request,
+    Roles, SetMember, StartEvent, StopEvent, Upgrade,
 };
 pub use explain::{
     Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
     StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 pub use failure::StepFailed;
-pub use id::{EngineId, ExecutionId, RunId, ScopeId, Seq, ThreadId, TimerId};
+pub use id::{ChildRun, EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq, ThreadId, TimerId};
 pub use input::{
-    Branch, BranchFailure, EmitError, Emitter, EventInput, Expired, FixedList, Gather, InputKind, InputSpec,
-    List, ListIter, Reply, RunInfo, Slot, Slots, StepCall, StepInput,
+    Branch, EmitError, Emitter, EventInput, EventSet, Expired, FixedList, Gather, List, ListIter, Pattern,
+    Reply, RunInfo, Slot, Slots, StepCall, StepInput,
 };
 pub use json::MAX_JSON_DEPTH;
 pub use middleware::{Middleware, Next};
 pub use observe::{Observation, Observed, Observer, TracingObserver};
-pub use output::{Emitted, Expiring, FanOut, FanOutPolicy, OutputSpec, StepOutput, Timer, TimerError};
+pub use outcome::{
+    BuildError, BuildProblem, Incompatibility, RecordedRunError, ResumeError, RunError, SendError, StartError,
+};
+pub use output::{Emitted, FanOut, FanOutPolicy, StepOutput, Timer, TimerError};
+pub use report::{
+    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest,
+    PendingTimer, Quality, RequestId, RunReport, StepReport, Timeline, Violation, WaitingExecution, WaitsFor,
+};
 pub use retry::{FailedAttempt, NotRetried, Retries, RetryPolicy};
-pub use run::{
-    BoundInput, BranchReport, CancelGuard, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent,
-    OpenRequest, PendingTimer, Quality, RecordedRun, RequestId, RunHandle, RunOptions, RunReport, RunStatus,
-    StepReport, Timeline, Violation, WaitingExecution, WaitsFor,
+pub use run::{CancelGuard, Children, RecordedRun, RunHandle, RunOptions};
+pub use spec::{
+    InputKind, InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableError, TableProblem,
+    TableSpec,
 };
 pub use store::{
     Batch, EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
@@ -151,9 +169,8 @@ pub use store::{
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,
-    InputShape, OutputDef, OutputRow, OutputShape, PreconditionDef, PreconditionShape, PreconditionSpec,
-    RecordedTable, StepDef, StepIndex, StepPolicy, StepRow, StepShape, StepSpec, TableBuilder,
-    TableDifference, TableShape, TableSpec, TopicIndex,
+    InputShape, OutputDef, OutputRow, OutputShape, PreconditionDef, PreconditionShape, RecordedTable,
+    StepDef, StepIndex, StepRow, StepShape, TableBuilder, TableDifference, TableShape, TopicIndex,
 };
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
@@ -167,7 +184,7 @@ pub mod prelude {
     pub use crate::{
         Cancellation, Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut,
         FixedList, Gather, List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer,
-        Workflow, precondition, step, workflow,
+        Workflow, WorkflowExt, precondition, step, workflow,
     };
 }
 

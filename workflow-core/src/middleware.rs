@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use crate::error::StepError;
 use crate::input::StepCall;
 use crate::output::Emitted;
-use crate::run::Host;
+use crate::workflow::StepFuture;
 
 /// Stands around every call of every step of an engine.
 ///
@@ -83,9 +83,20 @@ impl fmt::Debug for dyn Middleware {
     }
 }
 
+/// Steps with middleware around them.
+pub(crate) trait Surrounded: Send + Sync {
+    /// The middleware at this place, from the outermost on.
+    fn middleware(&self, place: usize) -> Option<Arc<dyn Middleware>>;
+
+    /// Calls the step itself.
+    fn step(&self, step: usize, call: StepCall) -> StepFuture;
+
+    fn step_name(&self, step: usize) -> &str;
+}
+
 /// The rest of the way to the step: further middleware, then the step itself.
 pub struct Next {
-    host: Arc<Host>,
+    host: Arc<dyn Surrounded>,
     step: usize,
     /// How much of the middleware has been asked.
     asked: usize,
@@ -93,14 +104,14 @@ pub struct Next {
 
 impl Next {
     /// The whole way.
-    pub(crate) fn all(host: Arc<Host>, step: usize) -> Self {
+    pub(crate) fn all(host: Arc<dyn Surrounded>, step: usize) -> Self {
         Self { host, step, asked: 0 }
     }
 
     /// Calls the step with what its execution was bound to.
     pub fn call(self, call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
         let Self { host, step, asked } = self;
-        match host.middleware.get(asked).map(Arc::clone) {
+        match host.middleware(asked) {
             Some(middleware) => middleware.call(call, Self { host, step, asked: asked + 1 }),
             None => host.step(step, call),
         }
@@ -109,6 +120,6 @@ impl Next {
 
 impl fmt::Debug for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("step", &self.host.table.steps[self.step].name).finish_non_exhaustive()
+        f.debug_struct("Next").field("step", &self.host.step_name(self.step)).finish_non_exhaustive()
     }
 }

@@ -6,13 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::children::ChildRun;
 use crate::display::DisplayItem;
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::id::{ChildRun, ExecutionId, RunId, RunStatus, ScopeId, Seq};
 use crate::retry::NotRetried;
-use crate::run::RunStatus;
 use crate::scheduler::Cause;
 
 mod queue;

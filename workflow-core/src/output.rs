@@ -6,19 +6,17 @@ use std::marker::PhantomData;
 use crate::display::Display;
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, Event, EventCheck, EventType, Inadmissible, IsStop, NotStop};
-use crate::scheduler::Emission;
-use crate::table::OutputRow;
+use crate::spec::OutputSpec;
 
 mod expiring;
 mod fan_out;
 mod timer;
 
-pub use expiring::Expiring;
 pub use fan_out::{FanOut, FanOutPolicy};
 pub use timer::{Timer, TimerError};
 
 pub(crate) use fan_out::OpenedFanOut;
-pub(crate) use timer::{MAX_TIMERS, SetTimer, When};
+pub(crate) use timer::{MAX_TIMERS, SetTimer};
 
 /// What a step may return: declares the event types and puts the values into the execution's batch.
 ///
@@ -56,36 +54,6 @@ pub trait StepOutput: Sized {
     /// # Errors
     /// The error of a `Result` that is `Err`; the execution then fails with it.
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError>;
-}
-
-/// What a return type may emit, as constant data.
-#[derive(Debug, Clone, Copy)]
-pub enum OutputSpec {
-    /// No event.
-    Nothing,
-    /// Exactly one event.
-    Event(EventType),
-    /// What the inner type emits, or nothing.
-    Optional(&'static OutputSpec),
-    /// What the inner type emits, any number of times.
-    Many(&'static OutputSpec),
-    /// Everything the inner types emit.
-    All(&'static [OutputSpec]),
-    /// Exactly one event of these types.
-    OneOf(&'static [EventType]),
-    /// A branch per item.
-    FanOut(EventType),
-    /// Exactly one event, when its time has come.
-    Timed(EventType),
-    /// Exactly one request, and what says that it has expired.
-    Expiring {
-        /// The request.
-        request: EventType,
-        /// The reply to it.
-        reply: EventType,
-        /// What enters the log when it expires.
-        expired: EventType,
-    },
 }
 
 /// The batch of one execution: what it will leave in the log.
@@ -332,22 +300,6 @@ impl EmittedItem {
             Self::FanOut(fan_out) => fan_out.item_type,
             Self::Timer(timer) => timer.event.event_type(),
             Self::Expiring(expiring) => expiring.0.event_type(),
-        }
-    }
-
-    /// The entry in the scheduler's terms, if `output` is what declares it.
-    pub(crate) fn emission(&self, output: &OutputRow) -> Option<Emission> {
-        match (self, output.fan_out) {
-            (Self::Event(_), None) if !output.timed => Some(Emission::Event(output.event)),
-            (Self::Timer(_), None) if output.timed => Some(Emission::Timer(output.event)),
-            (Self::Expiring(_), None) if !output.timed => Some(Emission::Expiring(output.event)),
-            (Self::FanOut(opened), Some(fan_out)) => Some(Emission::FanOut {
-                fan_out,
-                items: u32::try_from(opened.items.len()).ok()?,
-                concurrency: opened.concurrency,
-                policy: opened.policy,
-            }),
-            _ => None,
         }
     }
 }

@@ -1,13 +1,10 @@
 //! Runs: one run is one task that owns its state. It performs the scheduler's actions and feeds facts back;
 //! it is the only place that polls steps and keeps the log.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::error::SendError;
 use crate::event::AnyEvent;
+use crate::outcome::SendError;
 
 mod admission;
 mod alarms;
@@ -18,6 +15,7 @@ mod begin;
 mod cancel_guard;
 mod changed;
 mod check;
+mod child_records;
 mod child_store_failure;
 mod children;
 mod clock;
@@ -47,41 +45,33 @@ mod places;
 mod recorded;
 mod records;
 mod release;
-mod report;
-mod request;
 mod resume;
 mod returned;
 mod rewind;
 mod seat;
+mod services;
 mod settings;
 mod shared;
 mod signals;
 mod slice;
 mod spans;
+mod start;
 mod state;
 mod status_cell;
 mod suspended;
 mod telemetry;
-mod timeline;
 mod timeout;
-mod timers;
 mod view;
 mod waiting;
 
 pub use cancel_guard::CancelGuard;
+pub use children::Children;
 pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use recorded::RecordedRun;
-pub use report::{
-    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, Quality, RunReport,
-    StepReport, Violation,
-};
-pub use request::{OpenRequest, RequestId};
-pub use timeline::Timeline;
-pub use timers::PendingTimer;
-pub use waiting::{WaitingExecution, WaitsFor};
 
 pub(crate) use check::ReplayFailures;
+pub(crate) use children::{Birth, Family, HostsRuns, Reunion, Spawned};
 pub(crate) use common::Common;
 pub(crate) use contexts::{Contexts, PrivateThread};
 pub(crate) use drive::{Run, RunLimits};
@@ -99,7 +89,7 @@ pub(crate) use resume::Derived;
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::RunShared;
 pub(crate) use signals::Signals;
-pub(crate) use spans::Ended;
+pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
 
 /// What a run begins with, and who wants to know that it was taken.
@@ -107,49 +97,4 @@ pub(crate) use status_cell::StatusCell;
 pub(crate) struct Received {
     pub(crate) event: AnyEvent,
     pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
-}
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunStatus {
-    /// Something runs, is scheduled or is left to evaluate.
-    Running,
-    /// Nothing can happen before a timer fires, or a reply or an external event arrives of which at least one would
-    /// make a step run (S30).
-    Waiting,
-    /// A stop event is in the log (S28).
-    Completed,
-    /// An execution or a precondition failed, and nothing took the failure (S29), the log was full, or the
-    /// store did not take what the run wrote.
-    Failed,
-    /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
-    /// step run (S30). It is noticed at once.
-    Stalled,
-    /// It was cancelled (S31).
-    Cancelled,
-    /// It was active for as long as it may (S32).
-    TimedOut,
-}
-
-impl RunStatus {
-    /// Whether the run has ended: nothing enters its log any more (S33).
-    pub const fn is_ended(self) -> bool {
-        !matches!(self, Self::Running | Self::Waiting)
-    }
-}
-
-impl fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stalled => "stalled",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed out",
-        })
-    }
 }

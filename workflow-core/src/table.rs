@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
-use crate::error::TableError;
 use crate::event::{Decode, Reader, Roles, Upgrade};
-use crate::input::InputKind;
+use crate::spec::{InputKind, TableError};
+use crate::spec::{StepPolicy, TableSpec};
 
 mod builder;
 mod compile;
@@ -22,7 +22,6 @@ mod mask;
 mod reach;
 mod rows;
 mod shape;
-mod spec;
 
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
 pub use difference::TableDifference;
@@ -30,7 +29,6 @@ pub use forecast::Forecast;
 pub use shape::{
     EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape,
 };
-pub use spec::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 
 pub(crate) use mask::Mask;
 

@@ -3,8 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::event::Pattern;
-use crate::input::{EventInput, List};
+use crate::input::{EventInput, List, Pattern};
 
 /// A parameter of a step. Inherent functions come before those of a trait, so that the kinds of parameter
 /// that may run a step again answer with a warning, and all others with [`Quiet`].

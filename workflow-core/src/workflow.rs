@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::draw::Graph;
-use crate::error::{RunError, StepError};
-use crate::event::{FromEvent, StartEvent};
-use crate::input::{InputSpec, StepCall};
+use crate::error::StepError;
+use crate::event::FromEvent;
+use crate::input::StepCall;
 use crate::output::Emitted;
-use crate::table::{DependencyTable, TableSpec};
-
-mod run;
+use crate::spec::{InputSpec, TableSpec};
+use crate::table::DependencyTable;
 
 /// A call of a step, with its workflow and what it was bound to: it ends with what the step emits.
 #[doc(hidden)]
@@ -66,22 +65,6 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     /// The steps and what each of them takes, emits and waits for.
     const TABLE: &'static TableSpec;
 
-    /// Runs the workflow in memory and returns what it ended with.
-    ///
-    /// The run lives in the returned future, which needs no engine, no configuration beyond defaults, and
-    /// no task of its own: dropping it cancels the run. A start event that no step takes does not compile.
-    ///
-    /// # Errors
-    /// [`RunError`] says how the run ended if it did not complete.
-    fn run<S: StartEvent>(
-        self,
-        start: S,
-    ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
-        const { crate::check::all(Self::TABLE) };
-        const { crate::check::taken_from_outside::<Self, S>() };
-        run::run(self, start)
-    }
-
     /// The workflow as a graph, to be drawn as Mermaid or DOT, or read as JSON; nothing is run.
     fn graph() -> Graph {
         DependencyTable::for_drawing(Self::TABLE).graph()
@@ -98,7 +81,7 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     /// Makes smaller what the step of this row works with, before it is attempted again.
     #[doc(hidden)]
     fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
-        Err(crate::kind::no_such_row())
+        Err(no_such_row())
     }
 }
 
@@ -184,4 +167,10 @@ pub trait Precondition {
 
     /// Asks it.
     fn check(call: &mut StepCall) -> Check;
+}
+
+/// Why there is nothing to be called.
+#[doc(hidden)]
+pub fn no_such_row() -> StepError {
+    StepError::permanent("the workflow has no step in this row")
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts};
+use crate::id::{RunId, ThreadId};
 use crate::json::Misfit;
-use crate::{RunId, ThreadId};
 
 /// The greatest length of a key, in bytes.
 const MAX_KEY_LENGTH: usize = 1024;
@@ -328,7 +328,7 @@ mod tests {
 
     use super::super::ContextChange;
     use super::*;
-    use crate::UnfitValue;
+    use crate::error::UnfitValue;
 
     assert_impl_all!(RunContext: Send, Sync, Clone, fmt::Debug);
     assert_impl_all!(ThreadContext: Send, Sync, Clone, fmt::Debug);

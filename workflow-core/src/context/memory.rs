@@ -192,7 +192,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::RunId;
+    use crate::id::RunId;
 
     fn scope(run: &str) -> ContextScope {
         ContextScope::Run(run.into())

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::ring::Ring;
 use super::{Display, DisplayItem};
-use crate::children::ChildRun;
+use crate::id::ChildRun;
 
 /// Where a child's items go.
 pub(crate) struct Forward {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::{DisplayItem, Forward};
-use crate::run::RunStatus;
+use crate::id::RunStatus;
 
 /// The latest items of a run.
 pub(super) struct Ring {

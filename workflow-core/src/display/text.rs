@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Display;
 use super::splitter::{Part, Splitter};
-use crate::event::NotStop;
-use crate::{DisplayEvent, Event, Roles};
+use crate::event::Roles;
+use crate::event::{DisplayEvent, Event, NotStop};
 
 /// A piece of a text that a step is producing: viewers append it to those of the same execution and attempt.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepIndex, StepRow};
 
 impl DependencyTable {

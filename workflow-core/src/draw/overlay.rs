@@ -1,7 +1,7 @@
 //! A run laid over its graph.
 
 use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
-use crate::run::{ExecutionOutcome, RunReport};
+use crate::report::{ExecutionOutcome, RunReport};
 
 pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
     for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
@@ -21,7 +21,7 @@ fn node_run(node: &Node, report: &RunReport) -> NodeRun {
 
 fn count_branches(place: &mut BranchBox, report: &RunReport) {
     let item = &place.item;
-    let is_item = |seq: crate::Seq| {
+    let is_item = |seq: crate::id::Seq| {
         let logged = usize::try_from(seq.0).ok().and_then(|at| report.log.get(at.checked_sub(1)?));
         logged.is_some_and(|logged| logged.event == *item)
     };

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::children::ParentRun;
-use crate::error::ResumeError;
-use crate::id::{RunId, ThreadId};
+use crate::id::{ParentRun, RunId, ThreadId};
+use crate::outcome::ResumeError;
 use crate::run::{Host, RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
 

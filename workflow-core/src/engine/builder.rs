@@ -15,21 +15,23 @@ use tokio::sync::Semaphore;
 use super::claim::IncompatibleOrphans;
 use super::concurrency::Concurrency;
 use super::contexts::ContextScopes;
-use super::ending::{Ending, Patience};
+use super::ending::Ending;
 use super::guarded::Guarded;
 use super::hosts::Hosts;
 use super::journals::Journals;
-use super::lease::{Lease, Leased, SHORTEST};
 use super::registry::RunRegistry;
 use super::reminders::Reminders;
 use super::{Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
-use crate::error::{BuildError, BuildProblem, ErrorClass};
+use crate::error::ErrorClass;
 use crate::id::EngineId;
+use crate::lease::{Lease, Leased, SHORTEST};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
+use crate::outcome::{BuildError, BuildProblem};
+use crate::patience::Patience;
 use crate::retry::{RetryPolicy, Rules};
 use crate::run::{Common, Host, RunSettings, Unhosted, describe_metrics};
 use crate::store::EventStore;
@@ -80,7 +82,7 @@ impl EngineBuilder {
     /// Hosts a workflow. An engine can host any number of them, each under its own name.
     pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
         // Of a generic workflow the table is known only here.
-        const { crate::check::all(W::TABLE) };
+        const { crate::spec::check::all(W::TABLE) };
         self.host(Unhosted::new(workflow))
     }
 
@@ -396,7 +398,7 @@ impl EngineBuilder {
                     settings: self.settings.kept(journals.are_kept(), serialises),
                     hands_over: AtomicBool::new(false),
                     replay_check: self.replay_check.0.then(Arc::default),
-                    engine: Weak::<Inner>::clone(engine),
+                    engine: Some(Weak::<Inner>::clone(engine) as _),
                 }),
                 id,
                 hosts,

@@ -7,13 +7,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::Inner;
 use super::registered::Registered;
-use super::{Inner, Start};
-use crate::children::{Birth, HostsRuns, Spawned};
-use crate::error::StartError;
 use crate::id::{RunId, ThreadId};
+use crate::outcome::StartError;
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Received, Run, RunOptions, RunShared};
+use crate::run::{Birth, Host, HostsRuns, Journal, Received, Run, RunOptions, RunShared, Spawned, Start};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 

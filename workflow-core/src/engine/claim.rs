@@ -10,8 +10,8 @@ use super::journals::{Journals, Pages};
 use super::load::{Loaded, Resumes};
 use super::owner::Owner;
 use super::registry::RunRegistry;
-use crate::error::ResumeError;
 use crate::id::RunId;
+use crate::outcome::ResumeError;
 use crate::panics::locked;
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 

@@ -10,8 +10,8 @@ use futures::future::{Either, select};
 use tokio::sync::Semaphore;
 
 use super::WhenFull;
-use crate::error::StartError;
 use crate::id::RunId;
+use crate::outcome::StartError;
 use crate::run::{Bounded, Gate, Place, Places, Queue};
 
 const DEFAULT_CHILD_DEPTH: u32 = 3;

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::ending::Patience;
 use crate::context::{ContextError, ContextScope, ContextStore, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
 use crate::panics::caught_in;
+use crate::patience::Patience;
 use crate::store::StoreError;
 
 /// How many scopes are asked for at a time.

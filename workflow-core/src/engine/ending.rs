@@ -1,18 +1,16 @@
 //! How an engine ends: which of its tasks are left, and until when it waits for its store.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::{TaskTrackerToken, TrackedFuture};
 
 use crate::clock::EngineClock;
 use crate::panics::caught_in;
-use crate::store::StoreError;
+use crate::patience::Patience;
 
 /// The end of an engine.
 #[derive(Debug, Default)]
@@ -66,26 +64,12 @@ impl Ending {
 
     /// From here on nobody waits for the store.
     pub(super) fn give_up(&self) {
-        self.patience.0.cancel();
+        self.patience.end();
     }
 
     /// How long everybody waits for the store.
     pub(super) fn patience(&self) -> Patience {
         self.patience.clone()
-    }
-}
-
-/// How long an engine waits for its stores: until it gives up. Clones end at the same moment.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Patience(CancellationToken);
-
-impl Patience {
-    /// Waits for something that may wait for a store, until the engine gives up. An answer that is there counts.
-    pub(super) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
-        match select(pin!(waits), pin!(self.0.cancelled())).await {
-            Either::Left((answer, _)) => Ok(answer),
-            Either::Right(_) => Err(StoreError::ShutDown),
-        }
     }
 }
 
@@ -98,7 +82,7 @@ pub(super) async fn or_never(clock: EngineClock, time: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::pin::pin;
 
     use futures::FutureExt as _;
 
@@ -126,19 +110,5 @@ mod tests {
         assert!(ending.is_over().now_or_never().is_none());
         drop(late);
         assert!(ending.is_over().now_or_never().is_some());
-    }
-
-    #[test]
-    fn who_waits_for_a_store_waits_until_the_engine_gives_up() {
-        let ending = Ending::default();
-        let patience = ending.patience();
-        let mut waits = pin!(patience.wait(pending::<()>()));
-        assert!(waits.as_mut().now_or_never().is_none());
-        ending.give_up();
-        assert!(matches!(waits.now_or_never(), Some(Err(StoreError::ShutDown))));
-        assert!(
-            matches!(patience.wait(ready(1)).now_or_never(), Some(Ok(1))),
-            "an answer that is there counts"
-        );
     }
 }

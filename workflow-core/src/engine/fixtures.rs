@@ -6,14 +6,13 @@ use std::time::{Duration, SystemTime};
 use futures::FutureExt as _;
 
 use super::journals::Journals;
-use super::lease::{Lease, Leased};
 use super::load::{Loaded, Resumes};
-use crate::children::ParentRun;
-use crate::error::ResumeError;
 use crate::event::AnyEvent;
-use crate::id::{EngineId, ExecutionId, RunId, ScopeId, Seq};
+use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq};
+use crate::lease::{Lease, Leased};
+use crate::outcome::ResumeError;
 use crate::prelude::*;
-use crate::run::{Host, RunStatus, Unhosted};
+use crate::run::{Host, Unhosted};
 use crate::scheduler::Cause;
 use crate::store::{
     Batch, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
@@ -138,7 +137,7 @@ impl Written {
 
     /// The runs that the store has.
     pub(super) fn ids(&self) -> Vec<String> {
-        let runs = now(self.0.runs(&crate::RunQuery::new())).unwrap();
+        let runs = now(self.0.runs(&crate::store::RunQuery::new())).unwrap();
         runs.into_iter().map(|run| run.id.to_string()).collect()
     }
 
@@ -170,9 +169,9 @@ impl Resumes for Resumer {
         match run.as_str().chars().last() {
             Some('w') => Ok(Loaded::Awaited),
             Some('m') => Ok(Loaded::Moved(Position(9))),
-            Some('u') => {
-                Err(ResumeError::Config(crate::ConfigError::Unnamed { variable: "MANNERS_".to_owned() }))
-            }
+            Some('u') => Err(ResumeError::Config(crate::config::ConfigError::Unnamed {
+                variable: "MANNERS_".to_owned(),
+            })),
             _ => Err(ResumeError::Store(StoreError::ShutDown)),
         }
     }

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
+use super::Inner;
 use super::beginning::Beginning;
 use super::children::Born;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
-use super::{Inner, Start};
-use crate::children::{Birth, HostsRuns as _, Reunion, Spawned};
-use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
+use crate::outcome::{ResumeError, StartError};
 use crate::panics::Driven;
-use crate::run::{RunOptions, RunShared};
+use crate::run::{Birth, HostsRuns as _, Reunion, RunOptions, RunShared, Spawned, Start};
 use crate::store::{Position, Record, StoreError};
 
 impl Inner {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ending::Patience;
 use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
+use crate::patience::Patience;
 use crate::store::{
     Batch, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
 };
@@ -116,7 +116,7 @@ mod tests {
         assert!(matches!(runs, Err(StoreError::Unavailable { .. })));
         let batch = Batch {
             records: Vec::new(),
-            run: crate::RunSummary::running("w", std::time::SystemTime::UNIX_EPOCH),
+            run: crate::store::RunSummary::running("w", std::time::SystemTime::UNIX_EPOCH),
         };
         let written = store.append(&"r".into(), Position(0), batch).now_or_never().unwrap();
         assert!(matches!(written, Err(StoreError::Unavailable { .. })));

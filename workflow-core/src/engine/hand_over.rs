@@ -7,8 +7,8 @@ use futures::{StreamExt as _, stream};
 
 use super::reminders::LOADED_AT_ONCE;
 use super::{Engine, Inner};
-use crate::error::RunError;
 use crate::id::RunId;
+use crate::outcome::RunError;
 
 impl Engine {
     /// Refuses new runs, and lets go of those that have not ended where their journals end, so that another engine over

@@ -4,11 +4,10 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Start;
 use crate::config::ConfigSet;
-use crate::error::{ResumeError, StartError};
 use crate::id::RunId;
-use crate::run::{Host, RunOptions};
+use crate::outcome::{ResumeError, StartError};
+use crate::run::{Host, RunOptions, Start};
 use crate::table::EventIndex;
 
 /// Finds the host of a workflow, by its type or by its name.

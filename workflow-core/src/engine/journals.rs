@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use super::lease::{Lease, Leased};
 use crate::config::ConfigType;
-use crate::error::{RunError, SendError, StartError};
 use crate::id::RunId;
+use crate::lease::{Lease, Leased};
 use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
     EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
@@ -213,23 +211,6 @@ async fn explained(store: &dyn EventStore, run: &RunId, from: Position, error: S
     match store.read(run, from, before).await {
         Ok(page) => check_format(run, from, &page).err().unwrap_or(error),
         Err(_) => error,
-    }
-}
-
-/// Waits until the store has the beginning of a run.
-pub(crate) async fn begun(
-    run: &RunShared,
-    written: oneshot::Receiver<Result<(), SendError>>,
-) -> Result<(), StartError> {
-    if let Ok(Ok(())) = written.await {
-        return Ok(());
-    }
-    match run.outcome().await {
-        Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
-        Err(RunError::Store { source }) => Err(StartError::Store(source)),
-        Err(error @ RunError::Abandoned) => Err(StartError::Store(StoreError::unavailable(error))),
-        // It was cancelled at once, which its handle says.
-        _ => Ok(()),
     }
 }
 

@@ -8,11 +8,10 @@ use super::beginning::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use super::registered::Registered;
 use super::registry::Unloaded;
-use crate::children::Reunion;
-use crate::error::{ResumeError, RunError, StartError};
 use crate::id::RunId;
+use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Run, RunShared};
+use crate::run::{Host, Journal, Reunion, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// Where a run was found.

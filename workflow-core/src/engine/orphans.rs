@@ -9,8 +9,8 @@ use super::journals::{Journals, Pages};
 use super::load::{Loaded, ResumeAs, Resumes};
 use super::owner::Availability;
 use super::registry::RunRegistry;
-use crate::error::ResumeError;
 use crate::id::RunId;
+use crate::outcome::ResumeError;
 use crate::store::{Position, RunQuery};
 
 /// Finds the orphans among the children of a store, and ends them.

@@ -5,8 +5,8 @@
 //! anything, has either been seen by the one that claims, or makes the claim fail, or is refused itself.
 
 use super::journals::Journals;
-use crate::error::ResumeError;
 use crate::id::{EngineId, RunId};
+use crate::outcome::ResumeError;
 use crate::store::{Position, StoreError, StoredRun};
 
 /// How often a run is looked up again that another engine wrote to meanwhile.

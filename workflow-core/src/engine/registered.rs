@@ -8,10 +8,9 @@ use futures::future::BoxFuture;
 
 use super::Inner;
 use super::reminders::remind;
-use crate::children::HostsRuns;
-use crate::error::{RunError, StartError};
 use crate::id::RunId;
-use crate::run::{Held, Registration, Released, RunShared};
+use crate::outcome::{RunError, StartError};
+use crate::run::{Held, HostsRuns, Registration, Released, RunShared};
 
 /// The entry of a run that is driven.
 pub(super) struct Registered {

@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 
-use super::ending::Patience;
 use super::locks::RunLocks;
 use crate::id::RunId;
+use crate::patience::Patience;
 use crate::run::{Held, Released, RunShared};
 use crate::store::{Position, StoreError};
 

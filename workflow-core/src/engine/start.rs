@@ -14,15 +14,16 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::Inner;
 use super::registered::Registered;
-use super::{Inner, Start, journals};
-use crate::children::Birth;
 use crate::display::Forward;
-use crate::error::{SendError, StartError};
 use crate::event::AnyEvent;
 use crate::id::RunId;
+use crate::outcome::{SendError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Place, Places, Received, Run, RunExtras, RunHandle, RunOptions, RunShared};
+use crate::run::{
+    Birth, Host, Place, Places, Received, Run, RunExtras, RunHandle, RunOptions, RunShared, Start, begun,
+};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 
@@ -125,7 +126,7 @@ impl Inner {
             let (run, shared) = self.task_for(prepared, slot, done)?;
             runtime.spawn(run);
             if let Some(written) = written {
-                journals::begun(&shared, written).await?;
+                begun(&shared, written).await?;
             }
             Ok(shared)
         })))

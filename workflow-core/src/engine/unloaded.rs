@@ -12,8 +12,8 @@ use super::Inner;
 use super::load::ResumeAs;
 use super::registry::{Lookup, Unloaded};
 use super::reminders::{AGAIN_AFTER, LOADED_AT_ONCE};
-use crate::error::{ResumeError, RunError};
 use crate::id::RunId;
+use crate::outcome::{ResumeError, RunError};
 use crate::run::{RunShared, give_up};
 use crate::store::{Position, StoreError};
 

@@ -99,6 +99,6 @@ pub struct UnfitEvent {
 }
 
 /// What all of these errors say.
-pub(super) fn text(event: &str, path: &str, problem: &UnfitValue) -> String {
+pub(crate) fn text(event: &str, path: &str, problem: &UnfitValue) -> String {
     format!("`{event}` cannot be stored: {}{problem}", at(path))
 }

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{AnyEvent, Request};
-use crate::input::Answered;
+use crate::event::Answered;
 use crate::panics::{Contained, Panicked, caught};
 
 /// How replies to one type of request are read, and what they look like. The derive makes it.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AnyEvent, Erased, EventType, ReplyForm};
-use crate::error::{EventTooLarge, SendError, StartError, StepError, UnfitEvent, UnfitValue};
+use crate::error::{EventTooLarge, StepError, UnfitEvent, UnfitValue};
 use crate::json::{self, Difference, Misfit, ToJson};
 use crate::panics::release;
 
@@ -95,24 +95,6 @@ impl From<Inadmissible> for StepError {
         match inadmissible {
             Inadmissible::TooLarge(error) => error.into(),
             Inadmissible::Unfit(error) => Self::permanent(error),
-        }
-    }
-}
-
-impl From<Inadmissible> for StartError {
-    fn from(inadmissible: Inadmissible) -> Self {
-        match inadmissible {
-            Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
-        }
-    }
-}
-
-impl From<Inadmissible> for SendError {
-    fn from(inadmissible: Inadmissible) -> Self {
-        match inadmissible {
-            Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
         }
     }
 }

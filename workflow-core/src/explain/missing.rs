@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::source::{Moment, NOW, Source};
 use super::{MissingInput, Unmet, WhyNotProduced};
 use crate::id::{ScopeId, Seq};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
 /// A scope at a moment.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::source::{Moment, Source};
 use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNot, WhyRan};
-use crate::id::{ExecutionId, ScopeId};
-use crate::run::{BoundInput, ExecutionTrace, RunReport, RunStatus};
+use crate::id::{ExecutionId, RunStatus, ScopeId};
+use crate::report::{BoundInput, ExecutionTrace, RunReport};
 use crate::scheduler::{Decision, Scheduler, Verdict};
 use crate::table::StepRow;
 

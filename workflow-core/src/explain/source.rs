@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Arrival, Cited, FailedStep, Untaken};
-use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::input::InputKind;
-use crate::run::{ExecutionOutcome, ExecutionTrace, RunReport, RunStatus, WaitsFor};
+use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
+use crate::report::{ExecutionOutcome, ExecutionTrace, RunReport, WaitsFor};
 use crate::scheduler::{Scheduler, Verdict};
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
 
 /// A run's table, log, trace and decisions.

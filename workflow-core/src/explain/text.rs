@@ -7,8 +7,9 @@ use super::{
     StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
 };
 use crate::id::ScopeId;
-use crate::input::InputKind;
 use crate::retry::tried;
+use crate::spec::InputKind;
+use crate::text::{enumerated, times};
 
 /// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
 const FIRST_ROWS: usize = 5;
@@ -402,15 +403,6 @@ fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[std::sync::Arc<str>]) -> fmt::Re
     write!(f, " and emitted only {}", enumerated(&only, "and"))
 }
 
-/// "a", "a and b", "a, b and c".
-pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
-    match items {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} {joint} {last}", first.join(", ")),
-    }
-}
-
 /// A limit holds for each scope (S46).
 fn in_each_branch(reason: &Reason, scope: ScopeId) -> &'static str {
     match reason {
@@ -421,12 +413,4 @@ fn in_each_branch(reason: &Reason, scope: ScopeId) -> &'static str {
 
 fn in_scope(scope: ScopeId) -> String {
     if scope == ScopeId::ROOT { String::new() } else { format!(" in {scope}") }
-}
-
-pub(crate) fn times(count: u64) -> String {
-    match count {
-        1 => "once".into(),
-        2 => "twice".into(),
-        more => format!("{more} times"),
-    }
 }

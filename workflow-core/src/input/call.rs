@@ -1,6 +1,6 @@
 //! What one call of a step or precondition is given: a value per parameter slot, and who is calling.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::iter::{Chain, Enumerate, Take};
 use std::slice;
 use std::sync::{Arc, OnceLock};
@@ -8,9 +8,8 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
-use super::{Prefix, RunInfo};
+use super::{AttemptChildren, Prefix, RunInfo, RunServices};
 use crate::cancel::{Cancellation, Lease};
-use crate::children::{Brood, Children};
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -19,7 +18,6 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
 use crate::panics::discard;
-use crate::run::RunShared;
 
 /// What stands in one slot, in the order of the parameters.
 #[derive(Debug, Clone)]
@@ -38,7 +36,7 @@ pub(crate) type SlotValues = SmallVec<[SlotValue; 2]>;
 /// Who is calling: the run, the execution and its step.
 #[derive(Debug, Clone)]
 pub(crate) struct CallContext {
-    pub(crate) run: Arc<RunShared>,
+    pub(crate) run: Arc<dyn RunServices>,
     pub(crate) step: usize,
     pub(crate) execution: ExecutionId,
     pub(crate) attempt: u32,
@@ -69,7 +67,7 @@ pub(crate) struct Frame {
 struct Taken {
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
-    children: OnceLock<Arc<Brood>>,
+    children: OnceLock<Arc<dyn AttemptChildren>>,
     cancellation: OnceLock<Lease>,
 }
 
@@ -151,7 +149,7 @@ impl Drop for Frame {
             buffer.close_into(&mut Emitted::default());
         }
         if let Some(lease) = &taken.cancellation.take() {
-            self.context.run.cancellations.end(lease);
+            self.context.run.cancellations().end(lease);
         }
     }
 }
@@ -166,12 +164,12 @@ impl StepCall {
 
     /// The run.
     pub fn run(&self) -> &RunId {
-        &self.frame.context.run.id
+        self.frame.context.run.id()
     }
 
     /// The step's name.
     pub fn step(&self) -> &str {
-        &self.frame.context.run.table.steps[self.frame.context.step].name
+        self.frame.context.run.step_name(self.frame.context.step)
     }
 
     /// The step's row.
@@ -309,12 +307,12 @@ impl<'a> Slot<'a> {
 
     /// The run's context.
     pub fn run_context(&self) -> RunContext {
-        self.run().run_context()
+        Arc::clone(self.run()).run_context()
     }
 
     /// The context that the runs of one thread share.
     pub fn thread_context(&self) -> ThreadContext {
-        self.run().thread_context()
+        Arc::clone(self.run()).thread_context()
     }
 
     /// The run's configuration of type `C`.
@@ -323,7 +321,8 @@ impl<'a> Slot<'a> {
     /// If no parameter in the workflow's table declares `Config<C>`: only those are made ready at the
     /// start of a run.
     pub fn config<C: Send + Sync + 'static>(&self) -> Result<Config<C>, StepError> {
-        self.run().config::<C>().ok_or_else(|| {
+        let config = self.run().config(TypeId::of::<C>()).and_then(|config| config.downcast().ok());
+        config.map(Config::from_arc).ok_or_else(|| {
             StepError::permanent(Internal::UndeclaredConfig { type_name: std::any::type_name::<C>() })
         })
     }
@@ -331,27 +330,24 @@ impl<'a> Slot<'a> {
     /// The execution's display.
     pub fn display(&self) -> Display {
         let CallContext { step, execution, attempt, .. } = self.frame.context;
-        let display = || self.run().display_for(step, execution, attempt);
+        let display = || self.run().display(step, execution, attempt);
         self.frame.taken().display.get_or_init(display).clone()
     }
 
-    /// The execution's child runs.
-    ///
-    /// # Errors
-    /// If a precondition is filled: it runs no children.
-    pub fn children(&self) -> Result<Children, StepError> {
+    /// The children of the attempt, without their type; a precondition has none.
+    pub(crate) fn attempt_children(&self) -> Result<Arc<dyn AttemptChildren>, StepError> {
         let context = &self.frame.context;
         if context.execution == ExecutionId(0) {
             return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
         }
-        let brood = || Arc::new(Brood::of(context, self.display()));
-        Ok(Children::new(Arc::clone(self.frame.taken().children.get_or_init(brood))))
+        let children = || Arc::clone(self.run()).children(context, self.display());
+        Ok(Arc::clone(self.frame.taken().children.get_or_init(children)))
     }
 
     /// The execution's cancellation.
     pub fn cancellation(&self) -> Cancellation {
         let execution = self.frame.context.execution;
-        let lease = || self.run().cancellations.lease(execution);
+        let lease = || self.run().cancellations().lease(execution);
         self.frame.taken().cancellation.get_or_init(lease).cancellation()
     }
 
@@ -383,7 +379,7 @@ impl<'a> Slot<'a> {
         self.frame.slots.get(self.index).unwrap_or(&SlotValue::Empty)
     }
 
-    fn run(&self) -> &'a Arc<RunShared> {
+    fn run(&self) -> &'a Arc<dyn RunServices> {
         &self.frame.context.run
     }
 }

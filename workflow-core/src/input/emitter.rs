@@ -5,10 +5,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{InputSpec, Slot, StepInput};
+use super::{Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
 use crate::output::Emitted;
+use crate::spec::InputSpec;
 
 /// How many events one execution can emit through its emitters.
 const MAX_EMITTED: usize = 1 << 16;

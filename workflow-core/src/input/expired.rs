@@ -4,46 +4,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
-
-use super::{EventInput, InputSpec, Slot, StepInput};
+use super::{EventInput, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
-use crate::panics::release;
-
-/// The log entry that says that a request has expired.
-#[derive(Debug)]
-pub(crate) struct ExpiredRequest<R: Request> {
-    request: Arc<R>,
-}
-
-impl<R: Request> ExpiredRequest<R> {
-    pub(crate) fn new(request: Arc<R>) -> Self {
-        Self { request }
-    }
-
-    pub(crate) fn decode(_: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
-        Ok(AnyEvent::from_erased(Arc::new(Self::new(request_of(request)?))))
-    }
-}
-
-impl<R: Request> Erased for ExpiredRequest<R> {
-    fn event_type(&self) -> &'static EventType {
-        &R::EXPIRED_TYPE
-    }
-
-    fn release(self: Arc<Self>) {
-        release(self);
-    }
-}
-
-/// The request: whoever reads it back needs nothing else.
-impl<R: Request> Serialize for ExpiredRequest<R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.request.serialize(serializer)
-    }
-}
+use crate::event::{ExpiredRequest, Request};
+use crate::spec::InputSpec;
 
 /// A request `R` whose time ran out before somebody replied (S32). It dereferences to the request.
 ///

@@ -4,84 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
-use smallvec::SmallVec;
-
-use super::{EventInput, InputSpec, Slot, StepInput};
-use crate::error::StepError;
-use crate::event::{AnyEvent, ControlEvent, Erased, EventType, Roles};
+use super::{EventInput, Slot, StepInput};
+use crate::error::{BranchFailure, StepError};
+use crate::event::{AnyEvent, ControlEvent, Gathered, GatheredBranch};
 use crate::id::ScopeId;
-use crate::panics::release;
-
-/// What one branch left behind.
-#[derive(Debug, Clone)]
-pub(crate) struct GatheredBranch {
-    pub(crate) scope: ScopeId,
-    pub(crate) item: AnyEvent,
-    pub(crate) events: SmallVec<[AnyEvent; 1]>,
-    /// Boxed: few fail, and there may be very many branches.
-    pub(crate) failure: Option<Box<BranchFailure>>,
-}
-
-/// The log entry of a settled fan-out.
-#[derive(Debug)]
-pub(crate) struct Gathered {
-    pub(crate) branches: Vec<GatheredBranch>,
-}
-
-impl Gathered {
-    pub(crate) const TYPE: EventType = EventType {
-        name: "gathered",
-        roles: Roles::NONE,
-        version: 1,
-        upgrade: None,
-        type_id: std::any::TypeId::of::<Gathered>(),
-        type_name: std::any::type_name::<Gathered>,
-        decode: |_, _| Err(serde_json::Error::custom("what was gathered is made of the log")),
-    };
-}
-
-impl Erased for Gathered {
-    fn event_type(&self) -> &'static EventType {
-        &Self::TYPE
-    }
-
-    fn release(self: Arc<Self>) {
-        release(self);
-    }
-}
-
-impl Serialize for Gathered {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.branches.iter().map(|branch| &branch.item))
-    }
-}
-
-/// Why a branch failed.
-#[derive(Debug, Clone)]
-pub struct BranchFailure {
-    pub(crate) step: Arc<str>,
-    pub(crate) error: StepError,
-}
-
-impl BranchFailure {
-    /// The step that failed.
-    pub fn step(&self) -> &str {
-        &self.step
-    }
-
-    /// What it failed with.
-    pub fn error(&self) -> &StepError {
-        &self.error
-    }
-}
-
-impl fmt::Display for BranchFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "step `{}` failed: {}", self.step, self.error)
-    }
-}
+use crate::spec::InputSpec;
 
 /// The settled branches of a fan-out: taken by one step, once per fan-out, also for an empty one (S48).
 ///

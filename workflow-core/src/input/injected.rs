@@ -7,14 +7,14 @@ use serde::de::DeserializeOwned;
 
 use super::call::Frame;
 use super::call::SlotValue;
-use super::{InputSpec, Slot, StepInput};
+use super::{Slot, StepInput};
 use crate::cancel::Cancellation;
-use crate::children::ParentRun;
 use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::StepError;
-use crate::id::{ExecutionId, RunId, ScopeId, ThreadId};
+use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId};
+use crate::spec::InputSpec;
 
 /// Who is executing: run, workflow, step, execution and attempt.
 ///
@@ -48,10 +48,10 @@ impl RunInfo {
     pub(crate) fn of(frame: &Frame) -> Self {
         let context = &frame.context;
         Self {
-            run: context.run.id.clone(),
+            run: context.run.id().clone(),
             thread: context.run.thread().clone(),
-            workflow: Arc::clone(&context.run.table.name),
-            step: context.run.step_name(context.step),
+            workflow: Arc::clone(context.run.workflow()),
+            step: Arc::clone(context.run.step_name(context.step)),
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{EventInput, InputSpec, Slot, StepInput};
+use super::{EventInput, Slot, StepInput};
 use crate::append_log::AppendLog;
 use crate::error::StepError;
-use crate::event::{AnyEvent, Pattern};
+use crate::event::AnyEvent;
 use crate::id::Seq;
+use crate::input::Pattern;
+use crate::spec::InputSpec;
 
 /// An event and its position, as lists hold them.
 #[derive(Debug, Clone)]
@@ -238,7 +240,7 @@ impl<'a, P: Pattern, const N: usize> IntoIterator for &'a FixedList<P, N> {
 }
 
 impl<P: Pattern> StepInput for List<P> {
-    const SPEC: InputSpec = InputSpec::list::<P>();
+    const SPEC: InputSpec = InputSpec::list(P::EVENTS);
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
@@ -247,7 +249,7 @@ impl<P: Pattern> StepInput for List<P> {
 }
 
 impl<P: Pattern> StepInput for &List<P> {
-    const SPEC: InputSpec = InputSpec::list::<P>();
+    const SPEC: InputSpec = InputSpec::list(P::EVENTS);
     type Item<'a> = &'a List<P>;
 
     fn fill(slot: Slot<'_>) -> Result<&List<P>, StepError> {
@@ -264,7 +266,7 @@ impl<P: Pattern, const N: usize> FixedList<P, N> {
 }
 
 impl<P: Pattern, const N: usize> StepInput for FixedList<P, N> {
-    const SPEC: InputSpec = InputSpec::fixed::<P>(N);
+    const SPEC: InputSpec = InputSpec::fixed(P::EVENTS, N);
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
@@ -273,7 +275,7 @@ impl<P: Pattern, const N: usize> StepInput for FixedList<P, N> {
 }
 
 impl<P: Pattern, const N: usize> StepInput for &FixedList<P, N> {
-    const SPEC: InputSpec = InputSpec::fixed::<P>(N);
+    const SPEC: InputSpec = InputSpec::fixed(P::EVENTS, N);
     type Item<'a> = &'a FixedList<P, N>;
 
     fn fill(slot: Slot<'_>) -> Result<&FixedList<P, N>, StepError> {

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{EventInput, InputSpec, Slot, StepInput};
+use super::{EventInput, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{ControlEvent, FromEvent, Pattern};
+use crate::event::{ControlEvent, FromEvent};
+use crate::input::Pattern;
+use crate::spec::InputSpec;
 
 #[diagnostic::do_not_recommend]
 impl<P: Pattern> StepInput for &P {
-    const SPEC: InputSpec = InputSpec::one::<P>();
+    const SPEC: InputSpec = InputSpec::one(P::EVENTS);
     type Item<'a> = &'a P;
 
     fn fill(slot: Slot<'_>) -> Result<&P, StepError> {
@@ -21,7 +23,7 @@ impl<P: Pattern> StepInput for &P {
 impl<P: Pattern> EventInput for &P {}
 
 impl<E: ControlEvent> StepInput for Arc<E> {
-    const SPEC: InputSpec = InputSpec::one::<E>();
+    const SPEC: InputSpec = InputSpec::one(const { &[E::TYPE] });
     type Item<'a> = Arc<E>;
 
     fn fill(slot: Slot<'_>) -> Result<Arc<E>, StepError> {
@@ -34,7 +36,7 @@ impl<E: ControlEvent> EventInput for Arc<E> {}
 /// What a parameter taken by value declares.
 #[doc(hidden)]
 pub const fn input_of<P: Pattern>() -> InputSpec {
-    InputSpec::one::<P>()
+    InputSpec::one(P::EVENTS)
 }
 
 /// How the derives lend an event set.

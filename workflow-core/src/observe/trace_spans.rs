@@ -6,9 +6,9 @@ use std::time::Duration;
 use tracing::{Level, Span, field};
 
 use super::{Observation, Observer};
-use crate::error::{RunError, StepError};
-use crate::id::{ExecutionId, ScopeId};
-use crate::run::{Ended, RunShared, RunStatus};
+use crate::error::StepError;
+use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, ThreadId};
+use crate::outcome::RunError;
 
 /// Gives runs and executions `tracing` spans.
 ///
@@ -51,21 +51,40 @@ impl Observer for TracingObserver {
     }
 }
 
-/// The span of a run; disabled if nobody wants one.
-pub(crate) fn run_span(run: &RunShared) -> Span {
-    if !run.common.observers.wants_spans() {
-        return Span::none();
+/// What came of an execution.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended<'a> {
+    Succeeded,
+    Failed(&'a StepError),
+    /// It returned when the run had ended (S28).
+    Refused,
+    Dropped,
+}
+
+impl Ended<'_> {
+    /// How spans and metrics call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::Refused => "refused",
+            Self::Dropped => "dropped",
+        }
     }
+}
+
+/// The span of a run; disabled if nobody wants one.
+pub(crate) fn run_span(workflow: &str, run: &RunId, thread: &ThreadId) -> Span {
     tracing::info_span!(
         "workflow.run",
-        otel.name = format_args!("run {}", run.table.name),
+        otel.name = format_args!("run {workflow}"),
         otel.kind = "internal",
         otel.status_code = field::Empty,
         otel.status_description = field::Empty,
         "error.type" = field::Empty,
-        workflow.name = &*run.table.name,
-        workflow.run.id = %run.id,
-        workflow.thread.id = %run.thread(),
+        workflow.name = workflow,
+        workflow.run.id = %run,
+        workflow.thread.id = %thread,
         workflow.run.status = field::Empty,
     )
 }

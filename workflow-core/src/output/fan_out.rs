@@ -3,9 +3,10 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use super::{Emitted, EmittedItem, One, OutputSpec, StepOutput};
+use super::{Emitted, EmittedItem, One, StepOutput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
+use crate::spec::OutputSpec;
 
 /// What the failure of a branch means for its fan-out (S49).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]

@@ -3,15 +3,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::{Emitted, EmittedItem, One, OutputSpec, StepOutput};
+use super::{Emitted, EmittedItem, One, StepOutput};
 use crate::error::StepError;
-use crate::event::{AnyEvent, ControlEvent};
+use crate::event::{AnyEvent, ControlEvent, When};
+use crate::spec::OutputSpec;
 
 /// How many timers of one run can be pending.
 pub(crate) const MAX_TIMERS: usize = 10_000;
-
-/// What stands for a time that the clock cannot show.
-const FAR: Duration = Duration::from_hours(24 * 365 * 1_000);
 
 /// A step's output that wakes the run later: the event enters the log when its time has come by the engine's
 /// [`Clock`](crate::Clock).
@@ -119,50 +117,4 @@ pub enum TimerError {
 pub(crate) struct SetTimer {
     pub(crate) when: When,
     pub(crate) event: AnyEvent,
-}
-
-/// When a timer is due.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum When {
-    After(Duration),
-    At(SystemTime),
-}
-
-impl When {
-    /// The time, for a timer that is set now. A time before 1970 has long come, and has no form in a journal.
-    pub(crate) fn due(self, now: SystemTime) -> SystemTime {
-        let due = match self {
-            Self::After(delay) => now.checked_add(delay).or_else(|| now.checked_add(FAR)).unwrap_or(now),
-            Self::At(time) => time,
-        };
-        due.max(SystemTime::UNIX_EPOCH)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_that_no_clock_can_show_is_far_away() {
-        let now = SystemTime::UNIX_EPOCH;
-        assert_eq!(When::After(Duration::MAX).due(now), now + FAR);
-    }
-
-    #[test]
-    fn the_last_time_that_a_clock_can_show_has_none_behind_it() {
-        let mut last = SystemTime::UNIX_EPOCH;
-        for seconds in (0..64).rev().map(|bit| 1 << bit) {
-            last = last.checked_add(Duration::from_secs(seconds)).unwrap_or(last);
-        }
-        for delay in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {
-            assert_eq!(When::After(delay).due(last), last);
-        }
-    }
-
-    #[test]
-    fn a_time_before_all_times_has_come() {
-        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
-        assert_eq!(When::At(before).due(SystemTime::now()), SystemTime::UNIX_EPOCH);
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::ErrorClass;
-use crate::explain::{enumerated, times};
+use crate::text::{enumerated, times};
 
 /// How many delays are printed; the rest is counted.
 const DELAYS: usize = 5;

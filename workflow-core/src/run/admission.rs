@@ -13,8 +13,8 @@ use super::journal::Journal;
 use super::places::{Gate, Place, Places};
 use super::seat::Seat;
 use super::state::{Begins, RunState};
-use crate::engine::Lease;
 use crate::id::ExecutionId;
+use crate::lease::Lease;
 use crate::scheduler::ExecutionStart;
 
 /// What stands between a run and what it is to begin.

@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::Incompatibility;
 use crate::id::{ExecutionId, ScopeId};
+use crate::outcome::Incompatibility;
 use crate::scheduler::Cause;
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, TableDifference};

@@ -2,7 +2,7 @@
 //! before another engine drives it. So no step is told, and the run stops too and leaves its journal open.
 
 use super::RunShared;
-use crate::error::{RunError, StartError};
+use crate::outcome::{RunError, StartError};
 use crate::store::StoreError;
 
 /// What is wrong with the store of a child that ended like that; none if nothing is.

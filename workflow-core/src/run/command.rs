@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use super::RunShared;
 use super::driver::Driver;
 use super::handle::{Command, MakeReply};
-use super::request::OpenRequest;
 use super::state::{Batch, RunState};
-use crate::error::SendError;
 use crate::event::AnyEvent;
 use crate::id::Seq;
+use crate::outcome::SendError;
+use crate::report::OpenRequest;
 use crate::scheduler::Cause;
 
 impl Driver {

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use super::{ReplayFailures, RunSettings};
-use crate::children::HostsRuns;
 use crate::clock::EngineClock;
 use crate::context::{ContextStore, MemoryContexts};
-use crate::engine::{Lease, no_engine};
 use crate::event::EventCheck;
 use crate::id::RunId;
+use crate::lease::Lease;
 use crate::observe::{Observation, Observed, Observers};
+use crate::run::HostsRuns;
 
 pub(crate) struct Common {
     pub(crate) observers: Observers,
@@ -27,7 +27,7 @@ pub(crate) struct Common {
     /// The findings of the replay checks of runs; none where nothing is checked.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// Starts children of runs, and loads those again that it has unloaded.
-    pub(crate) engine: Weak<dyn HostsRuns>,
+    pub(crate) engine: Option<Weak<dyn HostsRuns>>,
 }
 
 impl Common {
@@ -46,11 +46,16 @@ impl Common {
             },
             hands_over: AtomicBool::new(false),
             replay_check: None,
-            engine: no_engine(),
+            engine: None,
         }
     }
 
     /// Tells the observers of a run.
+    /// The engine that drives the run, if there is one and it is still there.
+    pub(crate) fn engine(&self) -> Option<Arc<dyn HostsRuns>> {
+        self.engine.as_ref()?.upgrade()
+    }
+
     pub(super) fn observed(&self, run: &RunId, workflow: &Arc<str>, what: Observed) {
         let (run, workflow) = (run.clone(), Arc::clone(workflow));
         self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });

@@ -199,7 +199,7 @@ impl Drop for Run {
         if self.phase == Phase::Unloaded {
             return;
         }
-        super::children::disown(shared);
+        super::child_records::disown(shared);
         // Whoever is told of the end may look at once: spans and metrics are complete before that.
         telemetry.close(finish::finished(shared), clock.now);
         finish::announce(shared);

@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::RunStatus;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
 use super::begin::AttemptKind;
@@ -25,7 +24,7 @@ use super::slice::WORK;
 use super::state::{Batch, Begins, Stop};
 use super::view::View;
 use super::waiting::Deferred;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, RunStatus};
 use crate::scheduler::ExecutionStart;
 use crate::store::StoreError;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::RunStatus;
 use super::state::RunState;
-use crate::error::{RunError, SharedError, StepError};
+use crate::error::{SharedError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::{Runaway, StallReport};
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, RunStatus};
+use crate::outcome::RunError;
 use crate::scheduler::End;
 use crate::table::StepIndex;
 

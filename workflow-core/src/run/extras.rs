@@ -4,8 +4,8 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::children::{Birth, ParentRun};
-use crate::config::Config;
+use crate::id::ParentRun;
+use crate::run::Birth;
 
 /// The state that few runs have: configuration, labels, a parent, an earlier process.
 #[derive(Default)]
@@ -29,9 +29,8 @@ impl RunExtras {
         (!is_empty).then(|| Box::new(self))
     }
 
-    pub(super) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
-        let config = Arc::clone(self.configs.get(&TypeId::of::<C>())?);
-        config.downcast().ok().map(Config::from_arc)
+    pub(super) fn config(&self, of: TypeId) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.configs.get(&of).map(Arc::clone)
     }
 
     /// Which run it is a child of.
@@ -67,8 +66,9 @@ mod tests {
         let value: Arc<dyn Any + Send + Sync> = Arc::new(7_u8);
         let configs = [(TypeId::of::<u8>(), value)].into();
         let extras = RunExtras { configs, ..RunExtras::default() };
-        assert_eq!(extras.config::<u8>().map(|config| *config), Some(7));
-        assert!(extras.config::<u16>().is_none());
+        let found = extras.config(TypeId::of::<u8>()).and_then(|config| config.downcast::<u8>().ok());
+        assert_eq!(found.map(|config| *config), Some(7));
+        assert!(extras.config(TypeId::of::<u16>()).is_none());
     }
 
     #[test]

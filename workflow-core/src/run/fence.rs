@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 
 use super::admission::Admit;
 use super::journal::Journal;
-use crate::engine::Lease;
+use crate::lease::Lease;
 use crate::store::{Position, Record};
 
 /// Where a run stands with its engine's lease.

@@ -1,15 +1,15 @@
 //! How a run ends: in which order its parts stop, its report, and who is told.
 
-use super::RunStatus;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::ending::EndedRun;
 use super::shared::RunShared;
 use super::view::{Kept, Past};
-use crate::error::RunError;
 use crate::event::AnyEvent;
 use crate::explain::StallReport;
+use crate::id::RunStatus;
 use crate::observe::Observed;
+use crate::outcome::RunError;
 use crate::scheduler::End;
 
 /// What is kept of an ended run.
@@ -47,7 +47,7 @@ impl Run {
         // Most runs have neither, and none has them for long: the task has no room for these.
         if shared.children.get().is_some() || shared.is_of_resumed() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
-            Box::pin(super::children::end_before(shared, cancelled, is_left)).await;
+            Box::pin(super::child_records::end_before(shared, cancelled, is_left)).await;
         }
         if has_journal {
             Box::pin(self.close_journal()).await;
@@ -166,7 +166,7 @@ pub(super) fn announce(run: &RunShared) {
     if run.has_begun() {
         run.tell(|| Observed::RunEnded { status });
     }
-    super::children::part(run, status);
+    super::child_records::part(run, status);
     run.status.set(status);
 }
 

@@ -9,16 +9,16 @@ use futures::future::{BoxFuture, Either, select};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::request::{OpenRequest, RequestId};
+use super::RunShared;
 use super::view::Kept;
-use super::{PendingTimer, RunReport, RunShared, RunStatus};
 use crate::display::DisplayStream;
-use crate::error::{RunError, SendError, with_causes};
-use crate::event::{AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
+use crate::error::with_causes;
+use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
 use crate::explain::Explanation;
-use crate::id::{RunId, Seq, ThreadId};
-use crate::input::Answered;
+use crate::id::{RunId, RunStatus, Seq, ThreadId};
+use crate::outcome::{RunError, SendError};
 use crate::panics::{Contained, Panicked, caught};
+use crate::report::{OpenRequest, PendingTimer, RequestId, RunReport};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
@@ -105,7 +105,7 @@ impl<W: Workflow> RunHandle<W> {
     /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
     /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display().subscribe(Some(Arc::clone(&self.shared)))
+        self.shared.display().subscribe(Some(Arc::clone(&self.shared) as _))
     }
 
     /// Sends an event in. An event type that no step of `W` takes does not compile.
@@ -118,7 +118,7 @@ impl<W: Workflow> RunHandle<W> {
     /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes), [`SendError::Unfit`] if it has no JSON that the engine's
     /// store could give back, [`SendError::Refused`] if the store refuses it for another reason.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
-        const { crate::check::taken_from_outside::<W, E>() };
+        const { crate::spec::check::taken_from_outside::<E>(W::TABLE) };
         Box::pin(self.send_any(AnyEvent::new(event)))
     }
 

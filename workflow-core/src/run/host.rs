@@ -10,15 +10,16 @@ use std::time::Duration;
 use dashmap::DashMap;
 
 use super::timeout::Timeout;
-use crate::error::{StepError, TableError};
+use crate::error::StepError;
 use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
-use crate::middleware::{Middleware, Next};
+use crate::middleware::{Middleware, Next, Surrounded};
 use crate::output::Emitted;
 use crate::panics::caught_in;
 use crate::retry::{RetryPolicy, Rules};
+use crate::spec::{TableError, TableSpec};
 use crate::store::RecordedEvent;
-use crate::table::{DependencyTable, EventIndex, TableSpec};
+use crate::table::{DependencyTable, EventIndex};
 use crate::workflow::{Check, Compaction, StepFuture, Workflow};
 
 /// A workflow without its type: all that a host asks of it.
@@ -259,4 +260,18 @@ fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>
         TABLES.insert(workflow, Arc::clone(&table));
     }
     (table, error)
+}
+
+impl Surrounded for Host {
+    fn middleware(&self, place: usize) -> Option<Arc<dyn Middleware>> {
+        self.middleware.get(place).map(Arc::clone)
+    }
+
+    fn step(&self, step: usize, call: StepCall) -> StepFuture {
+        Self::step(self, step, call)
+    }
+
+    fn step_name(&self, step: usize) -> &str {
+        &self.table.steps[step].name
+    }
 }

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use self::queue::{Taken, WriteQueue};
-use super::RunStatus;
 use super::in_flight::panic_of;
-use crate::id::{EngineId, RunId};
+use crate::id::{EngineId, RunId, RunStatus};
 use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
 use crate::table::{DependencyTable, RecordedTable};
 

@@ -8,8 +8,8 @@ use futures::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
 use super::Command;
-use crate::children::HostsRuns;
 use crate::panics::locked;
+use crate::run::HostsRuns;
 
 /// The commands that the run has not taken. It takes no room for them before there are any.
 pub(crate) struct Mailbox {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ended, RunStatus};
 use crate::error::ErrorClass;
 
 #[cfg(feature = "metrics")]
@@ -19,7 +18,9 @@ pub(crate) use off::{Level, Meter, describe};
 mod on {
     use metrics::{Counter, Label, SharedString, Unit, counter, gauge, histogram};
 
-    use super::{Arc, Duration, Ended, ErrorClass, RunStatus};
+    use super::{Arc, Duration, ErrorClass};
+    use crate::id::RunStatus;
+    use crate::observe::trace_spans::Ended;
 
     const STARTED: &str = "workflow_runs_started_total";
     const ENDED: &str = "workflow_runs_ended_total";
@@ -177,7 +178,9 @@ mod on {
 
 #[cfg(not(feature = "metrics"))]
 mod off {
-    use super::{Arc, Duration, Ended, ErrorClass, RunStatus};
+    use super::{Arc, Duration, ErrorClass};
+    use crate::id::RunStatus;
+    use crate::observe::trace_spans::Ended;
 
     pub(crate) fn describe() {}
 

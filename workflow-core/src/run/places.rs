@@ -15,9 +15,9 @@ use smallvec::{SmallVec, smallvec};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::meter::Level;
-use super::waiting::WaitsFor;
-use crate::error::StartError;
 use crate::id::RunId;
+use crate::outcome::StartError;
+use crate::report::WaitsFor;
 
 /// So many runs at a time.
 #[derive(Debug)]

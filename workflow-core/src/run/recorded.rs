@@ -12,13 +12,14 @@ use super::drive::{Run, RunLimits};
 use super::held_state::HeldState;
 use super::view::View;
 use super::waiting::Deferred;
-use super::{Common, Host, RunExtras, RunReport, RunShared, RunStatus};
+use super::{Common, Host, RunExtras, RunShared};
 use crate::clock::{Clock, EngineClock};
 use crate::draw::Graph;
-use crate::error::RecordedRunError;
 use crate::explain::Explanation;
-use crate::id::RunId;
+use crate::id::{RunId, RunStatus};
 use crate::observe::Observers;
+use crate::outcome::RecordedRunError;
+use crate::report::RunReport;
 use crate::store::{JOURNAL_FORMAT, Position, Record};
 use crate::table::DependencyTable;
 

@@ -6,11 +6,10 @@ use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
-use super::RunStatus;
 use super::clock::RunClock;
 use super::state::{Applied, Batch, DueEvent, RunState};
-use crate::id::{ScopeId, Seq};
-use crate::input::Gathered;
+use crate::event::Gathered;
+use crate::id::{RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
 use crate::scheduler::{Candidate, Emission, End};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};

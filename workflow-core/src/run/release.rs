@@ -14,9 +14,10 @@ use super::drive::{Phase, Run};
 use super::driver::Driver;
 use super::finish::{Finished, announce};
 use super::meter::Level;
-use super::{Derived, Journal, RunShared, RunStatus};
-use crate::error::RunError;
+use super::{Derived, Journal, RunShared};
+use crate::id::RunStatus;
 use crate::observe::Observed;
+use crate::outcome::RunError;
 use crate::panics::discard;
 use crate::store::Position;
 

@@ -5,7 +5,7 @@ use super::state::{DueEvent, Returned, ReturnedBatch, RunState};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
 use crate::event::{AnyEvent, EventCheck};
-use crate::output::{Emitted, MAX_TIMERS, SetTimer, TimerError};
+use crate::output::{Emitted, EmittedItem, MAX_TIMERS, SetTimer, TimerError};
 use crate::scheduler::Emission;
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
@@ -84,7 +84,7 @@ fn emissions(
     for item in emitted.items() {
         let event = item.event_type();
         let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
-        let emission = outputs.iter().filter(declares).find_map(|row| item.emission(row));
+        let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row));
         // A request can expire only where that is declared too.
         let emission = emission.filter(|emission| match emission {
             Emission::Expiring(request) => table.event(*request).expired.is_some(),
@@ -93,4 +93,20 @@ fn emissions(
         emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
     }
     Ok(emissions)
+}
+
+/// The item in the scheduler's terms, if `output` is what declares it.
+fn emission_of(item: &EmittedItem, output: &OutputRow) -> Option<Emission> {
+    match (item, output.fan_out) {
+        (EmittedItem::Event(_), None) if !output.timed => Some(Emission::Event(output.event)),
+        (EmittedItem::Timer(_), None) if output.timed => Some(Emission::Timer(output.event)),
+        (EmittedItem::Expiring(_), None) if !output.timed => Some(Emission::Expiring(output.event)),
+        (EmittedItem::FanOut(opened), Some(fan_out)) => Some(Emission::FanOut {
+            fan_out,
+            items: u32::try_from(opened.items.len()).ok()?,
+            concurrency: opened.concurrency,
+            policy: opened.policy,
+        }),
+        _ => None,
+    }
 }

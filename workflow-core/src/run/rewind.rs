@@ -13,7 +13,6 @@ use std::time::SystemTime;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::RunStatus;
 use super::admission::Admission;
 use super::command::why_not_open;
 use super::commit::{Committer, Done};
@@ -25,8 +24,9 @@ use super::pending::{PendingBatch, PendingWhat};
 use super::resume::unlimited;
 use super::state::{Batch, Begins, Replay, Replayed, RunState};
 use crate::display::Display;
-use crate::error::{SendError, StepError};
-use crate::id::{ExecutionId, TimerId};
+use crate::error::StepError;
+use crate::id::{ExecutionId, RunStatus, TimerId};
+use crate::outcome::SendError;
 use crate::scheduler::CandidateId;
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 

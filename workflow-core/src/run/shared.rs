@@ -1,22 +1,21 @@
 //! The part of a run that its task, its handles and its executions share.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{
-    Common, Contexts, Finished, PrivateThread, RunExtras, RunReport, RunStatus, Signals, StatusCell,
-};
+use super::{Common, Contexts, Finished, PrivateThread, RunExtras, Signals, StatusCell};
 use crate::cancel::Cancellations;
-use crate::children::{Birth, Family, ParentRun};
-use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::{Display, DisplayHub, DisplayItem, Shown};
-use crate::error::RunError;
 use crate::event::AnyEvent;
-use crate::id::{EngineId, ExecutionId, RunId, ThreadId};
+use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ThreadId};
 use crate::observe::Observed;
+use crate::outcome::RunError;
+use crate::report::RunReport;
+use crate::run::{Birth, Family};
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
@@ -111,8 +110,8 @@ impl RunShared {
         self.birth()?.private_thread.as_ref().filter(|lent| lent.is(self.thread())).cloned()
     }
 
-    pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Config<C>> {
-        self.extras.as_ref()?.config()
+    pub(crate) fn config(&self, of: TypeId) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.extras.as_ref()?.config(of)
     }
 
     pub(crate) fn step_name(&self, step: usize) -> Arc<str> {
@@ -177,7 +176,7 @@ impl RunShared {
     /// Loads the run again if it was unloaded; whether it runs. One that has ended does not, even if another run has its id
     /// by now.
     pub(super) async fn wake(&self) -> Result<bool, StoreError> {
-        match self.common.engine.upgrade().filter(|_| self.finished.get().is_none()) {
+        match self.common.engine().filter(|_| self.finished.get().is_none()) {
             Some(engine) => engine.wake(self.id.clone()).await,
             None => Ok(false),
         }
@@ -191,7 +190,7 @@ impl RunShared {
     /// Cancels the run, also from where nothing can be waited for.
     pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
         self.note_cancel(reason);
-        if let Some(engine) = self.common.engine.upgrade().filter(|_| self.finished.get().is_none()) {
+        if let Some(engine) = self.common.engine().filter(|_| self.finished.get().is_none()) {
             engine.note_left(Arc::clone(self));
         }
     }
@@ -253,7 +252,7 @@ impl RunShared {
     /// Forgets what belongs to this run alone.
     pub(crate) async fn clear_contexts(&self) {
         // A store that cannot clear keeps what it has until runs are resumed or removed; the run has its outcome already.
-        if let Some(engine) = self.common.engine.upgrade() {
+        if let Some(engine) = self.common.engine() {
             let thread = self.contexts.own_thread().cloned();
             engine.clear_contexts(self.id.clone(), thread).await;
         }
@@ -264,7 +263,7 @@ impl Drop for RunShared {
     /// Once an unloaded run has no handles, the engine keeps nothing for them.
     fn drop(&mut self) {
         if self.common.settings.idle_timeout.is_some()
-            && let Some(engine) = self.common.engine.upgrade()
+            && let Some(engine) = self.common.engine()
         {
             engine.handles_gone(&self.id);
         }

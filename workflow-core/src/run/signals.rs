@@ -9,7 +9,7 @@ use futures::task::AtomicWaker;
 
 use super::child_store_failure::failure_of;
 use super::{Command, Mailbox};
-use crate::error::RunError;
+use crate::outcome::RunError;
 use crate::store::StoreError;
 
 /// The mailbox of a run and the signals beside it.

@@ -9,29 +9,7 @@ use tracing::Span;
 use super::{Finished, RunShared};
 use crate::error::StepError;
 use crate::id::{ExecutionId, ScopeId};
-use crate::observe::trace_spans::{execution_span, note_execution, note_retry, note_run, run_span};
-
-/// What came of an execution.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ended<'a> {
-    Succeeded,
-    Failed(&'a StepError),
-    /// It returned when the run had ended (S28).
-    Refused,
-    Dropped,
-}
-
-impl Ended<'_> {
-    /// How spans and metrics call it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed(_) => "failed",
-            Self::Refused => "refused",
-            Self::Dropped => "dropped",
-        }
-    }
-}
+use crate::observe::trace_spans::{Ended, execution_span, note_execution, note_retry, note_run, run_span};
 
 /// Nothing, if nobody wants spans.
 #[derive(Debug)]
@@ -49,7 +27,11 @@ impl Default for Spans {
 impl Spans {
     /// Begins the run's span, below the one that is current where the run is started.
     pub(super) fn of(run: &RunShared) -> Self {
-        Self { run: run_span(run), executions: FxHashMap::default() }
+        if !run.common.observers.wants_spans() {
+            return Self::default();
+        }
+        let run = run_span(&run.table.name, &run.id, run.thread());
+        Self { run, executions: FxHashMap::default() }
     }
 
     /// Begins the span of an attempt.

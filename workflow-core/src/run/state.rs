@@ -24,12 +24,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::children::ChildRun;
-use crate::error::StepError;
-use crate::event::AnyEvent;
+use crate::error::{BranchFailure, StepError};
+use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
-use crate::id::{ExecutionId, Seq};
-use crate::input::{BranchFailure, Gathered};
+use crate::id::{ChildRun, ExecutionId, Seq};
 use crate::retry::NotRetried;
 use crate::scheduler::{
     Answer, CandidateId, Cause, Committed, Emission, End, Entered, Entry, ExecutionStart, GroupSummary,

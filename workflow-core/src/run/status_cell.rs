@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use tokio::sync::Notify;
 use tokio::task::coop;
 
-use super::RunStatus;
+use crate::id::RunStatus;
 
 /// The status of a run. A waiter sees the latest, and not all that were between.
 #[derive(Debug)]

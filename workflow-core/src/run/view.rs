@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use super::RunShared;
 use super::held_state::HeldState;
-use super::report::{
-    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, Quality, RunReport, StepReport, Violation,
-};
 use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
-use super::timers::PendingTimer;
 use super::waiting::Deferred;
-use super::{RunShared, RunStatus};
 use crate::explain::Explanation;
-use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
+use crate::report::{
+    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PendingTimer, Quality, RunReport, StepReport,
+    Violation,
+};
 use crate::scheduler::{Bound, Cause, Execution};
 use crate::table::StepIndex;
 

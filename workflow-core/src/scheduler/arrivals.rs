@@ -9,7 +9,7 @@ use super::board::Board;
 use super::group::{Group, Groups};
 use super::{Entry, Scheduler};
 use crate::id::{ScopeId, Seq};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{EventIndex, InputRow, StepIndex};
 
 /// An event that can come, and the scope that it would be of.

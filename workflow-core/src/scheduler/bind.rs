@@ -6,7 +6,7 @@ use super::scope::Scopes;
 use super::seen::BindingKey;
 use super::{Binding, Bound, Entry, Prefixes};
 use crate::id::{ScopeId, Seq};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
 
 /// Evaluates one step at one trigger in one scope.

@@ -393,7 +393,8 @@ fn place_of(id: ExecutionId) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::event::Roles;
-    use crate::table::{EventDef, InputDef, StepDef, StepPolicy};
+    use crate::spec::StepPolicy;
+    use crate::table::{EventDef, InputDef, StepDef};
 
     /// Two steps, the first of which runs one execution at a time.
     fn table() -> DependencyTable {

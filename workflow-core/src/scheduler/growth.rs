@@ -7,11 +7,11 @@ use smallvec::smallvec;
 
 use super::sweep::{Change, Sweep};
 use super::{Decision, Emission, Fact, QueuedAction, Scheduler, SchedulerLimits};
+use crate::event::Roles;
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::table::{
-    DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef, StepPolicy,
-};
-use crate::{Roles, TableBuilder};
+use crate::spec::StepPolicy;
+use crate::table::TableBuilder;
+use crate::table::{DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef};
 
 /// Branches that each ask and wait for the reply.
 struct Waiting {
@@ -84,7 +84,7 @@ impl Waiting {
     }
 
     fn finish(&mut self, (execution, step): (ExecutionId, crate::table::StepIndex), items: u32) {
-        let (fan_out, policy) = (FanOutIndex::at(0), crate::FanOutPolicy::FailAll);
+        let (fan_out, policy) = (FanOutIndex::at(0), crate::output::FanOutPolicy::FailAll);
         let emissions = match self.table.step(step).name() {
             "open" => smallvec![Emission::FanOut { fan_out, items, concurrency: None, policy }],
             "ask" => smallvec![Emission::Event(self.event("Ask"))],

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::Verdict;
 use crate::id::ScopeId;
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
 
 /// Per step the open branches with events of their own that the step takes.

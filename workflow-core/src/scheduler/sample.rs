@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{Board, Entry, SchedulerLimits};
+use crate::event::Roles;
 use crate::id::ScopeId;
+use crate::table::TableBuilder;
 use crate::table::{
     DependencyTable, EventDef, EventIndex, InputDef, OutputDef, PreconditionDef, StepDef, StepIndex,
 };
-use crate::{Roles, TableBuilder};
 
 /// `Begin` opens branches, one per `Item`. A branch asks, and packs its item with the latest `Note`; what it packs is
 /// checked, after a precondition, and gathered. `pair` takes the first two notes.

@@ -8,12 +8,10 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::children::{ChildRun, ParentRun};
 use crate::error::ErrorClass;
-use crate::id::{ExecutionId, ScopeId, Seq, ThreadId, TimerId};
+use crate::id::{ChildRun, ExecutionId, ParentRun, RunStatus, ScopeId, Seq, ThreadId, TimerId};
 use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
-use crate::run::RunStatus;
 use crate::scheduler::Cause;
 use crate::table::RecordedTable;
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::StoredRun;
-use crate::id::RunId;
-use crate::run::RunStatus;
+use crate::id::{RunId, RunStatus};
 
 /// Which runs are kept once they have ended: those that one of the rules keeps. Runs that have not ended are always
 /// kept, and so are the children of a run that goes on, which may ask for what became of them.

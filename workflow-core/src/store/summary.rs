@@ -6,8 +6,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::{Position, WaitingFor};
-use crate::id::{EngineId, RunId};
-use crate::run::RunStatus;
+use crate::id::{EngineId, RunId, RunStatus};
 
 /// Where a run stands, as its latest batch left it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use super::DependencyTable;
 use super::graph::Rigour;
-use super::{DependencyTable, StepPolicy};
-use crate::error::TableError;
 use crate::event::Roles;
-use crate::input::InputKind;
+use crate::spec::{InputKind, StepPolicy, TableError};
 
 mod from_shape;
 mod resolve;

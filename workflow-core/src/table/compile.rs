@@ -8,9 +8,8 @@ use super::{
     Condition, DependencyTable, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, OutputRow,
     PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
 };
-use crate::error::{TableError, TableProblem};
 use crate::event::Roles;
-use crate::input::InputKind;
+use crate::spec::{InputKind, TableError, TableProblem};
 
 impl TableDraft {
     pub(super) fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {

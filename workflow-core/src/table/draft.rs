@@ -4,13 +4,11 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use super::spec::{PreconditionSpec, StepSpec};
-use super::{StepPolicy, TableSpec};
 use crate::config::ConfigType;
-use crate::error::TableProblem;
 use crate::event::{Decode, EventType, Roles, Upgrade};
-use crate::input::{InputKind, InputSpec};
-use crate::output::OutputSpec;
+use crate::spec::{
+    InputKind, InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
+};
 
 /// A table with its events by position.
 #[derive(Debug, Default)]

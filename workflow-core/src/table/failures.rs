@@ -6,7 +6,7 @@ use super::draft::{EventDraft, StepDraft, TableDraft};
 use super::{DependencyTable, EventIndex, StepIndex, StepRow};
 use crate::event::{Event as _, Roles};
 use crate::failure::StepFailed;
-use crate::input::InputKind;
+use crate::spec::InputKind;
 
 impl TableDraft {
     /// Whether the step takes failures at all.

@@ -1,12 +1,12 @@
 //! The graph of a table built at run time, for the same rules as those the compiler evaluates.
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
-use crate::check::{
-    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Mistake, Rows,
-};
-use crate::error::TableProblem;
 use crate::event::Roles;
-use crate::input::InputKind;
+use crate::spec::check::Mistake;
+use crate::spec::check::{
+    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Rows,
+};
+use crate::spec::{InputKind, TableProblem};
 
 /// How much of the graph is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepRow};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 
 /// What can lie in each kind of scope: the root first, then the branches of each fan-out.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::draft::{InputDraft, StepDraft, TableDraft};
 use super::graph::Rigour;
-use crate::error::TableProblem;
-use crate::input::InputKind;
+use crate::spec::{InputKind, TableProblem};
 
 impl TableDraft {
     /// Reports what is wrong with rows by themselves, and notes of which events that leaves open what they are.

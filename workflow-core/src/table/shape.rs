@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Roles;
-use crate::input::InputKind;
+use crate::spec::InputKind;
 
 mod fingerprint;
 mod of;

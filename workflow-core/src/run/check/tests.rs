@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::EngineClock;
-use crate::event::AnyEvent;
+use crate::event::{AnyEvent, Gathered};
 use crate::id::ExecutionId;
-use crate::input::Gathered;
 use crate::output::FanOutPolicy;
 use crate::prelude::*;
 use crate::run::clock::RunClock;

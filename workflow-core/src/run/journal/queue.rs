@@ -195,7 +195,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::run::RunStatus;
+    use crate::id::RunStatus;
 
     const AT: SystemTime = SystemTime::UNIX_EPOCH;
 

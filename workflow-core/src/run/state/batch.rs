@@ -3,10 +3,9 @@
 use std::time::SystemTime;
 
 use super::DueEvent;
-use crate::children::ChildRun;
 use crate::error::StepError;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, Seq, TimerId};
+use crate::id::{ChildRun, ExecutionId, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, Entered, Fact};
 use crate::table::{EventIndex, StepIndex};
@@ -150,7 +149,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::input::Gathered;
+    use crate::event::Gathered;
 
     fn event() -> AnyEvent {
         AnyEvent::from_erased(Arc::new(Gathered { branches: Vec::new() }))

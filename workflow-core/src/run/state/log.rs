@@ -12,11 +12,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::append_log::Appender;
-use crate::event::AnyEvent;
+use crate::error::BranchFailure;
+use crate::event::{AnyEvent, GatheredBranch};
 use crate::id::{ExecutionId, ScopeId, Seq};
-use crate::input::{BranchFailure, GatheredBranch, LogEntry, Prefix, SlotValue, SlotValues};
+use crate::input::{LogEntry, Prefix, SlotValue, SlotValues};
 use crate::paged::Paged;
-use crate::run::report::BoundInput;
+use crate::report::BoundInput;
 use crate::scheduler::{Binding, Bound, BranchSummary, Cause, Entry, ExecutionStart, Prefixes};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
@@ -269,8 +270,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::event::Roles;
-    use crate::input::Gathered;
+    use crate::event::{Gathered, Roles};
     use crate::table::{EventDef, InputDef, StepDef};
 
     fn filled(scopes: &[u32]) -> Log {

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use crate::error::StepError;
 use crate::id::{ExecutionId, Seq};
 use crate::paged::Paged;
+use crate::report::ExecutionOutcome;
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::run::report::ExecutionOutcome;
 use crate::scheduler::Entry;
 use crate::table::StepIndex;
 

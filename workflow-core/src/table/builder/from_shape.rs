@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef};
-use crate::error::TableError;
-use crate::table::{DependencyTable, EventShape, InputShape, OutputShape, StepPolicy, StepShape, TableShape};
+use crate::spec::{StepPolicy, TableError};
+use crate::table::{DependencyTable, EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl DependencyTable {
     /// The table of a shape, with events that no Rust type stands behind: enough to draw and to forecast, and for a

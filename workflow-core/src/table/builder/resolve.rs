@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use super::{EventDef, InputDef, OutputDef, StepDef, TableBuilder};
-use crate::check::near;
-use crate::error::TableProblem;
 use crate::event::Roles;
-use crate::input::InputKind;
+use crate::spec::check::near;
+use crate::spec::{InputKind, TableProblem};
 use crate::table::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 
 /// How many names a message suggests at most.

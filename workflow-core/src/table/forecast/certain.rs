@@ -1,7 +1,7 @@
 //! What must have run when a run completes.
 
 use super::count::{Counts, taken};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex, StepRow};
 
 /// What is taken never to happen.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::certain::Without;
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
 /// The root, or a branch of a fan-out.

@@ -1,5 +1,6 @@
 use crate::event::Roles;
-use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy};
+use crate::spec::StepPolicy;
+use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef};
 
 const CONTROL: Roles = Roles::NONE;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, EventRow, InputRow, OutputRow, StepRow};
 
 impl DependencyTable {

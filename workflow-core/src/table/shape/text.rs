@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{InputShape, OutputShape};
-use crate::input::InputKind;
+use crate::spec::InputKind;
 
 impl fmt::Display for InputShape {
     /// As in "an optional list of `Draft` or `Note`".

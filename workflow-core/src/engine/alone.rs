@@ -1,0 +1,31 @@
+//! The one-line form: a workflow, a start event, an output, without an engine of one's own.
+
+use std::future::Future;
+
+use super::Engine;
+use crate::event::StartEvent;
+use crate::outcome::RunError;
+use crate::run::{Start, Unhosted, output_of};
+use crate::workflow::Workflow;
+
+/// Runs a workflow in one line. Every [`Workflow`] has it; the [`prelude`](crate::prelude) brings it into scope.
+pub trait WorkflowExt: Workflow {
+    /// Runs the workflow in memory and returns what it ended with.
+    ///
+    /// The run lives in the returned future, which needs no engine, no configuration beyond defaults, and
+    /// no task of its own: dropping it cancels the run. A start event that no step takes does not compile.
+    ///
+    /// # Errors
+    /// [`RunError`] says how the run ended if it did not complete.
+    fn run<S: StartEvent>(
+        self,
+        start: S,
+    ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
+        const { crate::spec::check::all(Self::TABLE) };
+        const { crate::spec::check::taken_from_outside::<S>(Self::TABLE) };
+        let ended = Engine::run_alone(Unhosted::new(self), Start::of::<Self, S>(start));
+        async move { output_of::<Self>(&ended.await?) }
+    }
+}
+
+impl<W: Workflow> WorkflowExt for W {}

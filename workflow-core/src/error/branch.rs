@@ -1,0 +1,31 @@
+//! The failure of one branch of a fan-out (S49).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::StepError;
+
+/// Why a branch failed.
+#[derive(Debug, Clone)]
+pub struct BranchFailure {
+    pub(crate) step: Arc<str>,
+    pub(crate) error: StepError,
+}
+
+impl BranchFailure {
+    /// The step that failed.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// What it failed with.
+    pub fn error(&self) -> &StepError {
+        &self.error
+    }
+}
+
+impl fmt::Display for BranchFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step `{}` failed: {}", self.step, self.error)
+    }
+}

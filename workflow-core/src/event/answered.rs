@@ -1,0 +1,44 @@
+//! A reply in the log, together with the request it answers.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{AnyEvent, Erased, EventType, Request, request_of};
+use crate::panics::{Contained, release};
+
+/// The log entry that carries a reply.
+#[derive(Debug)]
+pub(crate) struct Answered<R: Request> {
+    /// Each by itself: the drop of one may panic while that of the other does.
+    pub(crate) request: Contained<Arc<R>>,
+    pub(crate) reply: Contained<R::Reply>,
+}
+
+impl<R: Request> Answered<R> {
+    pub(crate) fn new(request: Arc<R>, reply: Contained<R::Reply>) -> Self {
+        Self { request: Contained::new(request), reply }
+    }
+
+    pub(crate) fn decode(data: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+        let (request, reply) = (request_of(request)?, serde_json::from_str(data.get())?);
+        Ok(AnyEvent::from_erased(Arc::new(Self::new(request, Contained::new(reply)))))
+    }
+}
+
+impl<R: Request> Erased for Answered<R> {
+    fn event_type(&self) -> &'static EventType {
+        &R::REPLY_TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
+    }
+}
+
+impl<R: Request> Serialize for Answered<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.reply.serialize(serializer)
+    }
+}

@@ -1,0 +1,56 @@
+//! The log entry of a settled fan-out (S48).
+
+use std::sync::Arc;
+
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use smallvec::SmallVec;
+
+use super::{AnyEvent, Erased, EventType, Roles};
+use crate::error::BranchFailure;
+use crate::id::ScopeId;
+use crate::panics::release;
+
+/// What one branch left behind.
+#[derive(Debug, Clone)]
+pub(crate) struct GatheredBranch {
+    pub(crate) scope: ScopeId,
+    pub(crate) item: AnyEvent,
+    pub(crate) events: SmallVec<[AnyEvent; 1]>,
+    /// Boxed: few fail, and there may be very many branches.
+    pub(crate) failure: Option<Box<BranchFailure>>,
+}
+
+/// The log entry of a settled fan-out.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) branches: Vec<GatheredBranch>,
+}
+
+impl Gathered {
+    pub(crate) const TYPE: EventType = EventType {
+        name: "gathered",
+        roles: Roles::NONE,
+        version: 1,
+        upgrade: None,
+        type_id: std::any::TypeId::of::<Gathered>(),
+        type_name: std::any::type_name::<Gathered>,
+        decode: |_, _| Err(serde_json::Error::custom("what was gathered is made of the log")),
+    };
+}
+
+impl Erased for Gathered {
+    fn event_type(&self) -> &'static EventType {
+        &Self::TYPE
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
+    }
+}
+
+impl Serialize for Gathered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.branches.iter().map(|branch| &branch.item))
+    }
+}

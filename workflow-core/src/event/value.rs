@@ -1,0 +1,96 @@
+//! Values taken out of a log, and the members of an event set (S3).
+
+use std::sync::Arc;
+
+use super::{AnyEvent, ControlEvent, EventType};
+
+/// Makes an owned value out of a logged event: what `E` and enum inputs, and a run's output, need.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be taken out of the log by value",
+    label = "needs `Clone`",
+    note = "the log keeps every event: derive `Clone`, or take `&{Self}` or `Arc<{Self}>`, which cost no copy"
+)]
+pub trait FromEvent: Sized {
+    /// The event types that it can be made of; empty if that is not known.
+    #[doc(hidden)]
+    const MEMBERS: &'static [EventType] = &[];
+
+    /// The value, cloned or shared; `None` if the event is of another type.
+    fn from_event(event: &AnyEvent) -> Option<Self>;
+}
+
+/// What the log gives by value: what the parameter `E` needs. It is asked of the log, so that the compiler
+/// speaks of this and not of the parameter.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{E}` cannot be taken out of the log by value",
+    label = "`{E}` is not `Clone`",
+    note = "the log keeps every event: derive `Clone`, or take `&{E}` or `Arc<{E}>`, which cost no copy"
+)]
+pub trait Gives<E> {
+    /// The value, cloned or shared; `None` if the event is of another type.
+    fn value(event: &AnyEvent) -> Option<E>;
+}
+
+/// The log of a run, on the level of types.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Log;
+
+#[diagnostic::do_not_recommend]
+impl<E: FromEvent> Gives<E> for Log {
+    fn value(event: &AnyEvent) -> Option<E> {
+        E::from_event(event)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: ControlEvent + Clone> FromEvent for E {
+    const MEMBERS: &'static [EventType] = &[E::TYPE];
+
+    fn from_event(event: &AnyEvent) -> Option<Self> {
+        event.downcast_ref::<E>().cloned()
+    }
+}
+
+/// What a variant of an [`EventSet`] may hold: an event that is `Clone`, or an `Arc` of any event.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a member of an event set",
+    label = "not an event that is `Clone`, nor an `Arc` of an event",
+    note = "derive `Event` and `Clone` on it, or hold `Arc<{Self}>`"
+)]
+pub trait SetMember: Sized {
+    /// The event type of the member.
+    type Event: ControlEvent;
+
+    /// Takes the member out of a logged event of its type.
+    fn take(event: &AnyEvent) -> Option<Self>;
+
+    /// The member as an event for the log.
+    fn into_event(self) -> AnyEvent;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: ControlEvent + Clone> SetMember for E {
+    type Event = E;
+
+    fn take(event: &AnyEvent) -> Option<Self> {
+        event.downcast_ref::<E>().cloned()
+    }
+
+    fn into_event(self) -> AnyEvent {
+        AnyEvent::new(self)
+    }
+}
+
+impl<E: ControlEvent> SetMember for Arc<E> {
+    type Event = E;
+
+    fn take(event: &AnyEvent) -> Option<Self> {
+        event.downcast()
+    }
+
+    fn into_event(self) -> AnyEvent {
+        AnyEvent::from_erased(self)
+    }
+}

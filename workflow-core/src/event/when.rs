@@ -1,0 +1,52 @@
+//! When an event is due that a step emits for later.
+
+use std::time::{Duration, SystemTime};
+
+/// What stands for a time that the clock cannot show.
+const FAR: Duration = Duration::from_hours(24 * 365 * 1_000);
+
+/// When a timer is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    After(Duration),
+    At(SystemTime),
+}
+
+impl When {
+    /// The time, for a timer that is set now. A time before 1970 has long come, and has no form in a journal.
+    pub(crate) fn due(self, now: SystemTime) -> SystemTime {
+        let due = match self {
+            Self::After(delay) => now.checked_add(delay).or_else(|| now.checked_add(FAR)).unwrap_or(now),
+            Self::At(time) => time,
+        };
+        due.max(SystemTime::UNIX_EPOCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_no_clock_can_show_is_far_away() {
+        let now = SystemTime::UNIX_EPOCH;
+        assert_eq!(When::After(Duration::MAX).due(now), now + FAR);
+    }
+
+    #[test]
+    fn the_last_time_that_a_clock_can_show_has_none_behind_it() {
+        let mut last = SystemTime::UNIX_EPOCH;
+        for seconds in (0..64).rev().map(|bit| 1 << bit) {
+            last = last.checked_add(Duration::from_secs(seconds)).unwrap_or(last);
+        }
+        for delay in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {
+            assert_eq!(When::After(delay).due(last), last);
+        }
+    }
+
+    #[test]
+    fn a_time_before_all_times_has_come() {
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(When::At(before).due(SystemTime::now()), SystemTime::UNIX_EPOCH);
+    }
+}

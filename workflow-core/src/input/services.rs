@@ -1,0 +1,46 @@
+//! What a call of a step asks of the run that it belongs to. The run implements it, so that inputs know nothing of runs.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use super::CallContext;
+use crate::cancel::Cancellations;
+use crate::context::{RunContext, ThreadContext};
+use crate::display::Display;
+use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+
+/// The run of a call: its names, and the injectables that it hands out.
+pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
+    fn id(&self) -> &RunId;
+
+    fn thread(&self) -> &ThreadId;
+
+    /// The name of the run's workflow.
+    fn workflow(&self) -> &Arc<str>;
+
+    /// The name of a step, by its place in the table.
+    fn step_name(&self, step: usize) -> &Arc<str>;
+
+    fn parent(&self) -> Option<&ParentRun>;
+
+    fn run_context(self: Arc<Self>) -> RunContext;
+
+    fn thread_context(self: Arc<Self>) -> ThreadContext;
+
+    /// The run's configuration of a type, if a step of its workflow declares one.
+    fn config(&self, of: TypeId) -> Option<Arc<dyn Any + Send + Sync>>;
+
+    fn display(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display;
+
+    fn cancellations(&self) -> &Cancellations;
+
+    /// The children of one attempt, which shows what they show on its own display.
+    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn AttemptChildren>;
+}
+
+/// The children that one attempt started. Their input knows the type behind it.
+pub(crate) trait AttemptChildren: Any + fmt::Debug + Send + Sync {
+    /// The attempt has ended: children that it waited for are cancelled.
+    fn end(&self);
+}

@@ -1,0 +1,166 @@
+//! What a run asks people: open requests, with what a front end needs to show them and to reply.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::SystemTime;
+
+use serde::ser::{Error as _, SerializeStruct};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::event::{AnyEvent, Request};
+use crate::id::Seq;
+
+/// A request that waits for its reply.
+///
+/// It serialises with everything that a page which knows no types has to show: its position and name, its data,
+/// the JSON schema of the reply if the reply's type has one, and its times. What people enter goes back with
+/// [`RunHandle::reply_json`](crate::RunHandle::reply_json).
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct RefundAsked { cents: u64 }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Decided { granted: bool }
+/// # struct Refunds;
+/// # #[workflow]
+/// # impl Refunds {
+/// #     #[step]
+/// #     async fn ask(&self, refund: &RefundAsked) -> ApproveRefund { ApproveRefund { cents: refund.cents } }
+/// #     #[step]
+/// #     async fn decide(&self, approval: &Reply<ApproveRefund>) -> Decided {
+/// #         Decided { granted: approval.granted }
+/// #     }
+/// # }
+///
+/// #[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
+/// struct Approval { granted: bool }
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(request, reply = Approval)]
+/// struct ApproveRefund { cents: u64 }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Refunds).build()?;
+/// let run = engine.start::<Refunds>(RefundAsked { cents: 4_200 }).await?;
+/// run.settled().await;
+/// let request = run.requests().await?.remove(0);
+/// assert_eq!(request.name(), "ApproveRefund");
+/// assert_eq!(request.data()?, serde_json::json!({"cents": 4200}));
+/// assert_eq!(request.reply_schema().unwrap()["required"], serde_json::json!(["granted"]));
+///
+/// run.reply_json(request.seq(), serde_json::json!({"granted": true})).await?;
+/// assert_eq!(run.outcome().await?, Decided { granted: true });
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    pub(crate) seq: Seq,
+    pub(crate) event: AnyEvent,
+    pub(crate) asked_at: SystemTime,
+    pub(crate) expires_at: Option<SystemTime>,
+}
+
+impl OpenRequest {
+    /// What a reply names, if the request is an `R`.
+    pub fn id<R: Request>(&self) -> Option<RequestId<R>> {
+        self.event.downcast_ref::<R>().map(|_| RequestId::new(self.seq))
+    }
+
+    /// The request, if it is an `R`.
+    pub fn downcast_ref<R: Request>(&self) -> Option<&R> {
+        self.event.downcast_ref()
+    }
+
+    /// The request, whatever its type.
+    pub fn event(&self) -> &AnyEvent {
+        &self.event
+    }
+
+    /// The request's position in the log.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The wire name of the request's type.
+    pub fn name(&self) -> &'static str {
+        self.event.name()
+    }
+
+    /// The request as JSON.
+    ///
+    /// # Errors
+    /// What the type's own `Serialize` reports.
+    pub fn data(&self) -> Result<Value, serde_json::Error> {
+        self.event.to_json()
+    }
+
+    /// The JSON schema of the reply, if its type implements `schemars::JsonSchema` (of version 1) and the request
+    /// is derived.
+    pub fn reply_schema(&self) -> Option<Value> {
+        self.event.reply_form()?.schema.map(|schema| schema())
+    }
+
+    /// When it was asked, by the engine's clock.
+    pub fn asked_at(&self) -> SystemTime {
+        self.asked_at
+    }
+
+    /// When it will expire, if it [does](crate::Expiring).
+    pub fn expires_at(&self) -> Option<SystemTime> {
+        self.expires_at
+    }
+}
+
+impl Serialize for OpenRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut request = serializer.serialize_struct("OpenRequest", 6)?;
+        request.serialize_field("seq", &self.seq)?;
+        request.serialize_field("name", self.name())?;
+        request.serialize_field("data", &self.data().map_err(S::Error::custom)?)?;
+        request.serialize_field("reply_schema", &self.reply_schema())?;
+        request.serialize_field("asked_at", &self.asked_at)?;
+        request.serialize_field("expires_at", &self.expires_at)?;
+        request.end()
+    }
+}
+
+/// The identity of an open request of type `R` in its run: the position at which it was logged.
+///
+/// It can be kept outside of the process as its [`seq`](Self::seq) and made again with
+/// [`new`](Self::new); whether the request really is an `R` is checked when it is replied to.
+pub struct RequestId<R> {
+    seq: Seq,
+    request: PhantomData<fn() -> R>,
+}
+
+impl<R: Request> RequestId<R> {
+    /// The request of type `R` at this position.
+    pub fn new(seq: Seq) -> Self {
+        Self { seq, request: PhantomData }
+    }
+
+    /// The request's position in the log.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+impl<R> Clone for RequestId<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for RequestId<R> {}
+
+impl<R> fmt::Debug for RequestId<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({})", self.seq)
+    }
+}

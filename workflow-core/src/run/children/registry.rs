@@ -1,0 +1,274 @@
+//! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
+use crate::observe::Observed;
+use crate::report::ChildReport;
+use crate::run::{Dropped, RunShared};
+
+/// The children of a run. It exists only for runs that have any.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    state: Mutex<State>,
+    /// Whether the reports of those below have been made.
+    reported: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In the order in which they joined.
+    members: Vec<Member>,
+    /// The places of those that an execution waits for and that have not ended, by execution.
+    awaited: BTreeSet<(ExecutionId, usize)>,
+    /// How many of them the run's journal knows.
+    recorded: usize,
+    /// Whether the run has ended: nobody joins any more.
+    closed: bool,
+    /// Whether the run is left as its journal has it: so is a child that it waits for and that joins after that.
+    left: bool,
+    /// Whether observers were told that the run has ended: they are told nothing after that.
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: ChildRun,
+    joined: SystemTime,
+    /// None for one that was started and has ended: its report is not the parent's.
+    run: Option<Arc<RunShared>>,
+    unwanted: Arc<Dropped>,
+    /// How it ended; none before.
+    ended: Option<RunStatus>,
+}
+
+impl Member {
+    fn status(&self) -> RunStatus {
+        let status = self.ended.or_else(|| self.run.as_ref().map(|run| run.status()));
+        status.unwrap_or(RunStatus::Running)
+    }
+
+    fn report(&self) -> ChildReport {
+        let run = self.run.as_ref().filter(|_| self.child.awaited);
+        ChildReport {
+            child: self.child.clone(),
+            status: self.status(),
+            report: run.and_then(|run| run.made_report()),
+        }
+    }
+}
+
+impl Drop for Family {
+    /// Runs may nest deeply: each is dropped here, and not in the drop of the one above it.
+    fn drop(&mut self) {
+        let mut below = self.take_runs();
+        while let Some(run) = below.pop() {
+            let Some(mut run) = Arc::into_inner(run) else { continue };
+            if let Some(mut family) = run.children.take().and_then(Arc::into_inner) {
+                below.append(&mut family.take_runs());
+            }
+        }
+    }
+}
+
+impl Family {
+    /// Takes a child in; its place, or none if the run has ended.
+    pub(super) fn join(
+        &self,
+        parent: &RunShared,
+        child: ChildRun,
+        run: &Arc<RunShared>,
+        unwanted: &Arc<Dropped>,
+    ) -> Option<usize> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        parent.tell(|| Observed::ChildStarted { child: child.clone() });
+        let joins = run;
+        let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
+        // One that the journal tells of is found again.
+        let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
+        let place = known.unwrap_or(place);
+        if child.awaited {
+            state.awaited.insert((child.execution, place));
+        }
+        let awaited = child.awaited;
+        let member = Member { child, joined: parent.common.clock.now(), run, unwanted, ended: None };
+        match state.members.get_mut(place) {
+            Some(known) => *known = member,
+            None => state.members.push(member),
+        }
+        let joins_left = state.left && awaited;
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        if joins_left {
+            joins.note_leave();
+        }
+        Some(place)
+    }
+
+    /// Whether the run is among those that have joined.
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.lock().members.iter().any(|member| member.run.is_some() && member.child.run == *run)
+    }
+
+    /// Takes in a child that the run's journal tells of.
+    pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
+        let mut state = self.lock();
+        state.members.push(Member { child, joined, run: None, unwanted: Arc::default(), ended: None });
+        state.recorded = state.members.len();
+    }
+
+    /// Whether a child has not ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.lock().members.iter().any(|member| member.run.is_some() && member.ended.is_none())
+    }
+
+    /// A child has ended.
+    pub(super) fn left(&self, parent: &RunShared, place: usize, status: RunStatus) {
+        // Dropped after the lock: it may be the last that knows the child.
+        let _run;
+        let mut state = self.lock();
+        let State { members, awaited, over, .. } = &mut *state;
+        let Some(member) = members.get_mut(place) else { return };
+        member.ended = Some(status);
+        awaited.remove(&(member.child.execution, place));
+        _run = if member.child.awaited { None } else { member.run.take() };
+        if !*over {
+            parent.tell(|| Observed::ChildEnded { child: member.child.clone(), status });
+        }
+        drop(state);
+    }
+
+    /// The run's own journal is left as it is: those that end with it are told that theirs are.
+    pub(crate) fn leave(&self) {
+        let mut state = self.lock();
+        state.left = true;
+        let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
+        let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        for run in left {
+            run.note_leave();
+        }
+    }
+
+    /// The run ends: nobody joins any more, and those that end with it are told so. Returns these. Where the run's own
+    /// journal is left as it is, so are theirs.
+    pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
+        let mut state = self.lock();
+        state.closed = true;
+        let ending = state.members.iter().filter(|member| member.ended.is_none());
+        let ending = ending.filter(|member| cancelled || member.child.awaited);
+        let ending = ending.filter_map(|member| {
+            let run = member.run.clone()?;
+            let names = run.parent().filter(|_| cancelled && !left);
+            let why = names.map(|names| names.why_unwanted(member.child.awaited));
+            Some((run, Arc::clone(&member.unwanted), why))
+        });
+        let ending: Vec<_> = ending.collect();
+        // Told after the lock: who is woken may end at once.
+        drop(state);
+        let told = ending.into_iter().map(|(run, unwanted, why)| {
+            if left {
+                run.note_leave();
+            }
+            unwanted.tell();
+            // Read also by one that is about to be left, which takes no notice of the other.
+            if let Some(why) = why {
+                run.note_cancel(&why);
+            }
+            run
+        });
+        told.collect()
+    }
+
+    /// The children that an execution waited for and that have not ended yet.
+    pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
+        let state = self.lock();
+        let places = state.awaited.range((execution, 0)..=(execution, usize::MAX));
+        places.filter_map(|(_, place)| state.members[*place].run.clone()).collect()
+    }
+
+    /// Observers are about to be told that the run has ended.
+    pub(crate) fn over(&self) {
+        self.lock().over = true;
+    }
+
+    /// Those that joined since this was asked last, and when.
+    pub(crate) fn unrecorded(&self) -> Vec<(ChildRun, SystemTime)> {
+        let mut state = self.lock();
+        let since = state.recorded;
+        state.recorded = state.members.len();
+        state.members[since..].iter().map(|member| (member.child.clone(), member.joined)).collect()
+    }
+
+    /// Makes the reports of those below that have ended, the lowest first: runs may nest deeply, and a report has those
+    /// of the children in it.
+    pub(crate) fn make_reports(&self) {
+        let mut below = self.unreported();
+        let mut at = 0;
+        while let Some(run) = below.get(at) {
+            let further = run.children.get().map(|family| family.unreported()).unwrap_or_default();
+            below.extend(further);
+            at += 1;
+        }
+        for run in below.iter().rev() {
+            run.made_report();
+            if let Some(family) = run.children.get() {
+                family.note_reported();
+            }
+        }
+    }
+
+    /// Those whose reports are in the parent's and have reports in theirs, which may not have been made yet.
+    fn unreported(&self) -> Vec<Arc<RunShared>> {
+        if self.reported.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let state = self.lock();
+        let awaited = state.members.iter().filter(|member| member.child.awaited);
+        let ended =
+            awaited.filter_map(|member| member.run.as_ref()).filter(|run| run.finished.get().is_some());
+        ended.filter(|run| run.children.get().is_some()).map(Arc::clone).collect()
+    }
+
+    /// Nobody joins a run that has ended, and nobody's report is made twice.
+    fn note_reported(&self) {
+        self.reported.store(true, Ordering::Release);
+    }
+
+    /// Takes the runs out, to be dropped.
+    fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.members.iter_mut().filter_map(|member| member.run.take()).collect()
+    }
+
+    /// How each child stands, in the order in which they joined.
+    pub(crate) fn reports(&self) -> Vec<ChildReport> {
+        self.make_reports();
+        self.lock().members.iter().map(Member::report).collect()
+    }
+
+    /// Whether a child that was waited for came to no good end, other than that nobody wanted it any more.
+    pub(crate) fn has_failures(&self) -> bool {
+        let state = self.lock();
+        let mut awaited = state.members.iter().filter(|member| member.child.awaited);
+        awaited.any(|member| match member.ended {
+            Some(RunStatus::Failed | RunStatus::Stalled | RunStatus::TimedOut) => true,
+            None
+            | Some(RunStatus::Running | RunStatus::Waiting | RunStatus::Completed | RunStatus::Cancelled) => {
+                false
+            }
+        })
+    }
+
+    /// Nothing in it is ever left half-changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

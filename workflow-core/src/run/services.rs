@@ -1,0 +1,58 @@
+//! What a run hands out to the calls of its steps.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use super::RunShared;
+use super::children::Brood;
+use crate::cancel::Cancellations;
+use crate::context::{RunContext, ThreadContext};
+use crate::display::Display;
+use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+use crate::input::{AttemptChildren, CallContext, RunServices};
+
+impl RunServices for RunShared {
+    fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    fn thread(&self) -> &ThreadId {
+        Self::thread(self)
+    }
+
+    fn workflow(&self) -> &Arc<str> {
+        &self.table.name
+    }
+
+    fn step_name(&self, step: usize) -> &Arc<str> {
+        &self.table.steps[step].name
+    }
+
+    fn parent(&self) -> Option<&ParentRun> {
+        Self::parent(self)
+    }
+
+    fn run_context(self: Arc<Self>) -> RunContext {
+        Self::run_context(&self)
+    }
+
+    fn thread_context(self: Arc<Self>) -> ThreadContext {
+        Self::thread_context(&self)
+    }
+
+    fn config(&self, of: TypeId) -> Option<Arc<dyn Any + Send + Sync>> {
+        Self::config(self, of)
+    }
+
+    fn display(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display {
+        self.display_for(step, execution, attempt)
+    }
+
+    fn cancellations(&self) -> &Cancellations {
+        &self.cancellations
+    }
+
+    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn AttemptChildren> {
+        Arc::new(Brood::of(self, call, display))
+    }
+}

@@ -1,0 +1,305 @@
+//! What the branches of a fan-out can hold, and so which gathers fit it and whether it can end (S48).
+
+use super::graph::{Event, FanOut, Graph};
+use super::rows::Rows;
+use crate::event::Roles;
+use crate::spec::InputKind;
+
+impl Graph<'_, '_> {
+    /// Lets every parameter of a step be found by the events that it takes.
+    pub(super) const fn link_inputs(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            let inputs = self.steps.get(step).inputs;
+            let mut input = inputs.start;
+            while input < inputs.end {
+                self.link_input(step, input);
+                input += 1;
+            }
+            step += 1;
+        }
+    }
+
+    const fn link_input(&mut self, step: usize, input: usize) {
+        let row = *self.inputs.get(input);
+        // A gather is triggered by the event that says that it is due, not by those that it collects.
+        if !row.kind.takes_events() || matches!(row.kind, InputKind::Gather) {
+            return;
+        }
+        let mut member = row.members.start;
+        while member < row.members.end {
+            let event = self.members.get(member).event;
+            if self.events.get(event).roles.is_failure() {
+                self.link_failures(step, input);
+            } else {
+                self.link(event, step, input);
+            }
+            member += 1;
+        }
+    }
+
+    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
+    pub(super) const fn match_gathers(&mut self) {
+        self.open_fan_outs();
+        if self.fan_outs.len() == 0 || self.overflowed() {
+            return;
+        }
+        self.seed_scopes();
+        while self.grow_scopes() | self.link_gathers() {}
+        let mut nested = 0;
+        while nested < self.fan_outs.len() {
+            self.note_stops();
+            nested += 1;
+        }
+    }
+
+    const fn open_fan_outs(&mut self) {
+        let mut output = 0;
+        while output < self.outputs.len() {
+            if self.outputs.get(output).fan_out.is_some() {
+                self.open_fan_out(output);
+            }
+            output += 1;
+        }
+        if self.fan_outs.len() == 0 {
+            return;
+        }
+        let cells = (self.fan_outs.len() + 1) * self.events.len();
+        while self.own.len() < cells && !self.own.overflowed {
+            self.own.push(false);
+            self.seen.push(false);
+        }
+    }
+
+    /// Adds the event that says that the fan-out is gathered.
+    const fn open_fan_out(&mut self, output: usize) {
+        let (index, item) = (self.fan_outs.len(), self.outputs.get(output).event);
+        let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
+        let gathered = self.events.push(event);
+        self.outputs.row(output).fan_out = Some(index);
+        self.fan_outs.push(FanOut { item, gathered, ..FanOut::NONE });
+    }
+
+    /// The root begins with what is sent from outside, a branch with its item.
+    const fn seed_scopes(&mut self) {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            // What no step emits can come from nowhere else; whether it does is not asked here.
+            let is_internal = row.gathers.is_some() || row.fails.is_some() || row.roles.is_failure();
+            let is_alone = row.last_emitter.is_none() && !is_internal && !row.roles.is_reply();
+            if row.given || is_alone {
+                self.enter(0, event);
+            }
+            event += 1;
+        }
+        let mut fan_out = 0;
+        while fan_out < self.fan_outs.len() {
+            self.enter(fan_out + 1, self.fan_outs.get(fan_out).item);
+            fan_out += 1;
+        }
+    }
+
+    const fn grow_scopes(&mut self) -> bool {
+        let (mut scope, mut grew) = (0, false);
+        while scope <= self.fan_outs.len() {
+            let mut step = 0;
+            while step < self.steps.len() {
+                if self.runs_in(step, scope) {
+                    grew |= self.enter_outputs(step, scope);
+                }
+                step += 1;
+            }
+            scope += 1;
+        }
+        grew
+    }
+
+    /// Whether the step can run in the scope: by an event of the scope's own, and with all it requires in sight.
+    /// A gather is taken to be supplied: a step that gathers what it emits itself has to begin somewhere.
+    pub(super) const fn runs_in(&self, step: usize, scope: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let (mut input, mut triggered) = (inputs.start, false);
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            let is_gather = matches!(row.kind, InputKind::Gather);
+            if row.kind.takes_events() {
+                triggered = triggered || self.is_among(input, scope, &self.own);
+                if !row.optional && !is_gather && !self.is_among(input, scope, &self.seen) {
+                    return false;
+                }
+            }
+            input += 1;
+        }
+        triggered
+    }
+
+    /// Whether an event that the parameter takes is among those of the scope.
+    pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
+        let (row, base) = (self.inputs.get(input), scope * self.events.len());
+        if matches!(row.kind, InputKind::Gather) {
+            let mut fan_out = 0;
+            while fan_out < self.fan_outs.len() {
+                let gathered = self.fan_outs.get(fan_out).gathered;
+                if *events.get(base + gathered) && self.is_linked(gathered, input) {
+                    return true;
+                }
+                fan_out += 1;
+            }
+            return false;
+        }
+        let mut member = row.members.start;
+        while member < row.members.end {
+            if *events.get(base + self.members.get(member).event) {
+                return true;
+            }
+            member += 1;
+        }
+        self.takes_failures(row) && self.has_failure(input, base, events)
+    }
+
+    const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
+        let outputs = self.steps.get(step).outputs;
+        let (mut output, mut grew) = (outputs.start, false);
+        if let Some(failed) = self.steps.get(step).failed {
+            grew = self.enter(scope, failed);
+        }
+        while output < outputs.end {
+            let row = *self.outputs.get(output);
+            // A fan-out's items lie in branches below; that it is gathered is said in the step's own scope.
+            grew |= match row.fan_out {
+                Some(fan_out) => {
+                    let gathered = self.fan_outs.get(fan_out).gathered;
+                    self.open(fan_out, scope) | self.enter(scope, gathered) | self.show(scope, fan_out + 1)
+                }
+                None => self.enter(scope, row.event),
+            };
+            output += 1;
+        }
+        grew
+    }
+
+    /// Notes that the fan-out can be opened, if the scope can that it is opened in.
+    const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
+        let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
+        self.fan_outs.row(fan_out).opened |= opens;
+        opens
+    }
+
+    /// Adds the event, and with a request its reply, to what the scope has.
+    const fn enter(&mut self, scope: usize, event: usize) -> bool {
+        let cell = scope * self.events.len() + event;
+        if *self.own.get(cell) {
+            return false;
+        }
+        *self.own.row(cell) = true;
+        *self.seen.row(cell) = true;
+        if let Some(reply) = self.events.get(event).reply {
+            self.enter(scope, reply);
+        }
+        true
+    }
+
+    /// Lets a scope see what is seen in one around it.
+    const fn show(&mut self, around: usize, scope: usize) -> bool {
+        let (mut event, mut grew) = (0, false);
+        while event < self.events.len() {
+            let cell = scope * self.events.len() + event;
+            if *self.seen.get(around * self.events.len() + event) && !*self.seen.get(cell) {
+                *self.seen.row(cell) = true;
+                grew = true;
+            }
+            event += 1;
+        }
+        grew
+    }
+
+    /// Whether a branch of the fan-out can have the event in its own scope.
+    pub(super) const fn holds(&self, fan_out: usize, event: usize) -> bool {
+        *self.own.get((fan_out + 1) * self.events.len() + event)
+    }
+
+    /// Links each gather to the fan-outs that it fits, and says whether it found a new pair.
+    const fn link_gathers(&mut self) -> bool {
+        let (mut step, mut found) = (0, false);
+        while step < self.steps.len() {
+            let inputs = self.steps.get(step).inputs;
+            let mut input = inputs.start;
+            while input < inputs.end {
+                if matches!(self.inputs.get(input).kind, InputKind::Gather) {
+                    found = self.link_gather(step, input) || found;
+                }
+                input += 1;
+            }
+            step += 1;
+        }
+        found
+    }
+
+    const fn link_gather(&mut self, step: usize, input: usize) -> bool {
+        let Some(event) = self.only_event(self.inputs.get(input)) else { return false };
+        let (mut fan_out, mut found) = (0, false);
+        while fan_out < self.fan_outs.len() {
+            let gathered = self.fan_outs.get(fan_out).gathered;
+            if self.holds(fan_out, event) && !self.is_linked(gathered, input) {
+                self.link(gathered, step, input);
+                found = true;
+            }
+            fan_out += 1;
+        }
+        found
+    }
+
+    pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
+        let mut taken = self.events.get(event).taken;
+        while let Some(member) = taken {
+            let member = self.members.get(member);
+            if member.input == input {
+                return true;
+            }
+            taken = member.next;
+        }
+        false
+    }
+
+    /// Whether the gather fits a fan-out.
+    pub(super) const fn fits(&self, input: usize) -> bool {
+        let mut fan_out = 0;
+        while fan_out < self.fan_outs.len() {
+            if self.is_linked(self.fan_outs.get(fan_out).gathered, input) {
+                return true;
+            }
+            fan_out += 1;
+        }
+        false
+    }
+
+    /// Whether branches can end in a gather or a stop.
+    pub(super) const fn ends(&self, fan_out: usize) -> bool {
+        let row = self.fan_outs.get(fan_out);
+        row.stops || self.events.get(row.gathered).taken.is_some()
+    }
+
+    /// Notes which branches can stop the run, knowing it of the branches below so far.
+    const fn note_stops(&mut self) {
+        let mut fan_out = 0;
+        while fan_out < self.fan_outs.len() {
+            let mut event = 0;
+            while event < self.events.len() {
+                if self.holds(fan_out, event) && self.stops(event) {
+                    self.fan_outs.row(fan_out).stops = true;
+                }
+                event += 1;
+            }
+            fan_out += 1;
+        }
+    }
+
+    const fn stops(&self, event: usize) -> bool {
+        let row = self.events.get(event);
+        match row.gathers {
+            Some(fan_out) => self.fan_outs.get(fan_out).stops,
+            None => row.stops,
+        }
+    }
+}

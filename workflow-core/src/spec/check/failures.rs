@@ -1,0 +1,216 @@
+//! Steps that take failures (S29): for each step whose failure is caught there is an event, which links what
+//! catches it as other events link what takes them.
+
+use super::graph::{Event, Graph, Input};
+use super::mistake::Mistake;
+use super::rows::Rows;
+use crate::event::Roles;
+use crate::spec::InputKind;
+
+impl<'n> Graph<'_, 'n> {
+    /// Adds an event for each step whose failure is caught.
+    pub(super) const fn note_failures(&mut self) {
+        let Some(event) = self.failure_event() else { return };
+        self.note_takers();
+        let (mut step, steps, name) = (0, self.steps.len(), self.name(event));
+        while step < steps {
+            if self.is_caught(step) {
+                // It has a name so that it is told from one that the compiler has reported.
+                let failed = Event { fails: Some(step), given: false, ..Event::new(name, Roles::NONE) };
+                let place = self.events.push(failed);
+                self.steps.row(step).failed = Some(place);
+            }
+            step += 1;
+        }
+    }
+
+    /// The library's event, if something names it.
+    const fn failure_event(&self) -> Option<usize> {
+        let mut event = 0;
+        while event < self.events.len() {
+            if self.events.get(event).roles.is_failure() {
+                return Some(event);
+            }
+            event += 1;
+        }
+        None
+    }
+
+    const fn note_takers(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            let inputs = self.steps.get(step).inputs;
+            let mut input = inputs.start;
+            while input < inputs.end {
+                self.steps.row(step).takes_failures |= self.takes_failures(self.inputs.get(input));
+                input += 1;
+            }
+            step += 1;
+        }
+    }
+
+    /// Whether the parameter takes failures.
+    pub(super) const fn takes_failures(&self, input: &Input) -> bool {
+        let mut member = input.members.start;
+        while member < input.members.end {
+            if self.events.get(self.members.get(member).event).roles.is_failure() {
+                return input.kind.takes_events() && !matches!(input.kind, InputKind::Gather);
+            }
+            member += 1;
+        }
+        false
+    }
+
+    const fn is_caught(&self, step: usize) -> bool {
+        let mut by = 0;
+        while by < self.steps.len() {
+            if self.catches(by, step) {
+                return true;
+            }
+            by += 1;
+        }
+        false
+    }
+
+    /// Whether one takes the failures of the other: of those it names, or of all that take none.
+    const fn catches(&self, by: usize, step: usize) -> bool {
+        let row = self.steps.get(by);
+        if !row.takes_failures {
+            return false;
+        }
+        if row.catches.is_empty() {
+            return !self.steps.get(step).takes_failures;
+        }
+        let mut at = 0;
+        while at < row.catches.len() {
+            if row.catches[at] == step {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    /// Whether there is a step whose failures it takes.
+    pub(super) const fn catches_any(&self, by: usize) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.catches(by, step) {
+                return true;
+            }
+            step += 1;
+        }
+        false
+    }
+
+    /// Lets a parameter be found by the failures that it takes.
+    pub(super) const fn link_failures(&mut self, by: usize, input: usize) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if let Some(failed) = self.steps.get(step).failed
+                && self.catches(by, step)
+                && !self.is_linked(failed, input)
+            {
+                self.link(failed, by, input);
+            }
+            step += 1;
+        }
+    }
+
+    /// Whether a scope, whose cells begin at `base`, has a failure that the parameter takes.
+    pub(super) const fn has_failure(&self, input: usize, base: usize, events: &Rows<'_, bool>) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if let Some(failed) = self.steps.get(step).failed
+                && *events.get(base + failed)
+                && self.is_linked(failed, input)
+            {
+                return true;
+            }
+            step += 1;
+        }
+        false
+    }
+
+    /// The most failures that the parameter can take: every execution may fail.
+    pub(super) const fn most_failures(&self, input: usize) -> u64 {
+        let (mut step, mut most) = (0, 0_u64);
+        while step < self.steps.len() {
+            if let Some(failed) = self.steps.get(step).failed
+                && self.is_linked(failed, input)
+            {
+                most = most.saturating_add(self.events.get(failed).most);
+            }
+            step += 1;
+        }
+        most
+    }
+
+    /// The start events that the failures it takes can follow from.
+    pub(super) const fn starts_of_failures(&self, input: usize) -> u64 {
+        let (mut step, mut starts) = (0, 0);
+        while step < self.steps.len() {
+            if let Some(failed) = self.steps.get(step).failed
+                && self.is_linked(failed, input)
+            {
+                starts |= self.events.get(failed).starts;
+            }
+            step += 1;
+        }
+        starts
+    }
+
+    /// What is wrong with the steps that it says it catches.
+    pub(crate) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
+        let row = self.steps.get(step);
+        if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {
+            return None;
+        }
+        Some(Mistake::CatchesWithoutInput { step: row.name })
+    }
+
+    /// A step that gathers failures has been told so.
+    const fn gathers_failures(&self, step: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            if matches!(row.kind, InputKind::Gather)
+                && let Some(event) = self.only_event(row)
+                && self.events.get(event).roles.is_failure()
+            {
+                return true;
+            }
+            input += 1;
+        }
+        false
+    }
+
+    /// What is wrong with a parameter that takes failures.
+    pub(super) const fn failure_taken(&self, step: &'n str, input: usize, event: usize) -> Mistake<'n> {
+        let event = self.name(event);
+        match self.inputs.get(input).kind {
+            InputKind::Gather => Mistake::FailuresGathered { step, event },
+            _ => Mistake::NothingToCatch { step, event },
+        }
+    }
+
+    /// What to say of a step that emits failures.
+    pub(super) const fn failure_emitted(&self, step: usize, event: usize) -> Mistake<'n> {
+        Mistake::FailureEmitted { step: self.steps.get(step).name, event: self.name(event) }
+    }
+
+    /// Whether the step returns a failure as if it were an event.
+    pub(super) const fn failure_returned(&self, step: usize) -> Option<Mistake<'n>> {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let row = self.outputs.get(output);
+            if row.returned && self.events.get(row.event).roles.is_failure() {
+                return Some(self.failure_emitted(step, row.event));
+            }
+            output += 1;
+        }
+        None
+    }
+}

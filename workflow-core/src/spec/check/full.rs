@@ -1,0 +1,220 @@
+//! Fixed lists that no run can fill: the most events that a run can have of a type, from what emits it. Where
+//! that cannot be told, there is no bound, so that no list is refused that a run may fill.
+
+use super::graph::{Event, Fault, Graph, Step};
+use crate::spec::InputKind;
+
+/// No bound.
+const MANY: u64 = u64::MAX;
+
+impl Graph<'_, '_> {
+    /// Finds fault with the fixed lists that are never full.
+    pub(super) const fn note_short_lists(&mut self) {
+        if !self.has_fixed_list() {
+            return;
+        }
+        self.assume_many();
+        let mut round = 0;
+        // Every round gives bounds; further rounds only lower them.
+        while round <= self.steps.len() && self.lower_bounds() {
+            round += 1;
+        }
+        let mut step = 0;
+        while step < self.steps.len() {
+            let inputs = self.steps.get(step).inputs;
+            let mut input = inputs.start;
+            while input < inputs.end {
+                self.note_short_list(input);
+                input += 1;
+            }
+            step += 1;
+        }
+    }
+
+    const fn note_short_list(&mut self, input: usize) {
+        let row = self.inputs.get(input);
+        if let (InputKind::Fixed(least), None, false) = (row.kind, row.fault, row.optional) {
+            let most = self.most_taken(input);
+            if most < least as u64 {
+                self.inputs.row(input).fault = Some(Fault::Short(most));
+            }
+        }
+    }
+
+    const fn has_fixed_list(&self) -> bool {
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if matches!(row.kind, InputKind::Fixed(2..)) && !row.optional {
+                return true;
+            }
+            input += 1;
+        }
+        false
+    }
+
+    const fn assume_many(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            self.steps.row(step).most = MANY;
+            step += 1;
+        }
+        self.count_events();
+    }
+
+    /// Bounds the executions by the events and these by the executions, and says whether a bound is lower now.
+    const fn lower_bounds(&mut self) -> bool {
+        let (mut step, mut lowered) = (0, false);
+        while step < self.steps.len() {
+            let most = self.most_executions(step);
+            if most < self.steps.get(step).most {
+                self.steps.row(step).most = most;
+                lowered = true;
+            }
+            step += 1;
+        }
+        self.count_events();
+        lowered
+    }
+
+    /// Bounds the events by the executions of the steps that emit them, and by what comes from outside.
+    const fn count_events(&mut self) {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            let begins = row.roles.is_start() && !row.roles.is_external();
+            // What nothing brings about is reported at its own place, and taken as mended.
+            let is_internal = row.gathers.is_some() || row.fails.is_some();
+            let is_known = begins || !row.given && (is_internal || self.is_produced(event));
+            self.events.row(event).most = if is_known { begins as u64 } else { MANY };
+            event += 1;
+        }
+        let mut step = 0;
+        while step < self.steps.len() {
+            self.count_outputs(step);
+            step += 1;
+        }
+        let mut request = 0;
+        while request < self.events.len() {
+            let &Event { reply, most, .. } = self.events.get(request);
+            if let Some(reply) = reply {
+                self.add(reply, most);
+            }
+            request += 1;
+        }
+    }
+
+    const fn count_outputs(&mut self, step: usize) {
+        let &Step { outputs, most, failed, .. } = self.steps.get(step);
+        if let Some(failed) = failed {
+            self.add(failed, most);
+        }
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let row = *self.outputs.get(output);
+            let any_number = if most == 0 { 0 } else { MANY };
+            match row.fan_out {
+                Some(fan_out) => {
+                    self.add(row.event, any_number);
+                    self.add(self.fan_outs.get(fan_out).gathered, most);
+                }
+                None => self.add(row.event, if row.many { any_number } else { most }),
+            }
+            output += 1;
+        }
+    }
+
+    const fn add(&mut self, event: usize, more: u64) {
+        let most = self.events.get(event).most;
+        self.events.row(event).most = most.saturating_add(more);
+    }
+
+    /// The step runs once for each event that it takes, except that a fixed list runs it once when it is full.
+    /// None of the first events runs it before all that it requires is there.
+    const fn most_executions(&self, step: usize) -> u64 {
+        let row = self.steps.get(step);
+        // In branches a step is counted anew, and a step that was reported is taken as mended.
+        if row.unclear || row.stuck.is_some() || row.parted.is_some() || self.runs_in_branch(step) {
+            return MANY;
+        }
+        let (mut input, mut triggers, mut distinct) = (row.inputs.start, 0_u64, 0_u64);
+        while input < row.inputs.end {
+            let of_input = self.inputs.get(input);
+            if of_input.fault.is_some() {
+                return MANY;
+            }
+            if of_input.kind.takes_events() {
+                triggers = triggers.saturating_add(match of_input.kind {
+                    InputKind::Fixed(_) => 1 + of_input.optional as u64,
+                    _ => self.most_taken(input),
+                });
+                distinct += (!of_input.optional && self.is_distinct(row, input)) as u64;
+            }
+            input += 1;
+        }
+        let most = if triggers == MANY { MANY } else { triggers.saturating_sub(distinct.saturating_sub(1)) };
+        match row.limit {
+            Some(limit) if limit > 0 && (limit as u64) < most => limit as u64,
+            _ => most,
+        }
+    }
+
+    const fn runs_in_branch(&self, step: usize) -> bool {
+        let mut scope = 1;
+        while scope <= self.fan_outs.len() {
+            if self.runs_in(step, scope) {
+                return true;
+            }
+            scope += 1;
+        }
+        false
+    }
+
+    /// Whether no parameter before this one can be filled by the same event.
+    const fn is_distinct(&self, step: &Step<'_>, input: usize) -> bool {
+        let wanted = self.inputs.get(input);
+        let is_gather = matches!(wanted.kind, InputKind::Gather);
+        let mut before = step.inputs.start;
+        while before < input {
+            let row = self.inputs.get(before);
+            let mut member = wanted.members.start;
+            while member < wanted.members.end && row.kind.takes_events() {
+                let both_gather = is_gather && matches!(row.kind, InputKind::Gather);
+                if both_gather || self.names(row, self.members.get(member).event) {
+                    return false;
+                }
+                member += 1;
+            }
+            before += 1;
+        }
+        true
+    }
+
+    /// The most events that the parameter can take.
+    const fn most_taken(&self, input: usize) -> u64 {
+        let (row, mut most) = (self.inputs.get(input), 0_u64);
+        if matches!(row.kind, InputKind::Gather) {
+            let mut fan_out = 0;
+            while fan_out < self.fan_outs.len() {
+                let gathered = self.fan_outs.get(fan_out).gathered;
+                if self.is_linked(gathered, input) {
+                    most = most.saturating_add(self.events.get(gathered).most);
+                }
+                fan_out += 1;
+            }
+            return most;
+        }
+        let mut member = row.members.start;
+        while member < row.members.end {
+            let event = self.members.get(member).event;
+            let more = if self.events.get(event).roles.is_failure() {
+                self.most_failures(input)
+            } else {
+                self.events.get(event).most
+            };
+            most = most.saturating_add(more);
+            member += 1;
+        }
+        most
+    }
+}

@@ -1,0 +1,262 @@
+//! From a constant table to a graph: event types get numbers by their wire names, which is all that constant
+//! evaluation can compare.
+
+use super::graph::{Event, FanOut, Graph, Input, Member, Output, Step};
+use super::names::{hash, same};
+use super::rows::Rows;
+use crate::event::{EventType, Roles};
+use crate::spec::{InputKind, InputSpec, OutputSpec, StepSpec};
+
+// Of what is larger than this the compiler warns that it does not check it; it is checked when an engine is
+// built. The bounds are far beyond what anyone writes, and such that the compiler takes no notable time.
+const STEPS: usize = 512;
+/// Those that say that a fan-out is gathered, or that a step failed, included.
+const EVENTS: usize = 1152;
+const INPUTS: usize = 1024;
+const MEMBERS: usize = 4096;
+const OUTPUTS: usize = 1024;
+const FAN_OUTS: usize = 128;
+/// More than the events, so that numbers are found at once; a power of two.
+const SLOTS: usize = 2048;
+
+/// The memory of a graph.
+pub(super) struct Space<'n> {
+    events: [Event<'n>; EVENTS],
+    steps: [Step<'n>; STEPS],
+    inputs: [Input; INPUTS],
+    members: [Member; MEMBERS],
+    outputs: [Output; OUTPUTS],
+    fan_outs: [FanOut; FAN_OUTS],
+    pending: [usize; EVENTS],
+    own: [bool; (FAN_OUTS + 1) * EVENTS],
+    seen: [bool; (FAN_OUTS + 1) * EVENTS],
+}
+
+#[expect(
+    clippy::large_stack_arrays,
+    reason = "made in constant evaluation, where there is no stack to exhaust"
+)]
+impl<'n> Space<'n> {
+    pub(super) const EMPTY: Self = Self {
+        events: [Event::new("", Roles::NONE); EVENTS],
+        steps: [Step::new(""); STEPS],
+        inputs: [Input::NONE; INPUTS],
+        members: [Member::NONE; MEMBERS],
+        outputs: [Output::NONE; OUTPUTS],
+        fan_outs: [FanOut::NONE; FAN_OUTS],
+        pending: [0; EVENTS],
+        own: [false; (FAN_OUTS + 1) * EVENTS],
+        seen: [false; (FAN_OUTS + 1) * EVENTS],
+    };
+
+    /// An empty graph in this memory.
+    pub(super) const fn graph(&mut self) -> Graph<'_, 'n> {
+        Graph {
+            events: Rows::in_memory(&mut self.events),
+            steps: Rows::in_memory(&mut self.steps),
+            inputs: Rows::in_memory(&mut self.inputs),
+            members: Rows::in_memory(&mut self.members),
+            outputs: Rows::in_memory(&mut self.outputs),
+            fan_outs: Rows::in_memory(&mut self.fan_outs),
+            pending: Rows::in_memory(&mut self.pending),
+            own: Rows::in_memory(&mut self.own),
+            seen: Rows::in_memory(&mut self.seen),
+            expects: false,
+            has_parted: false,
+        }
+    }
+}
+
+/// Adds the rows of the table to the graph, and the members of its output.
+pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], output: &'n [EventType]) {
+    let mut numbers = Numbers { slots: [0; SLOTS], hashes: [0; EVENTS] };
+    let mut step = 0;
+    while step < steps.len() && !graph.overflowed() {
+        numbers.step(graph, &steps[step]);
+        step += 1;
+    }
+    let mut member = 0;
+    while member < output.len() && !graph.overflowed() && !has_nameless(output) {
+        let event = numbers.event(graph, &output[member]);
+        graph.expect(event);
+        member += 1;
+    }
+}
+
+/// Whether the compiler has reported one of the types already.
+const fn has_nameless(events: &[EventType]) -> bool {
+    let mut at = 0;
+    while at < events.len() {
+        if events[at].name.is_empty() {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// How often one execution emits something.
+#[derive(Clone, Copy)]
+enum Times {
+    Once,
+    AtMostOnce,
+    AnyNumber,
+}
+
+impl Times {
+    const fn is_once(self) -> bool {
+        matches!(self, Self::Once)
+    }
+
+    const fn at_most(self) -> Self {
+        if self.is_once() { Self::AtMostOnce } else { self }
+    }
+}
+
+/// Finds the number of an event type by the hash of its name.
+struct Numbers {
+    /// One more than the number of an event, or 0.
+    slots: [u16; SLOTS],
+    hashes: [usize; EVENTS],
+}
+
+impl Numbers {
+    const fn step<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n StepSpec) {
+        let policy = spec.policy;
+        let step = Step {
+            limit: policy.max_executions,
+            loops: policy.loops,
+            catches: spec.catches,
+            unclear: has_unclear(spec.inputs),
+            ..Step::new(spec.name)
+        };
+        graph.push_step(step);
+        self.inputs(graph, spec.inputs);
+        graph.close_inputs();
+        if let Some(precondition) = &spec.precondition {
+            self.inputs(graph, precondition.inputs);
+            graph.close_precondition(precondition.name);
+        }
+        self.output(graph, &spec.output, Times::Once);
+        self.emitters(graph, spec.inputs);
+    }
+
+    const fn inputs<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
+        let mut input = 0;
+        while input < specs.len() {
+            self.input(graph, &specs[input]);
+            input += 1;
+        }
+    }
+
+    const fn input<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n InputSpec) {
+        graph.push_input(spec.kind, spec.optional);
+        let mut member = 0;
+        while member < spec.events.len() {
+            let event = self.event(graph, &spec.events[member]);
+            graph.push_member(event);
+            if let Some(request) = &spec.request {
+                let request = self.event(graph, request);
+                graph.pair(request, event);
+            }
+            member += 1;
+        }
+    }
+
+    const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
+        match spec {
+            OutputSpec::Nothing => {}
+            // What comes later is an emission all the same.
+            OutputSpec::Event(event) | OutputSpec::Timed(event) => self.emitted(graph, event, times, 0, true),
+            OutputSpec::Expiring { request, reply, expired } => {
+                self.emitted(graph, request, times, 0, true);
+                let (request, reply) = (self.event(graph, request), self.event(graph, reply));
+                graph.pair(request, reply);
+                self.emitted(graph, expired, times.at_most(), 0, true);
+            }
+            OutputSpec::FanOut(event) => {
+                let event = self.event(graph, event);
+                // Which fan-out it is, is known once all events have their numbers.
+                graph.push_output(Output { event, fan_out: Some(0), returned: true, ..Output::NONE });
+            }
+            OutputSpec::OneOf(events) => {
+                let mut member = 0;
+                while member < events.len() {
+                    let is_only = events.len() == 1;
+                    let choices = if times.is_once() && member == 0 && !is_only { events.len() } else { 0 };
+                    let times = if is_only { times } else { times.at_most() };
+                    self.emitted(graph, &events[member], times, choices, true);
+                    member += 1;
+                }
+            }
+            OutputSpec::Optional(inner) => self.output(graph, inner, times.at_most()),
+            OutputSpec::Many(inner) => self.output(graph, inner, Times::AnyNumber),
+            OutputSpec::All(each) => {
+                let mut inner = 0;
+                while inner < each.len() {
+                    self.output(graph, &each[inner], times);
+                    inner += 1;
+                }
+            }
+        }
+    }
+
+    const fn emitters<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
+        let mut input = 0;
+        while input < specs.len() {
+            let InputSpec { kind, events, .. } = specs[input];
+            let mut member = 0;
+            while member < events.len() && matches!(kind, InputKind::Emitter) {
+                self.emitted(graph, &events[member], Times::AnyNumber, 0, false);
+                member += 1;
+            }
+            input += 1;
+        }
+    }
+
+    const fn emitted<'n>(
+        &mut self,
+        graph: &mut Graph<'_, 'n>,
+        event: &'n EventType,
+        times: Times,
+        choices: usize,
+        returned: bool,
+    ) {
+        let event = self.event(graph, event);
+        let (always, many) = (times.is_once(), matches!(times, Times::AnyNumber));
+        graph.push_output(Output { event, always, choices, many, fan_out: None, returned });
+    }
+
+    /// The number of an event type, which is added if it is new.
+    #[expect(clippy::cast_possible_truncation, reason = "numbers are below the bound on events")]
+    const fn event<'n>(&mut self, graph: &mut Graph<'_, 'n>, event: &'n EventType) -> usize {
+        let hash = hash(event.name);
+        let mut slot = hash % SLOTS;
+        while self.slots[slot] != 0 {
+            let known = self.slots[slot] as usize - 1;
+            if self.hashes[known] == hash && same(graph.events.get(known).name, event.name) {
+                return known;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+        let number = graph.events.push(Event::new(event.name, event.roles));
+        if !graph.events.overflowed {
+            self.slots[slot] = number as u16 + 1;
+            self.hashes[number] = hash;
+        }
+        number
+    }
+}
+
+/// Whether the compiler has reported a parameter: generated code puts an injectable without a name in its
+/// place.
+const fn has_unclear(specs: &[InputSpec]) -> bool {
+    let mut input = 0;
+    while input < specs.len() {
+        if matches!(specs[input].kind, InputKind::Injected) && specs[input].label.is_empty() {
+            return true;
+        }
+        input += 1;
+    }
+    false
+}

@@ -1,0 +1,279 @@
+//! Steps that can never run although everything they require can be there: the events never come together.
+//! They lie in branches that do not see each other (S45), or follow from different start events, of which a
+//! run has one.
+
+use super::graph::{Event, Fault, Graph, Parted, Step};
+use super::mistake::Mistake;
+use super::names::Names;
+use crate::spec::InputKind;
+
+/// Every start event.
+const ALL: u64 = u64::MAX;
+
+impl<'n> Graph<'_, 'n> {
+    /// Notes the steps whose events no scope sees together. Those that only wait for such a step have nothing
+    /// to see yet, and are not among them.
+    pub(super) const fn note_parted_by_branches(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() && self.fan_outs.len() > 0 {
+            if !self.runs_somewhere(step) && self.could_run(step, Parted::Branches) {
+                self.steps.row(step).parted = Some(Parted::Branches);
+                self.has_parted = true;
+            }
+            step += 1;
+        }
+    }
+
+    /// Notes the steps whose events no one start event leads to.
+    pub(super) const fn note_parted_by_starts(&mut self) {
+        if !self.has_several_starts() {
+            return;
+        }
+        self.seed_starts();
+        while self.spread_starts() {}
+        let mut step = 0;
+        while step < self.steps.len() {
+            let is_open = self.steps.get(step).parted.is_none() && self.starts_of(step) == 0;
+            if is_open && self.could_run(step, Parted::Starts) {
+                self.steps.row(step).parted = Some(Parted::Starts);
+            }
+            step += 1;
+        }
+    }
+
+    /// Whether each of the events that the step requires can be there, be it apart from the others.
+    const fn could_run(&self, step: usize, by: Parted) -> bool {
+        let &Step { inputs, unclear, .. } = self.steps.get(step);
+        let (mut input, mut requires) = (inputs.start, false);
+        while input < inputs.end {
+            if self.is_required(input) {
+                requires = true;
+                if !self.meet(input, input, by) {
+                    return false;
+                }
+            }
+            input += 1;
+        }
+        requires && !unclear
+    }
+
+    pub(super) const fn is_required(&self, input: usize) -> bool {
+        let row = self.inputs.get(input);
+        row.kind.takes_events() && !row.optional
+    }
+
+    /// Whether both parameters can be filled in one scope, or after one start event.
+    const fn meet(&self, one: usize, other: usize, by: Parted) -> bool {
+        if matches!(by, Parted::Starts) {
+            return self.starts_of_input(one) & self.starts_of_input(other) != 0;
+        }
+        let mut scope = 0;
+        while scope <= self.fan_outs.len() {
+            let sees_both = self.is_among(one, scope, &self.seen) && self.is_among(other, scope, &self.seen);
+            if self.is_open(scope) && sees_both {
+                return true;
+            }
+            scope += 1;
+        }
+        false
+    }
+
+    /// What to say of a step whose events never come together.
+    pub(super) const fn parted(&self, step: usize) -> Option<Mistake<'n>> {
+        let &Step { name: step_name, parted, .. } = self.steps.get(step);
+        match parted {
+            None => None,
+            Some(by @ Parted::Branches) => {
+                Some(Mistake::PartedByBranches { step: step_name, events: self.parted_events(step, by) })
+            }
+            Some(by @ Parted::Starts) => {
+                Some(Mistake::PartedByStarts { step: step_name, events: self.parted_events(step, by) })
+            }
+        }
+    }
+
+    /// The events of the first two parameters that do not go together, or of all that are required.
+    const fn parted_events(&self, step: usize, by: Parted) -> Names<'n> {
+        let inputs = self.steps.get(step).inputs;
+        let (mut one, mut all) = (inputs.start, Names::NONE);
+        while one < inputs.end {
+            let mut other = one + 1;
+            while other < inputs.end && self.is_required(one) {
+                if self.is_required(other) && !self.meet(one, other, by) {
+                    let mut both = Names::NONE;
+                    self.push_names(one, &mut both);
+                    self.push_names(other, &mut both);
+                    return both;
+                }
+                other += 1;
+            }
+            if self.is_required(one) {
+                self.push_names(one, &mut all);
+            }
+            one += 1;
+        }
+        all
+    }
+
+    const fn push_names(&self, input: usize, names: &mut Names<'n>) {
+        let members = self.inputs.get(input).members;
+        let mut member = members.start;
+        while member < members.end {
+            let event = self.members.get(member).event;
+            let name = match self.events.get(event).request {
+                Some(request) => self.name(request),
+                None => self.name(event),
+            };
+            if !names.has(name) {
+                names.push(name);
+            }
+            member += 1;
+        }
+    }
+
+    /// The mistake, unless it may follow from a step that runs in no branch, which is mistake enough.
+    #[expect(clippy::large_types_passed_by_value, reason = "it is handed on, and only where there is one")]
+    pub(crate) const fn unless_it_follows(&self, mistake: Option<Mistake<'n>>) -> Option<Mistake<'n>> {
+        match mistake {
+            Some(Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. }) if self.has_parted => {
+                None
+            }
+            mistake => mistake,
+        }
+    }
+
+    /// Whether the scope can be opened.
+    pub(super) const fn is_open(&self, scope: usize) -> bool {
+        scope == 0 || self.fan_outs.get(scope - 1).opened
+    }
+
+    const fn runs_somewhere(&self, step: usize) -> bool {
+        let mut scope = 0;
+        while scope <= self.fan_outs.len() {
+            if self.is_open(scope) && self.runs_in(step, scope) && self.sees_gathers(step, scope) {
+                return true;
+            }
+            scope += 1;
+        }
+        false
+    }
+
+    /// What [`runs_in`](Self::runs_in) takes for granted while scopes still grow.
+    const fn sees_gathers(&self, step: usize, scope: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
+        while input < inputs.end {
+            let is_gather = matches!(self.inputs.get(input).kind, InputKind::Gather);
+            if is_gather && self.is_required(input) && !self.is_among(input, scope, &self.seen) {
+                return false;
+            }
+            input += 1;
+        }
+        true
+    }
+
+    const fn has_several_starts(&self) -> bool {
+        let (mut event, mut starts) = (0, 0);
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            starts += (row.roles.is_start() && row.taken.is_some()) as usize;
+            event += 1;
+        }
+        starts > 1
+    }
+
+    /// Gives each start event a bit; those beyond the last bit share it. What may be sent in later goes with
+    /// every one.
+    const fn seed_starts(&mut self) {
+        let (mut event, mut bit) = (0, 0);
+        while event < self.events.len() {
+            let &Event { roles, given, .. } = self.events.get(event);
+            if roles.is_start() && !roles.is_external() {
+                self.add_starts(event, 1 << bit);
+                bit += (bit < 63) as u32;
+            } else if given {
+                self.add_starts(event, ALL);
+            }
+            event += 1;
+        }
+    }
+
+    /// Lets what each step emits follow from all that the step follows from, and says whether that was news.
+    const fn spread_starts(&mut self) -> bool {
+        let (mut step, mut grew) = (0, false);
+        while step < self.steps.len() {
+            let (starts, outputs) = (self.starts_of(step), self.steps.get(step).outputs);
+            if let Some(failed) = self.steps.get(step).failed {
+                grew |= self.add_starts(failed, starts);
+            }
+            let mut output = outputs.start;
+            while output < outputs.end {
+                let row = *self.outputs.get(output);
+                grew |= self.add_starts(row.event, starts);
+                if let Some(fan_out) = row.fan_out {
+                    grew |= self.add_starts(self.fan_outs.get(fan_out).gathered, starts);
+                }
+                output += 1;
+            }
+            step += 1;
+        }
+        grew
+    }
+
+    const fn add_starts(&mut self, event: usize, starts: u64) -> bool {
+        let &Event { starts: known, reply, .. } = self.events.get(event);
+        let grew = known | starts != known;
+        self.events.row(event).starts = known | starts;
+        match reply {
+            Some(reply) => self.add_starts(reply, starts) || grew,
+            None => grew,
+        }
+    }
+
+    /// The start events after which the step can run. A step that was reported already is taken as mended.
+    const fn starts_of(&self, step: usize) -> u64 {
+        let &Step { inputs, unclear, stuck, parted, .. } = self.steps.get(step);
+        let (mut input, mut requires, mut takes) = (inputs.start, false, false);
+        let (mut every, mut any) = (ALL, 0);
+        while input < inputs.end {
+            if self.inputs.get(input).kind.takes_events() {
+                takes = true;
+                any |= self.starts_of_input(input);
+            }
+            if self.is_required(input) {
+                requires = true;
+                every &= self.starts_of_input(input);
+            }
+            input += 1;
+        }
+        if unclear || !takes || stuck.is_some() || parted.is_some() {
+            return ALL;
+        }
+        if requires { every } else { any }
+    }
+
+    const fn starts_of_input(&self, input: usize) -> u64 {
+        let row = self.inputs.get(input);
+        if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_))) {
+            return ALL;
+        }
+        let mut starts = 0;
+        if matches!(row.kind, InputKind::Gather) {
+            let mut fan_out = 0;
+            while fan_out < self.fan_outs.len() {
+                let gathered = self.fan_outs.get(fan_out).gathered;
+                if self.is_linked(gathered, input) {
+                    starts |= self.events.get(gathered).starts;
+                }
+                fan_out += 1;
+            }
+            return starts;
+        }
+        let mut member = row.members.start;
+        while member < row.members.end {
+            starts |= self.events.get(self.members.get(member).event).starts;
+            member += 1;
+        }
+        if self.takes_failures(row) { starts | self.starts_of_failures(input) } else { starts }
+    }
+}

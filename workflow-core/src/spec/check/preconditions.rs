@@ -1,0 +1,131 @@
+//! A precondition takes what its step takes, in the same form (S9, S18).
+
+use super::graph::{Asked, Graph, Input, Step, same_kind};
+use super::mistake::Mistake;
+use super::text::Text;
+use crate::spec::InputKind;
+
+impl<'n> Graph<'_, 'n> {
+    /// What is wrong with a parameter of a step's precondition.
+    pub(crate) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+        let row = self.steps.get(step);
+        let Some(Asked { name, inputs }) = row.precondition else { return None };
+        let input = inputs.start + input;
+        if !self.is_unfilled(row, input) {
+            return None;
+        }
+        let wanted = self.inputs.get(input);
+        let instead = match self.resembles(row, wanted) {
+            Some(input) => self.form(self.inputs.get(input)),
+            None => Text::EMPTY,
+        };
+        let parameter = self.form(wanted);
+        Some(Mistake::PreconditionInput { step: row.name, precondition: name, parameter, instead })
+    }
+
+    /// Whether the step lacks something that its precondition takes.
+    pub(super) const fn has_unfilled(&self, step: usize) -> bool {
+        let row = self.steps.get(step);
+        let Some(Asked { inputs, .. }) = row.precondition else { return false };
+        let mut input = inputs.start;
+        while input < inputs.end {
+            if self.is_unfilled(row, input) {
+                return true;
+            }
+            input += 1;
+        }
+        false
+    }
+
+    const fn is_unfilled(&self, step: &Step<'_>, input: usize) -> bool {
+        let wanted = self.inputs.get(input);
+        wanted.kind.takes_events() && !step.unclear && !self.is_filled_by(step, wanted)
+    }
+
+    /// How many parameters the step's precondition has.
+    pub(crate) const fn asked(&self, step: usize) -> usize {
+        match self.steps.get(step).precondition {
+            Some(Asked { inputs, .. }) => inputs.end - inputs.start,
+            None => 0,
+        }
+    }
+
+    /// Whether an input of the step takes the same events in the same way, and is there whenever the
+    /// precondition needs it.
+    const fn is_filled_by(&self, step: &Step<'_>, wanted: &Input) -> bool {
+        let mut input = step.inputs.start;
+        while input < step.inputs.end {
+            let row = self.inputs.get(input);
+            let is_there = wanted.optional || !row.optional;
+            if is_there && same_kind(row.kind, wanted.kind) && self.takes_same(row, wanted) {
+                return true;
+            }
+            input += 1;
+        }
+        false
+    }
+
+    const fn takes_same(&self, one: &Input, other: &Input) -> bool {
+        let count = one.members.end - one.members.start;
+        let mut at = 0;
+        while at < count && count == other.members.end - other.members.start {
+            let events = (one.members.start + at, other.members.start + at);
+            if self.members.get(events.0).event != self.members.get(events.1).event {
+                return false;
+            }
+            at += 1;
+        }
+        at == count && count == other.members.end - other.members.start
+    }
+
+    /// An input of the step that takes one of the same events in another way.
+    const fn resembles(&self, step: &Step<'_>, wanted: &Input) -> Option<usize> {
+        let mut input = step.inputs.start;
+        while input < step.inputs.end {
+            let row = self.inputs.get(input);
+            let mut member = wanted.members.start;
+            while member < wanted.members.end && row.kind.takes_events() {
+                if self.names(row, self.members.get(member).event) {
+                    return Some(input);
+                }
+                member += 1;
+            }
+            input += 1;
+        }
+        None
+    }
+
+    /// The parameter as its type would be written.
+    const fn form(&self, input: &Input) -> Text {
+        let text = if input.optional { Text::of("Option<") } else { Text::EMPTY };
+        let text = match input.kind {
+            InputKind::List => text.and("List<"),
+            InputKind::Fixed(_) => text.and("FixedList<"),
+            InputKind::Reply => text.and("Reply<"),
+            InputKind::Gather => text.and("Gather<"),
+            _ => text,
+        };
+        let text = self.members_of(input, &text);
+        let text = match input.kind {
+            InputKind::Fixed(count) => text.and(", ").number(count).and(">"),
+            InputKind::List | InputKind::Reply | InputKind::Gather => text.and(">"),
+            _ => text,
+        };
+        if input.optional { text.and(">") } else { text }
+    }
+
+    const fn members_of(&self, input: &Input, text: &Text) -> Text {
+        let (mut text, mut member) = (*text, input.members.start);
+        while member < input.members.end {
+            let event = self.members.get(member).event;
+            let named = match self.events.get(event).request {
+                Some(request) => request,
+                None => event,
+            };
+            let separator = if member == input.members.start { "" } else { " | " };
+            text = text.and(separator).and(self.name(named));
+            member += 1;
+        }
+        text
+    }
+}

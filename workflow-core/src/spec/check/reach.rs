@@ -1,0 +1,226 @@
+//! Which events can be there in a run, and so which steps can run: everything that follows from the events
+//! that open runs or are sent in. A mistake that is reported at its own place is taken as mended, so that it
+//! is not reported again at every step behind it.
+
+use super::graph::{Event, Fault, Graph, Input, Step};
+use crate::spec::InputKind;
+
+impl Graph<'_, '_> {
+    /// Finds out everything that the rules ask of the graph.
+    pub(crate) const fn explore(&mut self) {
+        self.note_emitters();
+        self.note_failures();
+        self.link_inputs();
+        self.match_gathers();
+        if self.overflowed() {
+            return;
+        }
+        self.note_parted_by_branches();
+        self.judge();
+        self.give_events();
+        self.note_stuck();
+        self.note_parted_by_starts();
+        self.note_short_lists();
+        // Of a workflow with other mistakes, or whose runs cannot end in any case, loops are not mentioned.
+        if self.may_loop() && !self.has_faulty() && self.has_taken_start() && self.has_stop() {
+            self.note_loops();
+        }
+    }
+
+    const fn note_emitters(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            let outputs = self.steps.get(step).outputs;
+            let mut output = outputs.start;
+            while output < outputs.end {
+                let event = self.outputs.get(output).event;
+                self.events.row(event).last_emitter = Some(step);
+                output += 1;
+            }
+            step += 1;
+        }
+    }
+
+    /// Whether anything brings the event about.
+    pub(super) const fn is_produced(&self, event: usize) -> bool {
+        let row = self.events.get(event);
+        let origin = match row.request {
+            Some(request) => self.events.get(request),
+            None => row,
+        };
+        row.given || row.last_emitter.is_some() || origin.given || origin.last_emitter.is_some()
+    }
+
+    /// Judges every parameter, and lets those steps run that no event need arrive for: what is wrong with them
+    /// is reported at their own place.
+    const fn judge(&mut self) {
+        let mut step = 0;
+        while step < self.steps.len() {
+            let &Step { inputs, unclear, .. } = self.steps.get(step);
+            let (mut input, mut takes) = (inputs.start, false);
+            while input < inputs.end {
+                if self.inputs.get(input).kind.takes_events() {
+                    takes = true;
+                    self.judge_input(step, input);
+                }
+                input += 1;
+            }
+            if !takes || unclear || self.is_ready(step) {
+                self.reach(step);
+            }
+            step += 1;
+        }
+    }
+
+    const fn judge_input(&mut self, step: usize, input: usize) {
+        let fault = self.fault_of(step, input);
+        let row = self.inputs.row(input);
+        row.fault = fault;
+        // To emit what one takes keeps nothing from arriving.
+        row.filled =
+            matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
+    }
+
+    const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
+        let row = self.inputs.get(input);
+        let is_gather = matches!(row.kind, InputKind::Gather);
+        let mut unproduced = if is_gather { !self.fits(input) } else { !row.optional };
+        let (mut member, mut own) = (row.members.start, None);
+        while member < row.members.end {
+            let event = self.members.get(member).event;
+            if self.events.get(event).stops {
+                return Some(Fault::Stop(event));
+            }
+            let is_failure = self.events.get(event).roles.is_failure();
+            if is_gather && is_failure {
+                return Some(Fault::Failure(event));
+            }
+            // What no step may emit none emits: that is reported where it is emitted.
+            if !is_gather && !is_failure && own.is_none() && self.is_own(step, input, event) {
+                own = Some(event);
+            }
+            let comes = if is_failure { self.catches_any(step) } else { self.is_produced(event) };
+            unproduced = unproduced && (is_gather || !comes);
+            member += 1;
+        }
+        match (row.kind, own) {
+            (InputKind::Fixed(0), _) => Some(Fault::Empty),
+            (_, Some(event)) => Some(Fault::Own(event)),
+            _ if unproduced => Some(self.fault_of_unproduced(row)),
+            _ => None,
+        }
+    }
+
+    /// Where failures are among what the parameter takes, it is their lack that is told.
+    const fn fault_of_unproduced(&self, input: &Input) -> Fault {
+        let mut member = input.members.start;
+        while member < input.members.end {
+            let event = self.members.get(member).event;
+            if self.events.get(event).roles.is_failure() {
+                return Fault::Failure(event);
+            }
+            member += 1;
+        }
+        Fault::Unproduced
+    }
+
+    /// Whether the step emits the event without saying that it loops, and no parameter before this one takes it
+    /// too.
+    const fn is_own(&self, step: usize, input: usize, event: usize) -> bool {
+        match self.events.get(event).last_emitter {
+            // Most events are emitted by steps that stand before those that take them: no need to look.
+            Some(last) if last >= step => {
+                let row = self.steps.get(step);
+                !row.loops && self.emits(step, event) && !self.is_taken_before(row, input, event)
+            }
+            _ => false,
+        }
+    }
+
+    const fn is_taken_before(&self, step: &Step<'_>, input: usize, event: usize) -> bool {
+        let mut before = step.inputs.start;
+        while before < input {
+            let row = self.inputs.get(before);
+            if row.kind.takes_events() && self.names(row, event) {
+                return true;
+            }
+            before += 1;
+        }
+        false
+    }
+
+    const fn give_events(&mut self) {
+        let mut event = 0;
+        while event < self.events.len() {
+            if self.events.get(event).given {
+                self.arrive(event);
+            }
+            event += 1;
+        }
+        self.follow();
+    }
+
+    /// Notes that the event can be there, and with a request its reply.
+    const fn arrive(&mut self, event: usize) {
+        let &Event { arrives, reply, .. } = self.events.get(event);
+        if arrives {
+            return;
+        }
+        self.events.row(event).arrives = true;
+        self.pending.push(event);
+        if let Some(reply) = reply {
+            self.arrive(reply);
+        }
+    }
+
+    /// Follows the events that can be there to the steps that take them, and those to what they emit.
+    pub(super) const fn follow(&mut self) {
+        while let Some(event) = self.pending.pop() {
+            let mut taken = self.events.get(event).taken;
+            while let Some(member) = taken {
+                let member = *self.members.get(member);
+                self.inputs.row(member.input).filled = true;
+                self.reach_if_ready(member.step);
+                taken = member.next;
+            }
+        }
+    }
+
+    const fn reach_if_ready(&mut self, step: usize) {
+        if !self.steps.get(step).reached && self.is_ready(step) {
+            self.reach(step);
+        }
+    }
+
+    /// Whether everything that the step requires can be there, and something that triggers it.
+    const fn is_ready(&self, step: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let (mut input, mut filled) = (inputs.start, false);
+        while input < inputs.end {
+            let row = self.inputs.get(input);
+            if row.kind.takes_events() && !row.filled && !row.optional {
+                return false;
+            }
+            filled = filled || row.filled;
+            input += 1;
+        }
+        filled
+    }
+
+    pub(super) const fn reach(&mut self, step: usize) {
+        self.steps.row(step).reached = true;
+        if let Some(failed) = self.steps.get(step).failed {
+            self.arrive(failed);
+        }
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let row = *self.outputs.get(output);
+            self.arrive(row.event);
+            if let Some(fan_out) = row.fan_out {
+                self.arrive(self.fan_outs.get(fan_out).gathered);
+            }
+            output += 1;
+        }
+    }
+}

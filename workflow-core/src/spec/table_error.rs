@@ -1,0 +1,480 @@
+//! What can be wrong with a dependency table.
+
+use std::fmt;
+
+use crate::spec::check::{Mistake, Names, say};
+
+/// Why a dependency table cannot be used: every problem, not just the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableError {
+    /// The workflow.
+    pub workflow: String,
+    /// What is wrong.
+    pub problems: Vec<TableProblem>,
+}
+
+impl TableError {
+    pub(crate) fn new(workflow: &str, problems: Vec<TableProblem>) -> Self {
+        Self { workflow: workflow.to_owned(), problems }
+    }
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.problems.len();
+        let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+        write!(f, "workflow `{}` has {count} {mistakes}:", self.workflow)?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+impl std::error::Error for TableError {}
+
+/// One thing that is wrong with a table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableProblem {
+    /// It has no steps.
+    #[error("it has no steps")]
+    NoSteps,
+    /// Two steps have one name.
+    #[error("two steps are named `{step}`")]
+    DuplicateStep {
+        /// The name.
+        step: String,
+    },
+    /// Two event types have one wire name (S1).
+    #[error("two event types are named `{event}`{}", of_types(.types))]
+    DuplicateEvent {
+        /// The wire name.
+        event: String,
+        /// The Rust types; empty in a table built at run time.
+        types: [String; 2],
+    },
+    /// Something has no name.
+    #[error("{what} has no name: a name cannot be empty")]
+    EmptyName {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A name that a log line would garble.
+    #[error("{what} is named {name:?}: a name has no spaces or control characters")]
+    GarbledName {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An event both opens a run and ends it.
+    #[error("event `{event}` cannot both open a run and end it: leave out `start` or `stop`")]
+    StartsAndStops {
+        /// The event.
+        event: String,
+    },
+    /// A step takes an event that is only shown to people (S2).
+    #[error(
+        "step `{step}` cannot take `{event}`: it is display only and triggers nothing; \
+         give it the role `control` too, or leave it out"
+    )]
+    DisplayTaken {
+        /// The step.
+        step: String,
+        /// The display event.
+        event: String,
+    },
+    /// A step emits an event that is only shown to people (S2).
+    #[error(
+        "step `{step}` cannot emit `{event}`: it is display only and never in the log; \
+         give it the role `control` too, or leave it out"
+    )]
+    DisplayEmitted {
+        /// The step.
+        step: String,
+        /// The display event.
+        event: String,
+    },
+    /// An input that takes one of no events, or a list of none.
+    #[error("step `{step}` has an input of no events, which waits for nothing: name one, or leave it out")]
+    EmptyInput {
+        /// The step.
+        step: String,
+    },
+    /// An input that names an event twice.
+    #[error("step `{step}` has an input that holds `{event}` twice: name each event once")]
+    TakenTwice {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step names an event that the table does not have.
+    #[error("step `{step}` names event `{event}`, which the table does not have{}", add_it(.similar))]
+    UnknownEvent {
+        /// The step.
+        step: String,
+        /// The name.
+        event: String,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// An event is the reply to a request that the table does not have.
+    #[error("event `{reply}` replies to `{request}`, which the table does not have{}", add_it(.similar))]
+    UnknownRequest {
+        /// The reply.
+        reply: String,
+        /// The name of the request.
+        request: String,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// An event is the reply to one that is no request.
+    #[error(
+        "event `{reply}` replies to `{event}`, but only a request has a reply: give `{event}` the role `request`"
+    )]
+    ReplyToNoRequest {
+        /// The reply.
+        reply: String,
+        /// What it replies to.
+        event: String,
+    },
+    /// A reply is a request itself.
+    #[error("event `{reply}` is a reply, and a reply asks nothing: take the role `request` from it")]
+    ReplyAsks {
+        /// The reply.
+        reply: String,
+    },
+    /// Two events are the reply to one request.
+    #[error("request `{request}` has two replies, `{}` and `{}`: leave one of them out", replies[0], replies[1])]
+    SecondReply {
+        /// The request.
+        request: String,
+        /// The replies.
+        replies: [String; 2],
+    },
+    /// An event says that something expires which is no request, or which another event says it of.
+    #[error(
+        "event `{event}` says that `{request}` has expired, which has to be a request, and of which no other event says it"
+    )]
+    StrayExpiry {
+        /// The event.
+        event: String,
+        /// What it says has expired.
+        request: String,
+    },
+    /// A step waits for a reply that replies to nothing.
+    #[error(
+        "step `{step}` waits for `{event}` as a reply, but it replies to no request: make it with `EventDef::reply_to`"
+    )]
+    NoReply {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A fixed list of no events.
+    #[error("{}", say::empty_fixed_list(.step))]
+    EmptyFixedList {
+        /// The step.
+        step: String,
+    },
+    /// A limit of 0.
+    #[error("step `{step}` has `{limit} = 0`, so it could never run")]
+    ZeroLimit {
+        /// The step.
+        step: String,
+        /// Which limit.
+        limit: &'static str,
+    },
+    /// A step takes no event, so that nothing can trigger it (S9).
+    #[error("{}", say::no_event_input(.step, .such_as))]
+    NoEventInput {
+        /// The step.
+        step: String,
+        /// An event it could take: the first start event of the table; empty if it has none.
+        such_as: String,
+    },
+    /// A step catches the failures of no steps.
+    #[error(
+        "`catches` of step `{step}` names no step: name those whose failures the step takes, \
+         or leave `catches` out to take those of all"
+    )]
+    CatchesNoStep {
+        /// The step.
+        step: String,
+    },
+    /// A step catches its own failure.
+    #[error("step `{step}` cannot catch its own failure: leave it out of `catches`")]
+    CatchesItself {
+        /// The step.
+        step: String,
+    },
+    /// A step catches the failure of a step that the table does not have.
+    #[error("step `{step}` catches step `{caught}`, which the table does not have{}", add_step(.similar))]
+    UnknownCaught {
+        /// The step.
+        step: String,
+        /// The name.
+        caught: String,
+        /// Steps with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// A step names steps to catch, and takes no failure (S29).
+    #[error("{}", say::catches_without_input(.step))]
+    CatchesWithoutInput {
+        /// The step.
+        step: String,
+    },
+    /// A step takes failures, and there is no step whose failure it would take (S29).
+    #[error("{}", say::nothing_to_catch(.step, .event))]
+    NothingToCatch {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step emits what only the library does: that a step failed (S29).
+    #[error("{}", say::failure_emitted(.step, .event))]
+    FailureEmitted {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step gathers failures (S29, S48).
+    #[error("{}", say::failures_gathered(.step, .event))]
+    FailuresGathered {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step takes an event that ends the run, so that it would never run (S9).
+    #[error("{}", say::stop_taken(.step, .event))]
+    StopTaken {
+        /// The step.
+        step: String,
+        /// The stop event.
+        event: String,
+    },
+    /// A step takes what it emits and does not say that it is meant to loop (S9).
+    #[error("{}", say::takes_its_own(.step, .event))]
+    TakesItsOwn {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A step requires an event that no step emits, that opens no run and that is not sent from outside (S9).
+    #[error("{}", say::nothing_produces(.step, &names(.events), &names(.similar)))]
+    NothingProduces {
+        /// The step.
+        step: String,
+        /// The event, or several of which it requires one.
+        events: Vec<String>,
+        /// Events with nearly the same names, at most three.
+        similar: Vec<String>,
+    },
+    /// A step waits for the reply to a request that no step emits (S9).
+    #[error("{}", say::no_request(.step, .request))]
+    NoRequest {
+        /// The step.
+        step: String,
+        /// The request.
+        request: String,
+    },
+    /// A step can never run, because it waits for a step that waits for it (S9).
+    #[error("{}", say::unreachable(.step, .event, .emitter))]
+    Unreachable {
+        /// The step.
+        step: String,
+        /// What it waits for.
+        event: String,
+        /// Who emits that.
+        emitter: String,
+    },
+    /// A step can never run, because nothing produces any of its inputs, which are all optional (S9).
+    #[error("{}", say::never_triggered(.step))]
+    NeverTriggered {
+        /// The step.
+        step: String,
+    },
+    /// A precondition asks for what its step does not have (S9).
+    #[error("{}", say::precondition_input(.step, .precondition, .parameter, .instead))]
+    PreconditionInput {
+        /// The step.
+        step: String,
+        /// The precondition.
+        precondition: String,
+        /// The parameter.
+        parameter: String,
+        /// How the step takes the same event; empty if it does not take it at all.
+        instead: String,
+    },
+    /// A gather that fits no fan-out (S48).
+    #[error("{}", say::gather_fits_nothing(.step, .event, &names(.items)))]
+    GatherFitsNothing {
+        /// The step.
+        step: String,
+        /// What it gathers.
+        event: String,
+        /// The items of the fan-outs that there are.
+        items: Vec<String>,
+    },
+    /// A fan-out whose branches can end neither in a gather nor in a stop (S48).
+    #[error("{}", say::fan_out_never_ends(.step, .item))]
+    FanOutNeverEnds {
+        /// The step.
+        step: String,
+        /// The item.
+        item: String,
+    },
+    /// A step waits for a fixed list of more events than a run can have.
+    #[error("{}", say::list_never_full(.step, &names(.events), *.count, *.most))]
+    ListNeverFull {
+        /// The step.
+        step: String,
+        /// The event, or several of which it takes any.
+        events: Vec<String>,
+        /// How many it waits for.
+        count: u32,
+        /// How many a run can have.
+        most: u64,
+    },
+    /// A step can never run, because it requires events of branches that do not see each other (S45).
+    #[error("{}", say::parted_by_branches(.step, &names(.events)))]
+    PartedByBranches {
+        /// The step.
+        step: String,
+        /// The events.
+        events: Vec<String>,
+    },
+    /// A step can never run, because it requires events that follow from different start events.
+    #[error("{}", say::parted_by_starts(.step, &names(.events)))]
+    PartedByStarts {
+        /// The step.
+        step: String,
+        /// The events.
+        events: Vec<String>,
+    },
+    /// A step ends the run with an event that the workflow's output has no place for.
+    #[error("{}", say::unexpected_stop(.step, .event, &names(.expected)))]
+    UnexpectedStop {
+        /// The step.
+        step: String,
+        /// The event.
+        event: String,
+        /// The events that the output can be made of.
+        expected: Vec<String>,
+    },
+    /// The workflow's output is made of events none of which ends a run.
+    #[error("{}", say::output_ends_nothing(&names(.events)))]
+    OutputEndsNothing {
+        /// The events.
+        events: Vec<String>,
+    },
+    /// No step takes a start event (S9).
+    #[error("{}", say::no_start())]
+    NoStart,
+    /// No step that can run emits a stop event (S9).
+    #[error("{}", say::no_stop())]
+    NoStop,
+    /// Steps always trigger each other, and nothing that follows from them ends the run.
+    #[error("{}", say::endless_loop(&names(.steps)))]
+    EndlessLoop {
+        /// The steps, in the order in which they trigger each other.
+        steps: Vec<String>,
+    },
+}
+
+fn names(names: &[String]) -> Names<'_> {
+    names.iter().map(String::as_str).collect()
+}
+
+impl From<Mistake<'_>> for TableProblem {
+    fn from(mistake: Mistake<'_>) -> Self {
+        let own = |name: &str| name.to_owned();
+        match mistake {
+            Mistake::NoEventInput { step, such_as } => {
+                Self::NoEventInput { step: own(step), such_as: own(such_as) }
+            }
+            Mistake::CatchesWithoutInput { step } => Self::CatchesWithoutInput { step: own(step) },
+            Mistake::NothingToCatch { step, event } => {
+                Self::NothingToCatch { step: own(step), event: own(event) }
+            }
+            Mistake::FailureEmitted { step, event } => {
+                Self::FailureEmitted { step: own(step), event: own(event) }
+            }
+            Mistake::FailuresGathered { step, event } => {
+                Self::FailuresGathered { step: own(step), event: own(event) }
+            }
+            Mistake::StopTaken { step, event } => Self::StopTaken { step: own(step), event: own(event) },
+            Mistake::EmptyFixedList { step } => Self::EmptyFixedList { step: own(step) },
+            Mistake::TakesItsOwn { step, event } => Self::TakesItsOwn { step: own(step), event: own(event) },
+            Mistake::NothingProduces { step, events, similar } => {
+                Self::NothingProduces { step: own(step), events: events.to_vec(), similar: similar.to_vec() }
+            }
+            Mistake::NoRequest { step, request } => {
+                Self::NoRequest { step: own(step), request: own(request) }
+            }
+            Mistake::Unreachable { step, event, emitter } => {
+                Self::Unreachable { step: own(step), event: own(event), emitter: own(emitter) }
+            }
+            Mistake::NeverTriggered { step } => Self::NeverTriggered { step: own(step) },
+            Mistake::PreconditionInput { step, precondition, parameter, instead } => {
+                Self::PreconditionInput {
+                    step: own(step),
+                    precondition: own(precondition),
+                    parameter: parameter.to_string(),
+                    instead: instead.to_string(),
+                }
+            }
+            Mistake::GatherFitsNothing { step, event, items } => {
+                Self::GatherFitsNothing { step: own(step), event: own(event), items: items.to_vec() }
+            }
+            Mistake::FanOutNeverEnds { step, item } => {
+                Self::FanOutNeverEnds { step: own(step), item: own(item) }
+            }
+            Mistake::ListNeverFull { step, events, count, most } => {
+                Self::ListNeverFull { step: own(step), events: events.to_vec(), count, most }
+            }
+            Mistake::PartedByBranches { step, events } => {
+                Self::PartedByBranches { step: own(step), events: events.to_vec() }
+            }
+            Mistake::PartedByStarts { step, events } => {
+                Self::PartedByStarts { step: own(step), events: events.to_vec() }
+            }
+            Mistake::UnexpectedStop { step, event, expected } => {
+                Self::UnexpectedStop { step: own(step), event: own(event), expected: expected.to_vec() }
+            }
+            Mistake::OutputEndsNothing { events } => Self::OutputEndsNothing { events: events.to_vec() },
+            Mistake::NoStart => Self::NoStart,
+            Mistake::NoStop => Self::NoStop,
+            Mistake::EndlessLoop { steps } => Self::EndlessLoop { steps: steps.to_vec() },
+        }
+    }
+}
+
+fn add_it(similar: &[String]) -> String {
+    format!("{} add it with `TableBuilder::event`", did_you_mean(similar))
+}
+
+fn add_step(similar: &[String]) -> String {
+    format!("{} add it with `TableBuilder::step`", did_you_mean(similar))
+}
+
+fn did_you_mean(similar: &[String]) -> String {
+    let similar: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
+    match &similar[..] {
+        [] => ":".to_owned(),
+        names => format!("; did you mean {}? Otherwise,", names.join(" or ")),
+    }
+}
+
+fn of_types(types: &[String; 2]) -> String {
+    let [one, other] = types;
+    if one.is_empty() {
+        return String::new();
+    }
+    format!(": `{one}` and `{other}`; give one another name with `#[event(name = \"…\")]`")
+}
