@@ -1,14 +1,14 @@
-# What a maintainer types; `.ci/run` types the same.
+# The maintainer's commands; `.ci/run` uses the same.
 
 # List the recipes.
 default:
     @just --list
 
-# Everything that has to hold before a change is merged.
+# All checks before a merge.
 ci:
     bash .ci/run
 
-# Every test, those in the documentation included.
+# All tests, including those in the documentation.
 test:
     cargo test --workspace
 

@@ -1,8 +1,8 @@
-//! Counts what the workflow of a shape allocates, on one thread: benches start it, so that what counts allocations is not
-//! in the program whose time or instructions are counted.
+//! Counts the allocations of a shape's workflow, on one thread. Benches start this program, so that no timed or
+//! instruction-counted program contains the counter.
 //!
-//! Reads names of work, a line each, and answers with a line of what each item of it allocates, which is empty if nobody
-//! does the work; with `--quick`, of the work that is little. Some work may be of any size.
+//! Reads names of work, one per line. Answers each with a line of allocations per item, which is empty for unknown
+//! work. `--quick` selects the small work. Some work may have any size.
 
 use std::io::BufRead as _;
 
@@ -29,7 +29,7 @@ fn main() {
 fn count(work: &Work) -> Option<Allocated> {
     let way = work.ours()?;
     let runtime = || Builder::new_current_thread().build().expect("a runtime starts");
-    // What is made once does not count. The runs that wait are gone with their runtime.
+    // One-time allocations do not count. Waiting runs are dropped with their runtime.
     runtime().block_on(way());
     let runtime = runtime();
     let counted = allocation_counter::measure(|| {

@@ -1,19 +1,18 @@
-//! What is allocated, counted by a program of its own, so that what counts it is in no program that is timed or whose
-//! instructions are counted.
+//! Allocations, counted by a separate program, so that no timed or instruction-counted program contains the counter.
 
 use std::fmt;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-/// What one go of some work allocates, by its items.
+/// The allocations of one execution of some work, per item.
 #[derive(Debug, Clone, Copy)]
 pub struct Allocated {
-    /// How often something is allocated.
+    /// The number of allocations.
     pub allocations: f64,
-    /// How many bytes are allocated in all.
+    /// The allocated bytes in total.
     pub bytes: f64,
-    /// How many bytes there are at the same time, at the most.
+    /// The bytes live at the peak.
     pub held: f64,
 }
 
@@ -40,15 +39,15 @@ impl FromStr for Allocated {
     }
 }
 
-/// Asks the program, which `allocations.rs` is, what the workflow of each named work allocates: nothing where there is
-/// no such work, or no workflow that does it.
+/// Asks the program `allocations.rs` for the allocations of each named work: `None` for unknown work, or work without a
+/// workflow.
 ///
 /// # Panics
 /// If the program fails.
 pub fn allocated(program: &mut Command, names: &[&str]) -> Vec<Option<Allocated>> {
     let mut child =
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it was built with the benches");
-    // Dropped when it is written, so that it sees the end.
+    // Dropped after writing, so that the program sees the end.
     child.stdin.take().expect("it is piped").write_all(names.join("\n").as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "allocations could not be counted");

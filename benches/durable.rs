@@ -1,4 +1,4 @@
-//! What the benches of durable runs share: runs and their stores, and what the least is that they could cost.
+//! Shared parts of the benches of durable runs: runs and their stores, and the lower bound of their cost.
 
 pub mod bare;
 pub mod chain;

@@ -1,9 +1,9 @@
-//! A line of the table: what was measured beside what, and their ratio.
+//! A line of the table: two measurements and their ratio.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Two values in one unit, and the ratio that is wanted of them.
+/// Two values in one unit, and the target of their ratio.
 #[derive(Debug)]
 pub struct Figure {
     name: String,
@@ -14,7 +14,7 @@ pub struct Figure {
     target: Option<Target>,
 }
 
-/// What the ratio is to be.
+/// The target of a ratio.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     /// This, or more.
@@ -28,17 +28,17 @@ impl Figure {
     pub const HEADER: &'static str =
         "figure                       ours        other  unit           ratio  target            beside";
 
-    /// What was measured, and the value that it is compared with.
+    /// A measurement and the value to compare with.
     pub fn new(name: impl Into<String>, unit: &'static str, ours: f64, other: f64) -> Self {
         Self { name: name.into(), unit, ours, beside: "", other, target: None }
     }
 
-    /// Says what the other value is of.
+    /// Names the other value.
     pub fn beside(self, beside: &'static str) -> Self {
         Self { beside, ..self }
     }
 
-    /// Says what is wanted of the ratio.
+    /// Sets the target of the ratio.
     pub fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
@@ -61,7 +61,7 @@ fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
 }
 
-/// How many of something there are in a second.
+/// The number of items per second.
 pub fn per_second(count: u64, time: Duration) -> f64 {
     as_float(count) / time.as_secs_f64()
 }

@@ -1,7 +1,7 @@
-//! The yardsticks: what a good tokio programmer would write by hand instead of a workflow. Both forms have the same
-//! meaning as a run: events of any type enter a log, a static table says which steps take which type, and a step that
-//! is ready gets what it takes from the log. Neither has anything else: no checks, no names, no times, no limits, no
-//! failures, no reports, and nobody can look at it or stop it.
+//! The reference implementations: the code that a good tokio programmer would write by hand instead of a workflow. Both
+//! forms have the same meaning as a run: events of any type enter a log, a static table says which steps take which
+//! type, and a ready step gets its events from the log. Neither has checks, names, times, limits, failures, reports,
+//! observers or cancellation.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 
-/// A type of events: its place in the table.
+/// A type of events, by its index in the table.
 pub(crate) trait Kind: Any + Send + Sync {
     const KIND: usize;
 }
 
-/// An event whose type is known by its place in the table.
+/// An event with the index of its type.
 #[derive(Debug, Clone)]
 pub(crate) struct Erased {
     kind: usize,
@@ -68,7 +68,7 @@ pub(crate) fn begin(step: impl Future<Output = Emitted> + Send + 'static) -> Opt
     Some(Box::pin(step))
 }
 
-/// Every event in order, and where those of each type are.
+/// Every event in order, and the positions per type.
 #[derive(Debug)]
 pub(crate) struct Log {
     events: Vec<Erased>,
@@ -80,7 +80,7 @@ impl Log {
         Self { events: Vec::new(), by_kind: vec![Vec::new(); kinds] }
     }
 
-    /// How many events of a type there are.
+    /// The number of events of a type.
     pub(crate) fn count<E: Kind>(&self) -> usize {
         self.by_kind[E::KIND].len()
     }
@@ -95,7 +95,7 @@ impl Log {
         self.by_kind[E::KIND].iter().map(|&position| self.events[position].clone()).collect()
     }
 
-    /// An event enters; what is ready then begins.
+    /// Adds an event to the log; ready steps then begin.
     fn enter(&mut self, table: Table, event: Erased, mut begun: impl FnMut(Running)) {
         let position = self.events.len();
         self.by_kind[event.kind].push(position);
@@ -104,7 +104,7 @@ impl Log {
         table[event.kind].iter().filter_map(|step| step(self, event)).for_each(&mut begun);
     }
 
-    /// What a step has emitted enters; the result if it is the end.
+    /// Adds a step's events to the log; returns the result at the end.
     fn take(&mut self, table: Table, emitted: Emitted, mut begun: impl FnMut(Running)) -> Option<u64> {
         match emitted {
             Emitted::Nothing => {}
@@ -120,7 +120,7 @@ impl Log {
     }
 }
 
-/// Everything in one task: its result, 0 if it came to nothing.
+/// Runs everything in one task; returns the result, or 0 without one.
 pub(crate) async fn floor<E: Kind>(table: Table, start: E) -> u64 {
     let mut log = Log::new(table.len());
     let mut running = FuturesUnordered::new();
@@ -133,13 +133,13 @@ pub(crate) async fn floor<E: Kind>(table: Table, start: E) -> u64 {
     0
 }
 
-/// A task per step, whose events come back by a channel: its result, 0 if it came to nothing.
+/// Runs a task per step, which returns its events through a channel; returns the result, or 0 without one.
 pub(crate) async fn spawn<E: Kind>(table: Table, start: E) -> u64 {
     let (sender, mut emitted) = mpsc::unbounded_channel();
     let begun = |step: Running| {
         let sender = sender.clone();
         tokio::spawn(async move {
-            // Nobody receives any more after the end.
+            // The receiver is gone after the end.
             let _ = sender.send(step.await);
         });
     };

@@ -1,6 +1,6 @@
-//! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is the median of
-//! each and the ratio of two. The work of the shapes and those who do it are here as well, so that one program can
-//! measure its time and another one count what it allocates.
+//! Measures contenders side by side: they take turns on the same work in one process. The output has each median and
+//! the ratio of two. The work of the shapes and its implementations are here as well, so that one program can measure
+//! times and another one count allocations.
 
 pub mod counted;
 pub mod durable;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How many turns each contender gets; the median counts.
+/// The number of turns of each contender; the median counts.
 const TURNS: usize = 15;
 
 /// One way of doing the work; returns a result that all contenders must agree on.
@@ -37,7 +37,7 @@ impl<'a> Contender<'a> {
 /// Measures the contenders, and prints time per unit and the ratio to the first contender.
 ///
 /// # Panics
-/// If the contenders do not agree on the result: they would not have done the same work.
+/// Panics if the contenders' results differ: they would not have done the same work.
 pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
     let results = RefCell::new(BTreeSet::new());
     let timed = contenders.iter_mut().map(|contender| {
@@ -56,9 +56,9 @@ pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
     print(title, units, &contenders, &medians);
 }
 
-/// Gives each contender so many turns, and returns the medians of the times that they tell. What a contender prepares
-/// does not count. The order is another one in each round, so that nobody always comes after the same other, whose
-/// writes a disk may still be busy with.
+/// Gives each contender this many turns, and returns the medians of their reported times. Preparation does not count.
+/// The order differs in each round, so that no contender always follows the same other, whose writes may still occupy
+/// the disk.
 pub fn in_turns(turns: usize, mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>>) -> Vec<Duration> {
     let mut times = vec![Vec::with_capacity(turns); contenders.len()];
     let mut order: Vec<usize> = (0..contenders.len()).collect();

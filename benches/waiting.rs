@@ -1,8 +1,8 @@
-//! What waiting runs cost, in a process of their own, so that nothing else is counted: the bench of the shapes starts it.
+//! Measures waiting runs in a separate process, so that nothing else counts; the bench of the shapes starts it.
 //!
-//! `waiting RUNS` keeps so many runs in memory that wait for a reply; `waiting RUNS FOLDER` keeps them in a file in that
-//! folder, with an engine that lets go of them. Prints the bytes of memory that each takes, and the nanoseconds from a
-//! reply to the end of its run.
+//! `waiting RUNS` keeps this many runs in memory that wait for a reply; `waiting RUNS FOLDER` keeps them in a file in
+//! that folder, unloaded by the engine. Prints the bytes of memory of each, and the nanoseconds from a reply to the end
+//! of its run.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,19 +16,19 @@ use workflow_core::prelude::*;
 use workflow_core::{EngineBuilder, Observation, Observed, Observer, OpenRequest, RunHandle};
 use workflow_redb::RedbStore;
 
-/// How many runs are started before those that count, for what is made once and what as many at a time need.
+/// The number of runs before the counted ones, for one-time memory and the memory of concurrent starts.
 const BEFORE: u64 = 1_024;
 
-/// How many replies are timed; the median counts.
+/// The number of timed replies; the median counts.
 const REPLIES: u64 = 101;
 
-/// How long is waited for the last run to be let go of.
+/// The time limit until the last run is unloaded.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Little enough not to count among the memory of runs.
+/// Small enough not to count towards the memory of runs.
 const CACHE: usize = 1 << 20;
 
-/// How many runs the engine has let go of.
+/// The number of runs that the engine has unloaded.
 #[derive(Clone, Default)]
 struct Released(Arc<AtomicU64>);
 
@@ -45,7 +45,7 @@ impl Observer for Released {
 }
 
 impl Released {
-    /// Waits until there are so many.
+    /// Waits until there are this many.
     async fn come_to(&self, runs: u64) {
         let began = Instant::now();
         while self.0.load(Ordering::Relaxed) < runs {
@@ -107,14 +107,14 @@ fn build(builder: EngineBuilder) -> Engine {
     builder.workflow(Refunds).build().expect("it is sound")
 }
 
-/// Starts runs and waits until they wait, and nobody keeps a handle.
+/// Starts runs, waits until they wait, and drops the handles.
 async fn start_and_leave(engine: &Engine, numbers: Range<u64>) {
     for first in numbers.clone().step_by(usize::try_from(AT_ONCE).expect("few")) {
         drop(start(engine, first..(first + AT_ONCE).min(numbers.end)).await);
     }
 }
 
-/// Which runs are replied to: some from everywhere.
+/// The runs that get a reply: some from everywhere.
 fn asked(runs: u64) -> impl Iterator<Item = u64> {
     let replies = REPLIES.min(runs);
     (0..replies).map(move |number| number * (runs / replies))
@@ -135,7 +135,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// How many bytes of memory the process has: 0 where the system does not say.
+/// The memory of the process in bytes; 0 where the system does not report it.
 fn resident() -> u64 {
     const PAGE: u64 = 4_096;
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -19,12 +19,12 @@ mod runs;
 mod start_up;
 pub mod waiting;
 
-/// Who does the work.
+/// A contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// A workflow.
     Ours,
-    /// By hand: a dispatcher that spawns a task per step, and is sent what they emit.
+    /// By hand: a dispatcher that spawns a task per step and receives their events.
     Spawn,
     /// By hand: one task with the same meaning and nothing else.
     Floor,
@@ -36,20 +36,20 @@ pub enum By {
 pub struct Work {
     /// The shape and its size: `chain/1000`.
     pub name: String,
-    /// What is counted: `step`.
+    /// The name of an item, such as `step`.
     pub item: &'static str,
-    /// How many of them there are in one go.
+    /// The number of items in one execution.
     pub items: u64,
-    /// How often a go does it.
+    /// The number of repetitions in one execution.
     repeats: u64,
-    /// Who does it.
+    /// The contenders.
     pub ways: Vec<(By, Way)>,
 }
 
-/// How many items there are in one go, so that the clock and the wake-up of a task do not count.
+/// The minimum number of items in one execution, so that the clock and the wake-up of a task do not count.
 const LEAST: u64 = 10_000;
 
-/// One go of the work, in a task of a runtime.
+/// One execution of the work, in a task of a runtime.
 pub type Way = Box<dyn Fn() -> BoxFuture<'static, u64>>;
 
 impl fmt::Debug for Work {
@@ -58,17 +58,17 @@ impl fmt::Debug for Work {
     }
 }
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What the figures are of.
+    /// The amount behind the published figures.
     Full,
     /// A little of everything, to show that it runs.
     Quick,
 }
 
 impl Work {
-    /// Work of a size, done so often in one go that there is enough of it to be measured.
+    /// Work of a size, repeated often enough to measure.
     fn new(shape: &str, item: &'static str, size: u64) -> Self {
         Self::named(format!("{shape}/{size}"), item, size)
     }
@@ -79,22 +79,22 @@ impl Work {
         Self { name: name.into(), item, items: size * repeats, repeats, ways: Vec::new() }
     }
 
-    /// Work of a size that is long enough.
+    /// Work of a size that is large enough without repetition.
     fn once(shape: &str, item: &'static str, size: u64) -> Self {
         Self { name: format!("{shape}/{size}"), item, items: size, repeats: 1, ways: Vec::new() }
     }
 
-    /// Work that is done so often in one go, of one item each.
+    /// Work of one item each, repeated this often.
     fn times(name: &str, item: &'static str, repeats: u64) -> Self {
         Self { name: name.to_owned(), item, items: repeats, repeats, ways: Vec::new() }
     }
 
-    /// One go of it by a workflow.
+    /// One execution of it by a workflow.
     pub fn ours(&self) -> Option<&Way> {
         self.ways.iter().find(|(by, _)| *by == By::Ours).map(|(_, way)| way)
     }
 
-    /// Adds who does it once.
+    /// Adds a contender, which does the work once.
     fn by<F>(mut self, by: By, once: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
     where
         F: Future<Output = u64> + Send + 'static,
@@ -119,7 +119,7 @@ impl Work {
 /// A shape: its name, and its work in all sizes.
 pub type Shape = (&'static str, fn(Extent) -> Vec<Work>);
 
-/// The shapes that are done in several ways.
+/// The shapes with several contenders.
 pub const SHAPES: &[Shape] = &[
     ("chain", chain::works),
     ("fan", fan::works),
@@ -138,7 +138,7 @@ pub const SHAPES: &[Shape] = &[
 /// Work in any size, and its name.
 pub type InAnySize = (&'static str, fn(u64) -> Work);
 
-/// The work whose counters have a baseline. What has the name of a shape is that shape's work.
+/// The work whose counters have a baseline. An entry with the name of a shape is that shape's work.
 pub const COUNTED: &[InAnySize] = &[
     ("chain", chain::work),
     ("chain-on-engine", beside::on_engine),
@@ -149,7 +149,7 @@ pub const COUNTED: &[InAnySize] = &[
     ("waiting", waiting::work),
 ];
 
-/// The work that a name asks for, which may be of a size that no shape is measured in: `chain/20000`.
+/// The work of a name, also of a size that no shape is measured in: `chain/20000`.
 pub fn sized(name: &str) -> Option<Work> {
     let (shape, size) = name.split_once('/')?;
     let (_, work) = COUNTED.iter().find(|(counted, _)| *counted == shape)?;

@@ -1,5 +1,5 @@
-//! An agent's loop: a step that emits what it takes, until it emits the stop event instead, and at most so
-//! many times. The model is a trait; here one is scripted and the other never comes to an end.
+//! An agent's loop: a step emits its own input again, until it emits the stop event, and runs at most a set number of
+//! times. The model is a trait. Here one model is scripted and the other never stops.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -13,7 +13,7 @@ struct Task {
     text: String,
 }
 
-/// What was said and done so far.
+/// The conversation so far.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Turn {
     transcript: Vec<String>,
@@ -25,14 +25,14 @@ struct Done {
     answer: String,
 }
 
-/// Either the task itself or the turn before: what opens a turn.
+/// Either the task itself or the previous turn: the trigger of a turn.
 #[derive(Debug, EventSet)]
 enum Prompt {
     Task(Arc<Task>),
     Turn(Arc<Turn>),
 }
 
-/// Either goes on or ends.
+/// Either another turn or the end.
 #[derive(Debug, EventSet)]
 enum Next {
     Turn(Turn),
@@ -54,8 +54,8 @@ struct Agent<M> {
 
 #[workflow(name = "Agent")]
 impl<M: Model> Agent<M> {
-    /// One turn: the model decides, a tool answers. `loops` says that emitting what it takes is meant, and
-    /// `max_executions` that it ends even if the model does not.
+    /// One turn: the model decides, a tool answers. `loops` declares that the step may emit its own input.
+    /// `max_executions` ends the loop even if the model does not.
     #[step(loops, max_executions = 5)]
     async fn act(&self, task: &Task, prompt: &Prompt) -> Next {
         let transcript = match prompt {
@@ -80,7 +80,7 @@ fn use_tool(tool: &str, argument: &str) -> String {
     }
 }
 
-/// Uses each tool once, then answers with what it learned.
+/// Uses each tool once, then answers with the results.
 struct Scripted;
 
 impl Model for Scripted {
@@ -93,7 +93,7 @@ impl Model for Scripted {
     }
 }
 
-/// Asks for another tool for ever.
+/// Requests another tool endlessly.
 struct Endless;
 
 impl Model for Endless {

@@ -1,8 +1,8 @@
-//! A human in the loop: a request with a typed reply and a time limit.
-//! While the run waits for you it costs no task and holds no place of the engine's.
+//! A human in the loop: a request with a typed reply and a time limit. While the run waits for you, it holds neither a
+//! task nor a permit of the engine.
 //!
-//! `cargo run --release --example approval -- SECONDS` asks at the terminal; answer with `y` or `n`. Whoever says nothing
-//! for so many seconds, 10 if not told otherwise, is nobody: the request expires, and the run goes on without.
+//! `cargo run --release --example approval -- SECONDS` asks at the terminal; answer with `y` or `n`. Without an answer
+//! within that time, by default 10 seconds, the request expires, and the run decides alone.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use workflow_core::RunHandle;
 use workflow_core::prelude::*;
 
-/// Refunds up to so much are paid when nobody has answered in time.
+/// Without an answer, refunds up to this amount are paid.
 const SMALL: u64 = 1_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -24,7 +24,7 @@ struct RefundAsked {
     cents: u64,
 }
 
-/// Its schema tells a web page which form to show.
+/// A web page can build its form from this schema.
 #[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct Approval {
     granted: bool,
@@ -64,7 +64,7 @@ struct Refunds {
 
 #[workflow(output = Decision)]
 impl Refunds {
-    /// Asks a person, whose time is limited.
+    /// Asks a person, with a time limit.
     #[step]
     async fn ask(&self, refund: &RefundAsked) -> Expiring<ApproveRefund> {
         let RefundAsked { customer, cents } = refund.clone();
@@ -80,7 +80,7 @@ impl Refunds {
         Decision::Refunded(Refunded { cents: approval.request().cents, by: approval.by.clone() })
     }
 
-    /// Nobody has answered: the run goes on without approval.
+    /// Without an answer, the run decides by the amount.
     #[step]
     async fn decide_alone(&self, asked: &Expired<ApproveRefund>) -> Decision {
         if asked.cents > SMALL {
@@ -91,7 +91,7 @@ impl Refunds {
     }
 }
 
-/// What a web page would do too: it knows no types, only JSON. Without anybody to say something it gives up.
+/// Works like a web page: it knows no types, only JSON. At the end of the input it gives up.
 async fn person(run: &RunHandle<Refunds>) -> Result<(), Box<dyn Error>> {
     let mut said = said();
     for request in run.requests().await? {
@@ -112,7 +112,7 @@ async fn person(run: &RunHandle<Refunds>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The lines of the terminal, read on a thread that nobody waits for: the program ends while it still reads.
+/// The lines of the terminal, read on a detached thread: the program may end while the thread still reads.
 fn said() -> mpsc::Receiver<String> {
     let (sender, said) = mpsc::channel(1);
     std::thread::spawn(move || {

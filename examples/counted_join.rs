@@ -1,5 +1,5 @@
-//! Joining a number that is known only at run time, by counting: `List<E>` runs the step for every arrival,
-//! and a precondition says which arrival completes the list. `fan_out` does the same job without counting.
+//! Joins a number of events that is known only at run time, by counting. `List<E>` runs the step for every arrival, and
+//! a precondition recognises the arrival that completes the list. `fan_out` does the same job without counting.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -11,7 +11,7 @@ struct Document {
     text: String,
 }
 
-/// How many pages there are: whoever counts needs to be told.
+/// The number of pages, for the precondition that counts.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Split {
     pages: usize,
@@ -40,7 +40,7 @@ struct Reader;
 
 #[workflow]
 impl Reader {
-    /// A `Vec` is as many events as it holds; they enter the log in its order, after the count.
+    /// Each element of a `Vec` is an event; they enter the log in this order, after the count.
     #[step]
     async fn split(&self, document: &Document) -> (Split, Vec<Page>) {
         let pages = document.text.split('\u{c}').enumerate();
@@ -48,13 +48,13 @@ impl Reader {
         (Split { pages: pages.len() }, pages)
     }
 
-    /// Runs once per page, all of them at the same time.
+    /// Runs once per page, concurrently.
     #[step]
     async fn count(&self, page: &Page) -> Counted {
         Counted { page: page.number, words: page.text.split_whitespace().count() }
     }
 
-    /// Asked at every arrival: is this the last one?
+    /// Evaluated at every arrival: is this the last one?
     #[precondition]
     fn all_counted(split: &Split, counted: &List<Counted>) -> bool {
         counted.len() == split.pages

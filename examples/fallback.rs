@@ -1,5 +1,5 @@
-//! A step that fails is tried again, and if that does not help, a fallback takes its failure as an event: the run goes
-//! on and completes, degraded. Without the fallback the failure would end it.
+//! A failing step is retried. If that does not help, a fallback takes the failure as an event, and the run completes,
+//! degraded. Without the fallback the failure would end the run.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -30,14 +30,14 @@ struct Answer {
 #[error("the index is being rebuilt")]
 struct Rebuilding;
 
-/// Looks things up in an index, which is out of order for so many attempts, and otherwise in what it has kept.
+/// An index that fails for some attempts, and a cache.
 struct Library {
     rebuilding_for: u32,
     kept: Vec<String>,
 }
 
 impl Library {
-    /// Twice more, soon. The default would be three times, after 10, 30 and 90 seconds.
+    /// Two retries, soon. The default would be three, after 10, 30 and 90 seconds.
     fn soon() -> RetryPolicy {
         let soon = Retries::exponential(2, Duration::from_millis(20)).jitter(0.5);
         RetryPolicy::standard().on(ErrorClass::Transient, soon)
@@ -55,7 +55,7 @@ impl Library {
         Ok(Retrieved { source: "the index".into(), passages: vec![format!("all about {}", question.text)] })
     }
 
-    /// Runs only if `retrieve` failed for good, and emits the same event: whoever takes it need not know.
+    /// Runs only if `retrieve` finally failed, and emits the same event, so later steps need not know.
     #[step(catches = [retrieve])]
     async fn look_into_what_is_kept(&self, question: &Question, failed: &StepFailed) -> Retrieved {
         println!("{failed}");
@@ -63,7 +63,7 @@ impl Library {
         Retrieved { source: "what was kept".into(), passages: about.cloned().collect() }
     }
 
-    /// Does not know where the passages come from.
+    /// Works the same for passages of either step.
     #[step]
     async fn answer(&self, question: &Question, retrieved: &Retrieved) -> Answer {
         let Retrieved { source, passages } = retrieved;
@@ -85,7 +85,7 @@ async fn ask(rebuilding_for: u32) -> Result<Quality, Box<dyn std::error::Error>>
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(ask(0).await?, Quality::Clean);
-    // The second attempt succeeds: nothing failed for good.
+    // The second attempt succeeds, so no execution failed.
     assert_eq!(ask(1).await?, Quality::Clean);
     // Three attempts fail, and the fallback helps out.
     assert_eq!(ask(u32::MAX).await?, Quality::Degraded);

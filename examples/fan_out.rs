@@ -1,5 +1,5 @@
-//! Map and gather without counting: a branch per document, in it a branch per page, each joined exactly once.
-//! One page cannot be read; the others go on, and whoever gathers is told.
+//! Map and gather without counting: a branch per document, and in it a branch per page, each joined exactly once. One
+//! page cannot be read. The others continue, and the gather contains the failure.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -58,14 +58,14 @@ impl Library {
         stock.documents.iter().cloned().collect::<FanOut<_>>().concurrency(2)
     }
 
-    /// Inside a document's branch: a branch per page, also when there are none.
+    /// Inside a document's branch: a branch per page, possibly none.
     #[step]
     async fn turn_pages(&self, document: &Document) -> FanOut<Page> {
         let pages = document.pages.iter().cloned().enumerate();
         pages.map(|(i, text)| Page { number: i + 1, text }).collect::<FanOut<_>>().continue_others()
     }
 
-    /// `document` is the one this page belongs to: a branch sees itself and what is above it, no sibling.
+    /// `document` is the one of this page: a branch sees its own events and those of outer scopes, but no sibling's.
     #[step]
     async fn count(&self, document: &Document, page: &Page) -> Result<Counted, Unreadable> {
         if page.text.contains('\u{fffd}') {
@@ -74,7 +74,7 @@ impl Library {
         Ok(Counted { words: page.text.split_whitespace().count() })
     }
 
-    /// Once per document, when each of its pages has settled; pages stand in their own order.
+    /// Runs once per document, when each of its pages has settled, with the pages in their own order.
     #[step]
     async fn summarise(&self, document: &Document, pages: &Gather<Counted>) -> Summary {
         let words: usize = pages.ok().map(|page| page.words).sum();
@@ -83,7 +83,7 @@ impl Library {
         Summary { line: parts.join("; ") }
     }
 
-    /// Once, when every document has its summary; documents stand in their own order.
+    /// Runs once, when every document has its summary, with the documents in their own order.
     #[step]
     async fn publish(&self, summaries: &Gather<Summary>) -> Catalogue {
         Catalogue { lines: summaries.ok().map(|summary| summary.line.clone()).collect() }

@@ -1,5 +1,5 @@
-//! Joining a number that is known when the program is written: `FixedList<E, N>` fires once, with the first
-//! `N` events. Here four suppliers are asked, the first three bids decide, and nobody waits for the fourth.
+//! Joins a number of events that is known when you write the program: `FixedList<E, N>` fires once, with the first `N`
+//! events. Here four suppliers are asked, and the first three bids decide without waiting for the fourth.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -48,13 +48,13 @@ impl Purchase {
         answer("Crane", wanted, 10).await
     }
 
-    /// The fourth supplier; it is still thinking when the run ends, and is dropped then.
+    /// The fourth supplier; it still computes when the run ends, and is dropped.
     #[step]
     async fn ask_dunlin(&self, wanted: &Wanted) -> Bid {
         answer("Dunlin", wanted, 60_000).await
     }
 
-    /// Runs once, when the third bid is in the log. A later bid would be counted as surplus in the report.
+    /// Runs once, when the third bid is in the log. The report would count a later bid as surplus.
     #[step]
     async fn choose(&self, wanted: &Wanted, bids: &FixedList<Bid, 3>) -> Bought {
         let [first, second, third] = bids.to_array();
@@ -63,7 +63,7 @@ impl Purchase {
     }
 }
 
-/// Stands for a question over the network: the answer takes its time.
+/// Plays the part of a slow network request.
 async fn answer(supplier: &str, wanted: &Wanted, millis: u64) -> Bid {
     tokio::time::sleep(Duration::from_millis(millis)).await;
     Bid { supplier: supplier.into(), cents: 100 * wanted.article.len() as u64 + millis }

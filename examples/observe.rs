@@ -1,5 +1,5 @@
-//! Watching a run: what it shows to people, what an observer of one's own sees, and `tracing` spans. None of
-//! the three can slow the run down or fail it.
+//! Watching a run: its displayed items, your own observer, and `tracing` spans. None of the three can slow the run down
+//! or fail it.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -18,14 +18,14 @@ struct Numbers {
     up_to: u64,
 }
 
-/// Shown and nothing else: it is not in the log and triggers no step.
+/// A pure display event: it does not enter the log and triggers no step.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
 struct Progress {
     percent: u64,
 }
 
-/// Drives `report` and is shown as well, when it enters the log.
+/// Triggers `report`, and is also displayed when it enters the log.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(control, display)]
 struct Primes {
@@ -42,7 +42,7 @@ struct Sieve;
 
 #[workflow]
 impl Sieve {
-    /// Display items leave at once, while the step still runs.
+    /// Viewers receive display items at once, while the step still runs.
     #[step]
     async fn sift(&self, numbers: &Numbers, display: &Display) -> Primes {
         let mut primes: Vec<u64> = Vec::new();
@@ -65,7 +65,7 @@ impl Sieve {
     }
 }
 
-/// Counts what it sees. It is called from a thread of its own, so it may take its time.
+/// Counts its observations. It has a thread of its own, so it may block.
 #[derive(Default)]
 struct Tally(Arc<Mutex<BTreeMap<String, u32>>>);
 

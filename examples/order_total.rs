@@ -46,7 +46,7 @@ impl Shop {
         Shipping { cents: parcels * self.cents_per_parcel }
     }
 
-    /// Runs once both are there. Its parameters are the whole wiring.
+    /// Runs once both events are in the log. Its parameters are the whole wiring.
     #[step]
     async fn bill(&self, order: &Order, subtotal: &Subtotal, shipping: &Shipping) -> Invoice {
         Invoice { text: format!("{} pays {} cents", order.customer, subtotal.cents + shipping.cents) }

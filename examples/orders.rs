@@ -5,9 +5,9 @@
 //! cargo run --release --example orders -- FOLDER --crash-at 3    # is killed before the third write to the store
 //! ```
 //!
-//! The folder holds the store and a ledger: what was done in the world outside, each line with the key of the
-//! execution that did it. Whoever does something there looks first whether it is done under that key. Without a folder
-//! the example uses one that goes with it.
+//! The folder holds the store and a ledger of side effects, each line with the key of the execution that performed it.
+//! Before a side effect, the code checks whether the ledger has its key. Without a folder the example uses a temporary
+//! one.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -83,7 +83,7 @@ impl Orders {
 }
 
 impl Orders {
-    /// Does something outside, unless it is done already: an execution may run again when its process is gone.
+    /// Performs a side effect unless the ledger already has it: after a crash an execution runs again.
     fn once(&self, what: &str, info: &RunInfo) -> Result<(), StepError> {
         let line = format!("{what} {}\n", info.idempotency_key());
         if !fs::read_to_string(&self.ledger).unwrap_or_default().contains(&line) {
@@ -130,7 +130,7 @@ impl EventStore for Fragile {
     }
 }
 
-/// Goes on with the order, or begins it.
+/// Resumes the order, or starts it.
 async fn order(engine: &Engine) -> Result<RunHandle<Orders>, Box<dyn Error>> {
     match engine.attach::<Orders>("order-17").await {
         Err(ResumeError::UnknownRun { .. }) => {

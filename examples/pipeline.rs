@@ -1,5 +1,5 @@
-//! Workflows in workflows: a run per text file of a folder, which reads, counts and summarises it, and one above them
-//! that joins what they found. A file that cannot be read fails its own run only.
+//! Workflows in workflows: one run per text file of a folder reads, counts and summarises the file, and a parent run
+//! joins the results. A file that cannot be read fails its own run only.
 //!
 //! `cargo run --release --example pipeline -- FOLDER`; without a folder it reads this project's guide.
 
@@ -52,7 +52,7 @@ struct Page {
     sentence: String,
 }
 
-/// For people: a file was read.
+/// Displayed: a file was read.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
 struct WasRead {
@@ -76,7 +76,7 @@ impl Reader {
         Counted { words: text.0.split_whitespace().count() }
     }
 
-    /// The first sentence that is not a heading, beside the counting.
+    /// The first sentence that is not a heading; runs beside the counting.
     #[step]
     async fn summarise(&self, text: &Text) -> Summarised {
         let prose = text.0.split("\n\n").find(|part| !part.starts_with(['#', '`', '|', '-']));
@@ -95,11 +95,11 @@ struct Librarian;
 
 #[workflow]
 impl Librarian {
-    /// A child per file. The engine lets eight of them work at a time; the others queue.
+    /// One child per file. Up to eight of them work at a time; the others queue.
     #[step]
     async fn survey(&self, folder: &Folder, children: &Children) -> Result<Overview, StepError> {
         let path = folder.path.clone();
-        // To list a folder blocks a thread, so it is not done on one that drives runs.
+        // Listing a folder blocks, so `blocking` keeps it off the threads that drive runs.
         let files = blocking(move |_| text_files(&path)).await??;
         let pages = files.iter().map(|path| children.run::<Reader>(File { path: path.clone() }));
         let mut overview = Overview { lines: Vec::new(), words: 0 };
@@ -133,7 +133,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder().workflow(Librarian).workflow(Reader).build()?;
     let run = engine.start::<Librarian>(Folder { path }).await?;
 
-    // What the children show comes by the parent's display, with its path.
+    // The parent's display includes the children's items, with their paths.
     let mut shown = run.display();
     while let Some(item) = shown.next().await {
         if let (DisplayItem::Child { path, .. }, Some(read)) = (&item, item.event::<WasRead>()) {

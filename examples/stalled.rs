@@ -1,5 +1,5 @@
-//! A run that cannot end, and the report that says why: who was expected to emit what, and did not. Nothing waits
-//! for a timeout; the run ends the moment nothing is left to do.
+//! A run that cannot end, and the report that explains why: which step should have emitted which event. No timeout is
+//! involved; the run ends the moment it stalls.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -33,7 +33,7 @@ struct Shipped {
     label: String,
 }
 
-/// What the shelf has to say.
+/// The state of the shelf.
 #[derive(Debug, EventSet)]
 enum Stock {
     Reserved(Reserved),
@@ -61,7 +61,7 @@ impl Warehouse {
         Address { street: format!("{} Lane", order.sku.len()) }
     }
 
-    /// Needs both. That nothing happens when the shelf is empty is what somebody forgot.
+    /// Needs both. A step for an empty shelf is missing.
     #[step]
     async fn ship(&self, reserved: &Reserved, address: &Address) -> Shipped {
         Shipped { label: format!("{} pieces to {}", reserved.pieces, address.street) }
@@ -87,7 +87,7 @@ async fn main() -> Result<(), RunError> {
 mod tests {
     use super::*;
 
-    /// Where the report is quoted.
+    /// The pages that quote the report.
     const QUOTES: [(&str, &str); 2] = [
         ("docs/guide/stalls.md", include_str!("../docs/guide/stalls.md")),
         ("ARCHITECTURE.md", include_str!("../ARCHITECTURE.md")),

@@ -1,4 +1,4 @@
-//! What a test costs: a scenario of three steps, and every order of five steps that run at the same time.
+//! Measures tests: a scenario of three steps, and the exploration of all orders of five concurrent steps.
 //!
 //! `cargo bench -p workflow-benches --bench scenario`
 
@@ -45,7 +45,7 @@ impl Three {
     }
 }
 
-/// Five steps at the same time, whose order can be told: 120 orders.
+/// Five concurrent steps whose order is visible: 120 orders.
 struct Five;
 
 #[workflow]

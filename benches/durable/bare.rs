@@ -13,18 +13,18 @@ const RECENT: Bytes = TableDefinition::new("workflow.recent");
 const RUNS: Bytes = TableDefinition::new("workflow.runs");
 const OPEN: Bytes = TableDefinition::new("workflow.open");
 
-/// How many numbers of batches an entry has: half of what it may have.
+/// The number of batch numbers in an entry: half of the maximum.
 const NUMBERS: u16 = 16;
 
-/// A database that whoever calls commits to.
+/// A database that the caller commits to.
 #[derive(Debug)]
 pub struct Bare {
     database: Database,
-    /// How many batches it has that lie beside those of other runs.
+    /// The number of batches stored next to those of other runs.
     batches: u64,
 }
 
-/// A batch in bytes, made before the time counts.
+/// A batch in bytes, prepared before the measurement.
 #[derive(Debug)]
 pub struct Prepared {
     run: String,
@@ -36,9 +36,9 @@ pub struct Prepared {
 /// The records of a batch.
 #[derive(Debug)]
 enum Records {
-    /// Beside those of other runs, as in a commit that runs share.
+    /// Next to those of other runs, as in a shared commit.
     Shared(Vec<u8>),
-    /// By their keys, beside those of the same run.
+    /// By their keys, next to those of the same run.
     Alone(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
@@ -68,7 +68,7 @@ impl Prepared {
 
     fn new(run: &str, position: u64, batch: &Batch, records: Records, numbers: u16) -> Self {
         let mut entry = (position + batch.records.len() as u64).to_be_bytes().to_vec();
-        // When it was written: any time is as long.
+        // The time of the write: all times have the same length.
         entry.extend_from_slice(&position.to_be_bytes());
         entry.extend_from_slice(&numbers.to_be_bytes());
         entry.resize(entry.len() + 8 * usize::from(numbers), 0);

@@ -1,4 +1,4 @@
-//! One durable run, step by step, and a file that is written as often.
+//! One durable run, step by step, and the same number of plain commits.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ impl Chain {
         Self { engine, _folder: folder }
     }
 
-    /// The time of a run of so many steps.
+    /// The time of a run of this many steps.
     ///
     /// # Panics
     /// If it fails.
@@ -59,7 +59,7 @@ impl Commits {
         Self { bare: Bare::create(&folder.path().join("bare.redb")), done: 0, _folder: folder }
     }
 
-    /// The time of so many commits, of the batch of a step each.
+    /// The time of this many commits, each with the batch of one step.
     ///
     /// # Panics
     /// If one fails.

@@ -1,4 +1,4 @@
-//! What the benches append: the batch of an execution that emits one event, as an engine writes it.
+//! The appended records: the batch of an execution that emits one event, as an engine writes it.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Whole runs at the same time, with a store that shares commits and with one that commits each batch by itself.
+//! Concurrent whole runs, with a store that shares commits and with one that commits each batch separately.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use workflow_core::{
 };
 use workflow_redb::RedbStore;
 
-/// How many runs go on at the same time.
+/// The number of concurrent runs.
 pub const RUNS: u64 = 32;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -66,7 +66,7 @@ impl Five {
     }
 }
 
-/// A store that begins a commit when the one before is done.
+/// A store that begins a commit only after the previous one.
 struct OneByOne {
     store: RedbStore,
     turn: Arc<Mutex<()>>,
@@ -110,12 +110,12 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Whose runs share commits.
+    /// An engine whose runs share commits.
     pub fn shared(folder: TempDir) -> Self {
         Self::new(folder, |store| store)
     }
 
-    /// Whose store commits each batch by itself.
+    /// An engine whose store commits each batch separately.
     pub fn one_by_one(folder: TempDir) -> Self {
         Self::new(folder, |store| OneByOne { store, turn: Arc::default() })
     }
@@ -126,7 +126,7 @@ impl Runs {
         Self { engine, _folder: folder }
     }
 
-    /// So many runs at the same time, each followed by others.
+    /// The time of this many concurrent runs, each followed by others.
     ///
     /// # Panics
     /// If one fails.

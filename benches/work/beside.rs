@@ -1,4 +1,4 @@
-//! What stands beside a chain: preconditions, contexts, and who looks on. Each is measured beside the chain without.
+//! Additions to a chain: preconditions, contexts and observers, each compared with the plain chain.
 
 use workflow_core::prelude::*;
 use workflow_core::{Observation, Observer, TracingObserver};
@@ -6,7 +6,7 @@ use workflow_core::{Observation, Observer, TracingObserver};
 use super::chain::{self, Begin, Clock, Done, FromTick, FromTock, Tick, Tock};
 use super::{By, Extent, Work, engine};
 
-/// How long the chain is.
+/// The length of the chain.
 const STEPS: u64 = 1_000;
 
 /// The chain with a precondition on each of its steps.
@@ -63,7 +63,7 @@ impl Counting {
     }
 }
 
-/// Looks on and does nothing.
+/// An observer that does nothing.
 struct Idle;
 
 impl Observer for Idle {
@@ -97,7 +97,7 @@ pub(super) fn contexts(_: Extent) -> Vec<Work> {
     vec![work::<Counting>("contexts", engine(Counting)), without("contexts")]
 }
 
-/// In whose runs nobody looks, and nobody can; in which somebody could; in which somebody does.
+/// The chain without a way to observe it, with an unused one, and with an observer.
 pub(super) fn observers(_: Extent) -> Vec<Work> {
     let observed = |observer| Engine::builder().workflow(Clock).observer(observer).build();
     let traced = Engine::builder().workflow(Clock).observer(TracingObserver::new()).build();

@@ -1,4 +1,4 @@
-//! A chain: an event in, a step run, an event out, so many times.
+//! A chain: each event runs a step, which emits the next event.
 
 use tokio::sync::mpsc;
 use workflow_core::prelude::*;
@@ -116,13 +116,13 @@ pub(crate) const TABLE: Table = &[
     }],
 ];
 
-/// Two tasks that hand each other what they make: typed, without a log and without a table.
+/// Two tasks that pass events to each other: typed, without a log and without a table.
 async fn stages(steps: u64) -> u64 {
     let (ticks, mut ticked) = mpsc::channel::<Tick>(64);
     let (asked, mut answered) = mpsc::channel::<Tock>(64);
     let (ended, mut ends) = mpsc::channel::<u64>(1);
     let (also_ended, first) = (ended.clone(), ticks.clone());
-    // Whoever receives nothing any more has ended.
+    // A closed channel means that the other has ended.
     tokio::spawn(async move {
         while let Some(Tick { done, steps }) = ticked.recv().await {
             if done + 1 == steps {

@@ -5,7 +5,7 @@ use workflow_core::prelude::*;
 use super::{By, Extent, Work, engine, sizes};
 use crate::hand::{Emitted, Kind, Log, Running, Step, Table, begin, floor, spawn};
 
-/// How many branches the fixed list is of.
+/// The length of the fixed list.
 const FIXED: usize = 1_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -96,7 +96,7 @@ const SQUARE: Step = |_, event| {
     })
 };
 
-/// Joins when the last square is there.
+/// Joins when the last square has arrived.
 pub(super) fn sum(log: &Log, wanted: usize) -> Option<Running> {
     if log.count::<Square>() != wanted {
         return None;

@@ -10,7 +10,7 @@ use super::fan::{Begin, Item, SPLIT, SUM, Square, Sum, run};
 use super::{By, Extent, Work, engine};
 use crate::hand::{Emitted, Table, begin, floor, spawn};
 
-/// How long a branch computes.
+/// The computing time of a branch.
 const LONG: Duration = Duration::from_micros(50);
 
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ fn rounds(item: u64, rounds: u64) -> u64 {
     })
 }
 
-/// The fastest of a few tries counts, for whatever else the machine does.
+/// The fastest of a few tries counts, because the machine may do other work.
 fn calibrate() -> u64 {
     const TRIED: u64 = 1_000_000;
     let fastest = (0..5).map(|item| {
@@ -77,7 +77,7 @@ fn calibrate() -> u64 {
 pub(super) fn works(extent: Extent) -> Vec<Work> {
     let size = if extent == Extent::Full { 1_000 } else { 100 };
     let engine = engine(Hashing);
-    // It finds out how long that is when it is called first.
+    // The first call calibrates.
     hash(0);
     let work = Work::once("fan-work", "branch", size);
     vec![

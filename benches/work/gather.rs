@@ -1,4 +1,4 @@
-//! A fan-out of branches that are scopes, and the gather of what they yield.
+//! A fan-out with branches as scopes, and the gather of their results.
 
 use workflow_core::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Many joins: 50 steps over 20 types of events, each of which needs three of them. Cards of all types are dealt in
-//! rounds, so that each card has the seven or eight steps that take it run again, with the latest of the other types.
+//! Many joins: 50 steps over 20 types of events, each of which requires three. Cards of all types are dealt in rounds.
+//! So each card runs the seven or eight steps that take it, with the latest of the other types.
 
 use std::hint::black_box;
 
@@ -33,7 +33,7 @@ enum Next {
     Done(Done),
 }
 
-/// What the cards of the last type lead to, of both who play.
+/// The result of the cards of the last type, for both implementations.
 fn next(round: u64, rounds: u64) -> Next {
     if round == rounds { Next::Done(Done(rounds)) } else { Next::Deal(Deal { round: round + 1, rounds }) }
 }
@@ -117,7 +117,7 @@ impl Kind for Deal {
     const KIND: usize = 21;
 }
 
-/// Runs if there is one of each, with the latest of each.
+/// Runs if each type has a card, with the latest of each.
 fn join<const ONE: usize, const TWO: usize, const THREE: usize>(log: &Log, _: &Erased) -> Option<Running> {
     let (one, two, three) = (
         log.latest::<ByHand<ONE>>()?.clone(),
@@ -363,7 +363,7 @@ async fn ours(engine: Engine, rounds: u64) -> u64 {
     run.outcome().await.map_or(0, |done| done.0)
 }
 
-/// A thousand cards, and ten thousand to see whether a card costs more if there are many already.
+/// A thousand cards, and ten thousand to see whether a card costs more in a long log.
 pub(super) fn works(extent: Extent) -> Vec<Work> {
     let work = |name: &str, cards| {
         let (engine, rounds) = (engine(Cards), cards / CARDS);

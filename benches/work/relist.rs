@@ -1,4 +1,4 @@
-//! A step with a list, executed again on each arrival.
+//! A step with a list, which runs again on each arrival.
 
 use workflow_core::prelude::*;
 
@@ -44,7 +44,7 @@ impl Kind for Bid {
     const KIND: usize = 1;
 }
 
-/// By hand the step is told how long the list is and what came last, instead of being handed a list.
+/// By hand the step gets the length of the list and the last element, instead of a list.
 const TABLE: Table = &[
     &[|_, event| {
         let event = event.clone();

@@ -83,7 +83,7 @@ const TABLE: Table = &[
     }],
 ];
 
-/// All of them are started before the first is waited for.
+/// Starts all runs before it awaits the first.
 async fn ours(engine: Engine, runs: u64) -> u64 {
     let mut started = Vec::new();
     for number in 0..runs {
@@ -96,7 +96,7 @@ async fn ours(engine: Engine, runs: u64) -> u64 {
     sum
 }
 
-/// A task each, which calls the three functions.
+/// Each run is a task that calls the three functions.
 async fn tasks(runs: u64) -> u64 {
     let run = |number| async move {
         let found = find(&Begin(number)).await;
@@ -105,7 +105,7 @@ async fn tasks(runs: u64) -> u64 {
     sum((0..runs).map(|number| tokio::spawn(run(number))).collect()).await
 }
 
-/// A task each, which is such an engine.
+/// Each run is a task with such an engine.
 async fn floors(runs: u64) -> u64 {
     sum((0..runs).map(|number| tokio::spawn(floor(TABLE, Begin(number)))).collect()).await
 }

@@ -1,4 +1,4 @@
-//! The beginning: an engine is built, and has its first run.
+//! Building an engine, and its first run.
 
 use workflow_core::prelude::*;
 
@@ -6,10 +6,10 @@ use super::chain::{Begin, Clock, TABLE};
 use super::{By, Extent, Work};
 use crate::hand::{floor, spawn};
 
-/// How often each begins in one go.
+/// The number of beginnings per execution.
 const TIMES: u64 = 1_000;
 
-/// How long its first run is.
+/// The length of its first run.
 const STEPS: u64 = 3;
 
 fn build() -> Engine {

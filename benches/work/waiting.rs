@@ -18,7 +18,7 @@ pub struct Refund {
     cents: u64,
 }
 
-/// What a run waits for.
+/// The request that a run waits for.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = bool)]
 pub struct Approve {
@@ -57,7 +57,7 @@ pub fn id(number: u64) -> RunId {
 /// Starts runs and waits until they wait.
 ///
 /// # Panics
-/// If one does not start, or does anything else.
+/// Panics if one does not start, or does anything else.
 pub async fn start(engine: &Engine, numbers: Range<u64>) -> Vec<RunHandle<Refunds>> {
     let start = |number| async move {
         let options = RunOptions::new().id(id(number));
@@ -73,7 +73,7 @@ pub async fn start(engine: &Engine, numbers: Range<u64>) -> Vec<RunHandle<Refund
     started
 }
 
-/// All of them wait, each with a handle, when the last one is started. The engine is theirs: it has no runs of others.
+/// All runs wait, each with a handle, when the last one is started. The engine has no other runs.
 pub(super) fn work(size: u64) -> Work {
     let start = move || async move { start(&engine(Refunds), 0..size).await.len() as u64 };
     Work::new("waiting", "run", size).by(By::Ours, start)

@@ -1,4 +1,4 @@
-//! A collector that keeps the spans it is sent, for the example and its test.
+//! A collector that stores received spans, for the example and its test.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ impl Collector {
         let arrived = Arc::clone(&spans);
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                // Whoever sends something else is told nothing.
+                // Other requests get no answer.
                 let _ = serve(&connection, &arrived);
             }
         });
@@ -37,7 +37,7 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// What has arrived so far.
+    /// The spans received so far.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -64,7 +64,7 @@ pub(crate) fn attribute(span: &Span, name: &str) -> Option<String> {
     })
 }
 
-/// Takes one request. It is answered when its spans are kept.
+/// Handles one request, and answers once its spans are stored.
 fn serve(mut connection: &TcpStream, spans: &Mutex<Vec<Span>>) -> Result<(), Box<dyn Error>> {
     let mut request = BufReader::new(connection);
     let (mut line, mut length) = (String::new(), 0);

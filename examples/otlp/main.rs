@@ -1,7 +1,7 @@
 //! Spans of runs and executions, exported to an OpenTelemetry collector by OTLP over HTTP.
 //!
-//! `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318` sends them to a collector of yours. Without it the example
-//! brings a little one along and prints what arrived there.
+//! `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318` sends them to your collector. Without it the example starts a
+//! small one and prints what arrived there.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -46,12 +46,12 @@ struct Shop;
 impl Shop {
     #[step]
     async fn add_up(&self, order: &Order) -> Subtotal {
-        // It arrives as an event of the execution's span.
+        // The collector receives this as an event of the execution's span.
         tracing::info!(prices = order.prices.len(), "adding up");
         Subtotal { cents: order.prices.iter().sum() }
     }
 
-    /// Fails, which nobody minds, so that it is not tried again; its span says so all the same.
+    /// Fails with a class that is not retried, and the run continues; its span still has the error.
     #[step(on_error = "continue", retry = RetryPolicy::none())]
     async fn recommend(&self, _order: &Order) -> Result<(), StepError> {
         Err(StepError::transient("the recommender does not answer"))
@@ -76,7 +76,7 @@ struct Postage {
     cents: u64,
 }
 
-/// A run of its own within `bill`, and so is its span; the scale answers the second time.
+/// A child run within `bill`, so its span is inside; the scale answers the second time.
 struct Shipping;
 
 #[workflow]
@@ -90,8 +90,7 @@ impl Shipping {
     }
 }
 
-/// Where spans go, and what makes them. Spans are sent in batches by a thread of its own; what has not been sent yet
-/// is sent by `shutdown`.
+/// Builds the exporter and the tracing layer. A separate thread sends spans in batches; `shutdown` sends the rest.
 fn exporting(
     endpoint: &str,
 ) -> Result<(SdkTracerProvider, impl tracing::Subscriber + use<>), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! The smallest HTTP client that does: what is exported is posted over a connection of its own, without encryption.
+//! A minimal HTTP client: it posts each export over a new connection, without encryption.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 
-/// For a collector on this machine, or behind something that encrypts. It blocks, and may: batches are sent by a
-/// thread that has nothing else to do.
+/// Use it for a collector on this machine or behind an encrypting proxy. It blocks, which is fine on the exporter's own
+/// thread.
 #[derive(Debug)]
 pub(crate) struct Post;
 

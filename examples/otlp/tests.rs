@@ -1,4 +1,4 @@
-//! What arrives at a collector.
+//! Tests of the spans that arrive at a collector.
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
@@ -51,12 +51,12 @@ async fn a_run_and_its_executions_arrive_at_the_collector_nested_and_named() {
 
 #[test]
 fn a_collector_that_is_not_there_is_no_concern_of_the_run() {
-    // Nobody listens there: the port was free a moment ago.
+    // No process listens there: the port was free a moment ago.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (provider, subscriber) = exporting(&format!("http://{nobody}")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let invoice = tracing::subscriber::with_default(subscriber, || runtime.block_on(run()));
     assert_eq!(invoice.unwrap().cents, 2_120);
-    // Whether the exporter calls it an error is its own affair.
+    // The exporter may or may not report an error.
     let _ = provider.shutdown();
 }

@@ -1,4 +1,4 @@
-//! Reads a folder into passages. It knows files and Markdown's outline, nothing of questions.
+//! Reads a folder into passages. This module knows files and Markdown's outline, but no questions.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 const EXTENSIONS: [&str; 4] = ["md", "markdown", "txt", "text"];
 /// Longer files are not documents for people.
 const LONGEST_FILE: u64 = 8 << 20;
-/// A list or a table that is longer is cut before its next item.
+/// A longer list or table is cut before its next item.
 const LONG_PASSAGE: usize = 500;
-/// The project itself, which is read when no folder is given.
+/// The project itself, the default folder.
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PROJECT_DOCS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "docs"];
 
-/// What was read.
+/// The documents of a folder, as passages.
 #[derive(Debug, Default)]
 pub(crate) struct Corpus {
     pub(crate) passages: Vec<Passage>,
@@ -28,14 +28,14 @@ pub(crate) struct Corpus {
 pub(crate) struct Passage {
     /// The path below the folder.
     pub(crate) file: String,
-    /// Where it begins, from 1.
+    /// The line where it begins, from 1.
     pub(crate) line: usize,
-    /// The heading it stands under; empty above the first one.
+    /// Its heading; empty above the first one.
     pub(crate) heading: String,
     pub(crate) text: String,
 }
 
-/// A file that could not be read; the others are.
+/// A file that could not be read; the other files are read.
 #[derive(Debug, thiserror::Error)]
 #[error("`{file}` is skipped: {reason}")]
 pub(crate) struct Skipped {
@@ -53,7 +53,7 @@ enum SkipReason {
     Unreadable(#[from] io::Error),
 }
 
-/// Why there is nothing to answer from.
+/// The reason why there are no passages.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CorpusError {
     #[error("the folder `{}` does not exist", .0.display())]
@@ -117,7 +117,7 @@ impl Corpus {
     }
 }
 
-/// Hidden entries are left out, and links are not followed, so that no walk goes round in circles.
+/// Skips hidden entries and links, so that no walk goes round in circles.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CorpusError> {
     if path.is_file() {
         files.extend(is_document(path).then(|| path.to_owned()));
@@ -149,7 +149,7 @@ fn read_text(path: &Path) -> Result<String, SkipReason> {
         .map_err(|error| SkipReason::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
-/// Cuts a text at blank lines and headings. Fenced code is left out: it would be quoted where words are wanted.
+/// Cuts a text at blank lines and headings. Skips fenced code, because quotations should be prose.
 pub(crate) fn passages(file: &str, text: &str) -> Vec<Passage> {
     let mut cut = Cut { file, ..Cut::default() };
     for (i, line) in text.lines().enumerate() {

@@ -7,10 +7,10 @@ use workflow_core::prelude::*;
 use crate::index::Index;
 use crate::rank::{self, Ranked};
 
-/// How many passages each query brings in, and how many go on after they are fused.
+/// The number of passages per query, and the number kept after fusion.
 const PER_QUERY: usize = 20;
 
-/// What can be set, by `RESEARCH_…` variables and by flags.
+/// The settings, from `RESEARCH_…` variables and flags.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
@@ -24,14 +24,14 @@ impl Default for Settings {
     }
 }
 
-/// What somebody wants to know.
+/// The user's question.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
 pub(crate) struct Question {
     pub(crate) text: String,
 }
 
-/// One way of asking it; the first event of a branch.
+/// One variant of the question; the first event of a branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 pub(crate) struct Query {
     pub(crate) way: Way,
@@ -46,13 +46,13 @@ pub(crate) enum Way {
     OtherSpelling,
 }
 
-/// The passages one query brought in, best first.
+/// The passages of one query, best first.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 pub(crate) struct Hits {
     pub(crate) passages: Vec<u32>,
 }
 
-/// Shown when a query has brought in its passages.
+/// Displayed when a query has found its passages.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
 pub(crate) struct Searched {
@@ -66,7 +66,7 @@ pub(crate) struct Retrieved {
     pub(crate) ranked: Vec<Ranked>,
 }
 
-/// The same passages in a better order. It is shown as well as logged.
+/// The same passages in a better order; logged and displayed.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(control, display)]
 pub(crate) struct Reranked {
@@ -74,7 +74,7 @@ pub(crate) struct Reranked {
     pub(crate) moved: usize,
 }
 
-/// A quotation and where it stands.
+/// A quotation and its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Quotation {
     pub(crate) text: String,
@@ -96,14 +96,14 @@ pub(crate) struct NothingFound {
     pub(crate) searched: usize,
 }
 
-/// What a run ends with.
+/// The outcome of a run.
 #[derive(Debug, EventSet)]
 pub(crate) enum Outcome {
     Answer(Answer),
     NothingFound(NothingFound),
 }
 
-/// What the steps depend on: the index, built once and shared.
+/// The dependency of the steps: the index, built once and shared.
 #[derive(Debug)]
 pub(crate) struct Research {
     pub(crate) index: Arc<Index>,
@@ -111,13 +111,13 @@ pub(crate) struct Research {
 
 #[workflow(output = Outcome)]
 impl Research {
-    /// Asks in several ways at once: a branch for each.
+    /// Opens a branch for each variant of the question.
     #[step]
     async fn vary(&self, question: &Question) -> FanOut<Query> {
         self.variants(&question.text).into_iter().collect()
     }
 
-    /// Runs in every branch, side by side.
+    /// Runs in every branch, concurrently.
     #[step]
     async fn retrieve(&self, query: &Query, display: &Display) -> Hits {
         let found = self.index.search(&query.words, PER_QUERY);
@@ -125,7 +125,7 @@ impl Research {
         Hits { passages: found.into_iter().map(|found| found.passage).collect() }
     }
 
-    /// Runs once, when every branch has settled, however many there were.
+    /// Runs once, when every branch has settled, for any number of branches.
     #[step]
     async fn fuse(&self, hits: &Gather<Hits>) -> Retrieved {
         Retrieved { ranked: rank::fuse(hits.ok().map(|hits| &hits.passages[..]), PER_QUERY) }
@@ -136,7 +136,7 @@ impl Research {
         config.rerank && !retrieved.ranked.is_empty()
     }
 
-    /// Looks at the words of what was retrieved; skipped where the configuration says so.
+    /// Ranks passages by their words; the configuration may skip this.
     #[step(precondition = wants_reranking)]
     async fn rerank(&self, question: &Question, retrieved: &Retrieved) -> Reranked {
         let ranked = rank::rerank(&self.index, &question.text, &retrieved.ranked);
@@ -195,7 +195,7 @@ impl Research {
         variants
     }
 
-    /// The two words that stand in the fewest passages, but in some.
+    /// The two words that occur in the fewest passages, but at least one.
     fn rarest<'a>(&self, words: &'a [String]) -> Vec<&'a str> {
         let count = |word: &&str| self.index.passages_with(word);
         let mut known: Vec<&str> = words.iter().map(String::as_str).filter(|word| count(word) > 0).collect();

@@ -1,4 +1,4 @@
-//! The index over all passages: built once, shared by every execution. It knows words and scores, nothing of
+//! The index over all passages: built once, shared by every execution. This module knows words and scores, but no
 //! workflows.
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,13 +8,13 @@ use bm25::{DefaultTokenizer, Document, Language, SearchEngine, SearchEngineBuild
 use crate::corpus::{Corpus, Passage};
 use crate::spelling;
 
-/// Everything that can be asked of the corpus.
+/// The searchable corpus.
 pub(crate) struct Index {
     passages: Vec<Passage>,
     files: usize,
     engine: SearchEngine<u32>,
     tokenizer: DefaultTokenizer,
-    /// Every word as it is written, in lower case, and how many passages hold it.
+    /// Every word in lower case, with the number of passages that contain it.
     words: BTreeMap<String, usize>,
     /// The same words without their endings, as retrieval compares them.
     stems: HashSet<String>,
@@ -66,7 +66,7 @@ impl Index {
         self.tokenizer.tokenize(text)
     }
 
-    /// What retrieval sees of a passage, as stems.
+    /// The words that retrieval sees of a passage, as stems.
     pub(crate) fn stems_of(&self, passage: u32) -> Vec<String> {
         self.stems(&searched(self.passage(passage)))
     }
@@ -82,12 +82,12 @@ impl Index {
         key_words
     }
 
-    /// In how many passages a word stands.
+    /// The number of passages that contain a word.
     pub(crate) fn passages_with(&self, word: &str) -> usize {
         self.words.get(word).copied().unwrap_or(0)
     }
 
-    /// The word itself if the corpus knows it, else the nearest one that it knows.
+    /// The word itself if the corpus contains it, otherwise the nearest word that it contains.
     pub(crate) fn known(&self, word: &str) -> Option<String> {
         if self.stems(word).iter().all(|stem| self.stems.contains(stem)) {
             return Some(word.into());

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example research -- "How does a join keep its state?" docs`
 //!
-//! The answer is extractive: it quotes the passages that fit best and says where they stand. Nothing is
-//! written anew, and no model is asked.
+//! The answer is extractive: it quotes the best passages with their places. The program writes no new text and uses no
+//! model.
 
 mod corpus;
 mod flow;
@@ -54,7 +54,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// What the flags say of the configuration; what they do not say, a lower layer does.
+    /// The settings given by flags; lower layers supply the rest.
     fn layer(&self) -> serde_json::Value {
         let mut layer = json!({});
         if self.rerank || self.no_rerank {
@@ -67,7 +67,7 @@ impl Arguments {
     }
 }
 
-/// Why there is no answer, not even "nothing found".
+/// The reason why there is no answer, not even "nothing found".
 #[derive(Debug, thiserror::Error)]
 enum ResearchError {
     #[error("the question is empty: say what you want to know")]

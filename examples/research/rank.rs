@@ -1,4 +1,4 @@
-//! Orders passages: first by their places in several results, then, if wanted, by looking at their words.
+//! Orders passages: first by their ranks in several results, then, if enabled, by their words.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::Index;
 
-/// A passage and how well it fits.
+/// A passage and its score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ranked {
     pub(crate) passage: u32,
     pub(crate) score: f64,
 }
 
-/// Softens the difference between the first places of a result; the value that is usual for this formula.
+/// Reduces the difference between the first ranks of a result; the usual value of this formula.
 const SMOOTHING: f64 = 60.0;
 
-/// Reciprocal rank fusion: what stands high in many results comes first. Scores of different queries cannot
-/// be compared, places can.
+/// Reciprocal rank fusion: a passage with high ranks in many results comes first. Scores of different queries are not
+/// comparable, but ranks are.
 pub(crate) fn fuse<'a>(results: impl Iterator<Item = &'a [u32]>, most: usize) -> Vec<Ranked> {
     let mut scores: BTreeMap<u32, f64> = BTreeMap::new();
     for result in results {
@@ -28,7 +28,7 @@ pub(crate) fn fuse<'a>(results: impl Iterator<Item = &'a [u32]>, most: usize) ->
     best_first(scores.into_iter().map(|(passage, score)| Ranked { passage, score }), most)
 }
 
-/// Weighs each passage's place by how many of the question's words it holds, and how close together.
+/// Weighs each passage's rank by the number of the question's words in it, and their closeness.
 pub(crate) fn rerank(index: &Index, question: &str, ranked: &[Ranked]) -> Vec<Ranked> {
     let wanted: HashSet<String> = index.stems(question).into_iter().collect();
     let again = ranked.iter().map(|Ranked { passage, score }| {
@@ -45,8 +45,7 @@ fn best_first(ranked: impl Iterator<Item = Ranked>, most: usize) -> Vec<Ranked> 
     ranked
 }
 
-/// The share of the wanted words that a passage holds, and how densely they stand where they stand closest;
-/// both from 0 to 1.
+/// The share of the wanted words in a passage, and their density where they are closest; both from 0 to 1.
 fn fit(wanted: &HashSet<String>, stems: &[String]) -> (f64, f64) {
     let places: Vec<(usize, &String)> =
         stems.iter().enumerate().filter(|(_, stem)| wanted.contains(*stem)).collect();
@@ -55,11 +54,11 @@ fn fit(wanted: &HashSet<String>, stems: &[String]) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let coverage = ratio(held, wanted.len());
-    // Closeness counts for as much of the question as it is about: one word alone is always close to itself.
+    // Closeness counts in proportion to the matched words: one word alone is always close to itself.
     (coverage, coverage * ratio(held, closest(&places, held)))
 }
 
-/// The length of the shortest stretch that holds all `held` words.
+/// The length of the shortest stretch with all `held` words.
 fn closest(places: &[(usize, &String)], held: usize) -> usize {
     let mut shortest = usize::MAX;
     let mut inside: BTreeMap<&String, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Everything that is printed. Answers go to standard output, warnings and errors to standard error.
+//! All output. Answers go to standard output, warnings and errors to standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program talks")]
 
@@ -26,7 +26,7 @@ pub(crate) fn opened(question: &str, index: &Index) {
     println!("({} passages of {} files)\n", index.passages(), index.files());
 }
 
-/// Prints what the run shows, as it comes, until the run has ended.
+/// Prints displayed items as they arrive, until the run has ended.
 pub(crate) async fn follow(mut shown: DisplayStream) {
     while let Some(item) = shown.next().await {
         if let Some(Searched { query, found }) = item.event() {

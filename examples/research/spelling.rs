@@ -1,6 +1,6 @@
 //! The nearest known spelling of a word.
 
-/// The candidate that differs least, if it differs little enough; of equal ones the first.
+/// The candidate with the smallest difference, if that is small enough; of equal ones the first.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().collect();
     // One slip in a short word, two in a long one; a very short one is another word.
@@ -18,7 +18,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, remove or replace, neighbours that changed places counting once.
+/// The number of letters to insert, remove or replace; swapped neighbours count once.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = vec![0; b.len() + 1];
     let mut above: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! What an answer depends on, tried through the workflow itself.
+//! Tests of the answers, through the workflow itself.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who stands in for which step.
+//! The stand-ins of a scenario, by step.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use workflow_core::{Emitted, Middleware, Next, RunId, StepCall, StepError};
 
 use crate::stand_in::{Answer, StandIn};
 
-/// Who stands in for which step; a step that nobody stands in for is itself.
+/// The stand-ins, by step. A step without an entry runs its own code.
 #[derive(Default)]
 pub(crate) struct Cast {
     parts: HashMap<&'static str, Part>,
-    /// The run whose steps they are; none before it is known.
+    /// The run whose steps are replaced; `None` until the run is known.
     run: Option<RunId>,
 }
 
-/// What stands before a step, and what stands in its place.
+/// The stand-ins of one step: in front of it, and in its place.
 #[derive(Default)]
 struct Part {
     failures: Option<Failures>,
     player: Option<Player>,
-    /// Whether the test answers by hand.
+    /// Whether the test answers the calls through a [`Mock`](crate::Mock).
     by_hand: bool,
 }
 
@@ -66,7 +66,7 @@ impl Cast {
         self.parts.entry(step).or_default().failures = Some(failures);
     }
 
-    /// So many of the step's calls have failed already, in a process that is gone.
+    /// Counts calls of the step that failed in an earlier process.
     pub(crate) fn have_failed(&mut self, step: &str, calls: u32) {
         let failures = self.parts.get_mut(step).and_then(|part| part.failures.as_mut());
         if let Some(Failures { left, .. }) = failures {
@@ -74,12 +74,12 @@ impl Cast {
         }
     }
 
-    /// A step that the test answers by hand, if there is any.
+    /// The name of a mocked step, if there is any.
     pub(crate) fn mocked(&self) -> Option<&'static str> {
         self.parts.iter().filter(|(_, part)| part.by_hand).map(|(step, _)| *step).min()
     }
 
-    /// Whether the first calls of the step are failed: what becomes of a call depends on those before it.
+    /// Whether the first calls of the step fail, so that the result of a call depends on earlier calls.
     pub(crate) fn fails_first(&self, step: &str) -> bool {
         self.parts.get(step).is_some_and(|part| part.failures.is_some())
     }

@@ -1,4 +1,4 @@
-//! The clock of scenarios: it goes by the virtual time of their runtime, and begins on a fixed date.
+//! The clock of scenarios. It follows the virtual time of their runtime and begins on a fixed date.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,16 +10,16 @@ use workflow_core::Clock;
 /// The days from the epoch to the first of January 2000.
 const BEGINNING: Duration = Duration::from_hours(24 * 10_957);
 
-/// The longest that it sleeps at a time; beyond two years tokio's timers do not go.
+/// The longest single sleep; tokio's timers fail beyond two years.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// A clock that follows the time of a tokio runtime, paused or not, and begins at midnight, on the first of
 /// January 2000, UTC.
 ///
-/// While tokio's time is [paused](tokio::time::pause) it shows virtual time: it stands still while anything can
-/// go on, and then jumps to the next timer. Every time that a run records is the same each time it runs, and no
-/// sleep takes any. A [`Scenario`](crate::Scenario) sets one on its engine; for an engine of your own, make it in a
-/// test on paused time. Clones are the same clock, also on other threads.
+/// While tokio's time is [paused](tokio::time::pause) the clock shows virtual time. It stands still while any task can
+/// make progress, and then jumps to the next timer. So all recorded times are the same in each execution of a test, and
+/// sleeps take no real time. A [`Scenario`](crate::Scenario) sets this clock on its engine. For your own engine, create
+/// one in a test on paused time. Clones share one clock, also across threads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,16 +44,16 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock that begins now, on the current runtime.
+    /// Creates a clock that begins now, on the current runtime.
     ///
     /// # Panics
-    /// Outside of a tokio runtime. On one whose timers are not enabled, a sleep that has to wait panics.
+    /// Panics outside of a tokio runtime. On a runtime without timers, a sleep that has to wait panics.
     #[expect(clippy::new_without_default, reason = "a default does not depend on where it is made")]
     pub fn new() -> Self {
         Self { runtime: Handle::current(), began: Instant::now() }
     }
 
-    /// What it shows when it begins: 2000-01-01T00:00:00Z.
+    /// The time at which every virtual clock begins: 2000-01-01T00:00:00Z.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -78,7 +78,7 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> SystemTime {
-        // Each runtime has a time of its own, and a thread outside of it none but the real one.
+        // Each runtime has its own time; a thread outside of it sees only real time.
         let _entered = self.runtime.enter();
         Self::beginning() + self.began.elapsed()
     }

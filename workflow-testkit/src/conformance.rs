@@ -1,14 +1,12 @@
-//! Suites that tell whether what you wrote keeps the contract of the trait it implements:
+//! Conformance suites for your own implementations of the core's traits:
 //! [`context_store_conformance!`](crate::context_store_conformance) for a
-//! [`ContextStore`](workflow_core::ContextStore),
-//! [`event_store_conformance!`](crate::event_store_conformance) for an
-//! [`EventStore`](workflow_core::EventStore),
-//! [`observer_conformance!`](crate::observer_conformance) for an [`Observer`](workflow_core::Observer), and
-//! [`clock_conformance!`](crate::clock_conformance) for a [`Clock`](workflow_core::Clock).
+//! [`ContextStore`](workflow_core::ContextStore), [`event_store_conformance!`](crate::event_store_conformance) for an
+//! [`EventStore`](workflow_core::EventStore), [`observer_conformance!`](crate::observer_conformance) for an
+//! [`Observer`](workflow_core::Observer), and [`clock_conformance!`](crate::clock_conformance) for a
+//! [`Clock`](workflow_core::Clock).
 //!
-//! Each macro expands to a module of tests, one for each sentence of the contract that can be tested. The
-//! name of a test is that sentence, and its failure says what the contract demands and what was found
-//! instead.
+//! Each macro expands to a module of tests, one for each testable sentence of the contract. That sentence is the test's
+//! name. A failure reports the demand of the contract and what the test found instead.
 //!
 //! ```
 //! # use workflow_core::MemoryContexts;
@@ -19,11 +17,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! A suite goes by what can be seen from outside, and on one process. It can find that a contract is broken,
-//! never that it is kept: a race that needs a rare timing may pass, and what survives a crash, or holds
-//! between several processes, is yours to test.
+//! A suite tests visible behaviour in one process. It can show that a contract is broken, never that it holds: a race
+//! that needs rare timing may pass. Crash safety and use by several processes are yours to test.
 //!
-//! This module owns how checks are run. The checks themselves are below it, by suite.
+//! This module owns the expansion into tests. The submodules own the checks, by suite.
 
 #[doc(hidden)]
 pub mod clock;
@@ -35,8 +32,8 @@ pub mod event_store;
 pub mod observer;
 mod stage;
 
-/// A module of tests, each of which hands the same expression to one check. The names of the checks stand
-/// below the modules they are in.
+/// Expands to a module of tests, each of which passes the same expression to one check. The check names are listed
+/// under the modules that contain them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_suite {

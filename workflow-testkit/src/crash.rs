@@ -1,6 +1,6 @@
-//! Killing the process of a scenario at every append to its store, and going on from what is left. This file owns what
-//! a test says and which crashes are tried; the store that goes down is in `store`, a process from its start to its end
-//! in `life`, what is compared in `compare`, and what is said of it in `report`.
+//! Kills the process of a scenario at every append to its store, and resumes the run from the journal. This file owns
+//! the API and the choice of crashes. `store` has the store that goes down, `life` one process from start to end,
+//! `compare` the comparison, and `report` the messages.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -34,15 +34,15 @@ pub use confirm::Confirms;
 pub use report::Crashes;
 pub use store::CrashStore;
 
-/// How many pairs of crashes are tried, unless the test says otherwise.
+/// The default number of pairs of crashes.
 const PAIRS: u64 = 100;
 
-/// Runs a scenario, kills its process at every append to its store, goes on with the run in a new one, and compares
-/// what it comes to with the run that nobody interrupted.
+/// Kills a scenario's process at every append to its store, and compares the resumed runs.
 ///
-/// The closure makes the scenario anew for each process, and gives the store that it is handed to the engine. It stands
-/// for what a program does when it is started, so that what the workflow keeps in its fields is as new as after a
-/// restart.
+/// Each resumed run continues in a new process and is compared with an uninterrupted run.
+///
+/// The closure makes a new scenario for each process, and gives the store that it receives to the engine. It plays the
+/// part of a program's start, so the workflow's fields are fresh, as after a restart.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -97,46 +97,49 @@ where
     }
 }
 
-/// Crashes that are about to be tried. Awaiting it tries them, and says how many there were.
+/// A crash test. Awaiting it tries the crashes and returns how many there were.
 ///
 /// # What is tried
-/// The store is given writes, of one batch of events or of several, and after each a run can be gone on with. For each
-/// write of the run and its child runs the process is killed twice: before the write is kept, as if in the middle of it,
-/// since a write is kept as a whole or not at all; and after it is kept, but before anybody hears of that. Which batches
-/// share a write depends on when the store confirms: so all this is tried with a store that confirms at once, with one
-/// that has a write for each completion of a step, and with stores that [confirm late](Confirms), in step with other
-/// runs and out of step, unless the uninterrupted run gives the store the same writes as in a way that was tried
-/// before. A store that confirms late goes down when it would have confirmed. Contexts outlive the process,
-/// and virtual time goes on where it was. In the new process the run is [attached to](workflow_core::Engine::attach),
-/// all others of the store are [resumed](workflow_core::Engine::resume_open_runs), and what is left of the script goes
-/// on: what is sent, unless the journal has it, at its time since the beginning; replies to what is open. A run whose
-/// beginning was lost is started anew. Then pairs of crashes, of which the second comes at an append of the new process:
-/// at most [so many](Self::pairs), spread over all of them.
+/// The store receives writes of one or several batches, and a run can be resumed after each. For each write of the run
+/// and its child runs, the process is killed twice: before the store keeps the write, and after the store has kept it
+/// but before any caller gets the confirmation. A write is kept completely or not at all.
 ///
-/// In each process nothing may begin that follows from an event which the store has not confirmed, and no observer may
-/// hear of one.
+/// The time of confirmations decides which batches share a write. So all this is tried with a store that confirms at
+/// once, with one that writes each completion of a step separately, and with stores that [confirm late](Confirms), in
+/// step with other runs and out of step. A way is skipped if the store would receive the same writes as in an earlier
+/// one. A late store goes down at the time when it would have confirmed.
+///
+/// Contexts outlive the process, and virtual time continues. In the new process the run is [attached
+/// to](workflow_core::Engine::attach), all others of the store are [resumed](workflow_core::Engine::resume_open_runs),
+/// and the script continues: events that the journal does not have are sent at their times since the beginning, and
+/// open requests get their replies. A run whose beginning was lost is started again. Then pairs of crashes are tried,
+/// with the second crash at an append of the new process: at most [this many](Self::pairs), spread over all of them.
+///
+/// In each process, no work may begin and no observer may see an event before the store has confirmed what they follow
+/// from.
 ///
 /// # What is compared
-/// Each resumed run is compared with the uninterrupted one whose store confirms in the same way: status, output or error, the events of the log without their order, how often each step was executed, and how each
-/// child run ended with which events; and that journals still begin with what they were at the crash.
-/// [`comparing_outcomes`](Self::comparing_outcomes) compares less, for a workflow whose log depends on when something
-/// happens: a step that was interrupted begins again, and takes its time once more. A value that is drawn at random or
-/// made of a clock of its own is another one each time: replace the step that makes it.
+/// Each resumed run is compared with the uninterrupted one whose store confirms in the same way: status, output or
+/// error, the events of the log regardless of order, the number of executions per step, and the end and events of each
+/// child run. Journals must still begin with their content at the crash.
+/// [`comparing_outcomes`](Self::comparing_outcomes) compares less, for a workflow whose log depends on times: an
+/// interrupted step runs again and takes its time once more. Random values and values of a private clock differ each
+/// time: replace the step that makes them.
 ///
 /// # Panics
-/// Awaiting it panics if a resumed run comes to something else, or an assertion does not hold for it: with the
-/// append, the end of the journal at the crash, the difference, and what both runs did. Also if a run does not end, as
-/// [`Start`] does, if a step is mocked, since a test cannot answer by hand in every process, or if the engine was not
-/// given the store.
+/// Awaiting panics if a resumed run has a different result, or if an assertion fails for it. The message contains the
+/// append, the end of the journal at the crash, the difference, and what both runs did. It also panics if a run does
+/// not end, as [`Start`] does; if a step is mocked, because a test cannot answer in every process; or if the engine did
+/// not get the store.
 ///
 /// # Cost
-/// A run for each of five ways of confirming, of which two are left out where there are no child runs; two runs for each
-/// crash, of which there are two for each write in each way that has writes of its own; and three for each pair. Each on a thread and a runtime that is neither the test's nor any
-/// other scenario's.
+/// One run for each of five ways of confirming, of which two are skipped without child runs; two runs for each crash,
+/// with two crashes for each write of each way that has writes of its own; and three runs for each pair. Each run has
+/// its own thread and runtime.
 #[must_use = "nothing is tried before it is awaited"]
 pub struct CrashEverywhere<W: Workflow, F> {
     scenario: F,
-    /// Makes the stores that keep what the scenarios are given; none if they are kept in memory.
+    /// Opens the stores under the scenarios; `None` keeps journals in memory.
     open: Option<Open>,
     asserted: Vec<Assertion<W>>,
     scope: Scope,
@@ -147,35 +150,36 @@ pub struct CrashEverywhere<W: Workflow, F> {
 /// Makes a user's store.
 type Open = Box<dyn Fn() -> Keeper + Send>;
 
-/// Whether something holds for a run.
+/// Returns whether the assertion holds for a run.
 type Assertion<W> = Box<dyn Fn(&TestRun<W>) -> bool + Send>;
 
 impl<W: Workflow, F> CrashEverywhere<W, F> {
-    /// Asserts something of the uninterrupted run and of every resumed one: it returns `bool`, or nothing if it panics
-    /// where it does not hold.
+    /// Checks an assertion on the uninterrupted run and on every resumed one.
     ///
-    /// What a [`TestRun`] knows of the report holds for the whole run, and what it has seen only for what went on after
-    /// the last crash: its transcript, what was [displayed](TestRun::displayed) and [emitted](TestRun::emitted). A run
-    /// that waits does not go on any more.
+    /// The assertion returns `bool`, or returns nothing and panics if it fails.
+    ///
+    /// The report of the [`TestRun`] covers the whole run. Its observations cover only the time after the last crash:
+    /// its transcript, and the [displayed](TestRun::displayed) and [emitted](TestRun::emitted) events. A waiting run
+    /// cannot be continued.
     pub fn assert<V: Verdict>(mut self, holds: impl Fn(&TestRun<W>) -> V + Send + 'static) -> Self {
         self.asserted.push(Box::new(move |run| holds(run).holds()));
         self
     }
 
-    /// Compares status and output, or error, and nothing else: for a workflow whose log depends on the order or the
-    /// times in which its steps end.
+    /// Compares only status and output or error, for a workflow whose log depends on order or times.
     pub fn comparing_outcomes(self) -> Self {
         Self { scope: Scope::Outcome, ..self }
     }
 
-    /// Keeps the journals in a store of your own: a new one, which has to be empty, is opened for each crash, or pair of
-    /// crashes, that is tried, and once for the run that nobody interrupts. Resumed runs read what it has. By default
-    /// journals are kept in memory.
+    /// Keeps the journals in your own store. Default: in memory.
     ///
-    /// A crash is one of the process that drives runs. The store is used on after it: it is given the batch that
-    /// was kept, and not the one that was lost, and is idle when the next process begins. That it has what it was given
-    /// is compared in the end. Its calls are made one after the other for writes, on threads that may block, with a tokio
-    /// runtime at hand; virtual time stands still meanwhile.
+    /// A new store, which must be empty, is opened for each crash or pair of crashes, and once for the uninterrupted
+    /// run. Resumed runs read from it.
+    ///
+    /// Only the process that drives runs crashes. The store object is used again afterwards: it gets the batch that was
+    /// kept, not the lost one, and is idle when the next process begins. At the end its content is compared with
+    /// everything it was given. Writes are made one after the other. All calls are made on threads that may block,
+    /// inside a tokio runtime; virtual time stands still meanwhile.
     ///
     /// ```
     /// use workflow_core::MemoryStore;
@@ -206,14 +210,16 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         Self { open: Some(Box::new(move || Arc::new(open()))), ..self }
     }
 
-    /// At most so many pairs of crashes are tried, in all ways of confirming together. Default: 100.
+    /// Limits the number of pairs of crashes over all ways of confirming. Default: 100.
     pub fn pairs(self, most: u64) -> Self {
         Self { pairs: most, ..self }
     }
 
-    /// Tries these ways of confirming, in this order, and no others: fewer for a scenario of many writes. Default:
-    /// [all](Confirms::ALL). The first one is always tried, and of the others those that make a difference. None are as
-    /// [`Confirms::AtOnce`] alone.
+    /// Tries only these ways of confirming, in this order, for a scenario of many writes. Default:
+    /// [all](Confirms::ALL).
+    ///
+    /// The first way is always tried, and each of the others if it makes a difference. An empty list means
+    /// [`Confirms::AtOnce`].
     ///
     /// ```
     /// # use workflow_core::prelude::*;
@@ -249,10 +255,10 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
 }
 
 impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
-    /// Tries them all.
+    /// Tries all crashes.
     ///
     /// # Errors
-    /// What is wrong, in full sentences.
+    /// Describes the problem in full sentences.
     fn run(&self) -> Result<Crashes, String> {
         let wholes = self.wholes()?;
         let (mut crashes, mut pairs) = (Crashes::default(), Vec::new());
@@ -262,7 +268,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
                 let Some(appends) = self.try_out(whole, &[first])? else { continue };
                 crashes.once += 1;
                 pairs.extend((1..=appends).map(|at| {
-                    // Each is as likely as the other to be among those that are tried.
+                    // Both are equally likely to be chosen.
                     let batch = Lot::BOTH[usize::from((at + u64::from(first.batch == Lot::Lost)) % 2 == 0)];
                     (whole, [first, Crash { at, batch }])
                 }));
@@ -290,7 +296,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         Ok(wholes)
     }
 
-    /// A store for the processes that follow each other.
+    /// An empty store for a sequence of processes.
     fn empty(&self, confirms: Confirms) -> CrashStore {
         CrashStore::kept_by(self.open.as_ref().map(|open| open()), confirms)
     }
@@ -333,8 +339,8 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         })
     }
 
-    /// Crashes, goes on, and compares; says how many appends the last process had, or nothing if it did not come so far
-    /// that all of these could happen.
+    /// Crashes, resumes and compares. Returns the number of appends of the last process, or `None` if a process ended
+    /// before its crash.
     fn try_out(&self, whole: &Whole, crashes: &[Crash]) -> Result<Option<u64>, String> {
         let (mut world, mut at_crash) = (World::default(), self.empty(whole.confirms));
         for crash in crashes.iter().copied().map(Some).chain([None]) {
@@ -351,7 +357,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         Ok(None)
     }
 
-    /// Whether a run came to what it has to.
+    /// Checks the result of a run.
     fn judge(
         &self,
         whole: &Whole,
@@ -387,17 +393,17 @@ struct Whole {
     confirms: Confirms,
     sum: Sum,
     appends: u64,
-    /// How many of them the store had answered when the run settled. No process goes down with another.
+    /// The writes that the store had answered when the run settled. No process goes down with a later one.
     answered: u64,
     /// A digest of each write.
     writes: Vec<u64>,
-    /// How many runs its store has, child runs included.
+    /// The number of runs in its store, including child runs.
     runs: usize,
     transcript: String,
 }
 
 impl Whole {
-    /// The crashes that are tried by themselves.
+    /// The single crashes to try.
     fn crashes(&self) -> impl Iterator<Item = Crash> + use<> {
         (1..=self.appends).flat_map(|at| Lot::BOTH.map(|batch| Crash { at, batch }))
     }
@@ -424,7 +430,7 @@ impl Whole {
     }
 }
 
-/// At most so many of these, from the first to the last.
+/// At most this many of the items, spread from the first to the last.
 fn spread<T: Copy>(all: &[T], most: u64) -> impl Iterator<Item = T> {
     let step = (all.len() as u64).div_ceil(most.max(1)).max(1);
     let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -455,7 +461,7 @@ where
     }
 }
 
-/// Goes on with what the closure that makes the scenario panicked with.
+/// Resumes the panic of the closure that makes the scenario.
 fn go_on_with_panic(thread: JoinHandle<()>) -> ! {
     match thread.join() {
         Err(panic) => std::panic::resume_unwind(panic),

@@ -1,5 +1,5 @@
-//! Running a scenario in every order that makes a difference. This file owns what a test says; what an order is and
-//! which ones there are is in the files below.
+//! Runs a scenario in every order that makes a difference. This file owns the API; the submodules own orders and the
+//! search for them.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -38,10 +38,10 @@ pub use outcome::Outcome;
 pub(crate) use play::panic_message;
 pub use report::Explored;
 
-/// Runs a scenario in many orders: every one that makes a difference, while they are few.
+/// Runs a scenario in every order that makes a difference, up to a limit.
 ///
-/// The closure makes the scenario anew for each run. [`Explore`] says what is tried and how; an exploration begins
-/// with [`Explore::assert`] or [`Explore::survey`].
+/// The closure makes a new scenario for each run. [`Explore`] documents what is tried. [`Explore::assert`] or
+/// [`Explore::survey`] starts the exploration.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -81,67 +81,72 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
     Explore { scenario, orders: 1_000, seed: 0, replay: None, reduction: Reduction::Races, durable: false }
 }
 
-/// An exploration that is about to begin.
+/// An exploration that has not started yet.
 ///
 /// # What an order is made of
-/// Each of these is one operation: that an execution completes, that a step or a precondition reads, writes or updates
-/// a key of a context, that something arrives from outside, and that time passes. What
-/// [`send`](crate::ScenarioOf::send) sends may arrive at any time, not only when the run waits, but in the order in which
-/// it is sent, as from one client; what [`send_after`](crate::ScenarioOf::send_after) sends may arrive at any time and in
-/// any order, as may the [end](crate::ScenarioOf::cancel_after) of the run and, where there is a
-/// [store](Self::durable), what it confirms; so may a reply, with
-/// [`reply_after`](crate::ScenarioOf::reply_after) too, once its request is open.
-/// A run goes on until nothing in it can go on but through such an operation, and then one of them is chosen.
+/// These are operations: an execution completes; a step or a precondition reads, writes or updates a key of a context;
+/// an event or reply arrives from outside; time passes. A run continues until it needs such an operation, and then the
+/// exploration chooses one.
 ///
-/// Time means order here, and not how long something takes. It may pass whenever the run has a
-/// [timer](workflow_core::Timer) or a request that expires, whenever a step or a precondition waits for anything else than
-/// its turn or an execution for its next attempt, and whenever a child run goes on: what is due first comes first, until something comes of it, before or after all else that could go next. So a step
-/// that sleeps for an hour may complete before one that does not sleep, and before what is sent after a minute; but never
-/// before a step that began to sleep at the same time and for less. While something else could go next and the run has no
-/// timer, at most 1,000 sleeps in a row end in vain; an exploration for which that was not enough is not
-/// [exhaustive](Explored::is_exhaustive), and says so. A sleep beside an operation that the same step waits for is over
-/// only when there is nothing else to choose, and so is the [time that a run may
-/// take](workflow_core::RunOptions::timeout) where nothing else lets time pass.
+/// Arrivals may come at any time, not only when the run waits. Events of [`send`](crate::ScenarioOf::send) keep their
+/// order, like those of one client. Events of [`send_after`](crate::ScenarioOf::send_after) come in any order, as do
+/// the [cancel](crate::ScenarioOf::cancel_after) and, with a [store](Self::durable), its confirmations. A reply, also
+/// one of [`reply_after`](crate::ScenarioOf::reply_after), comes at any time after its request.
 ///
-/// Child runs go on in one order each: only what they do to the context of a thread that they share with the run is an
-/// operation. What is [printed](Explored) of an exploration says so where child runs were started.
+/// Here time means order, not duration. Time may pass whenever the run has a [timer](workflow_core::Timer) or an
+/// expiring request, a step or a precondition waits for anything except its turn, an execution waits for its next
+/// attempt, or a child run is active. The earliest timers fire first, until one of them has an effect, before or after
+/// any other possible operation. So a step that sleeps for an hour may complete before one that does not sleep, and
+/// before an event that is sent after a minute. But it never completes before a step that began to sleep at the same
+/// time and for less.
+///
+/// While other operations are possible and the run has no timer, at most 1,000 sleeps in a row pass without an effect.
+/// If that limit was reached, the exploration is not [exhaustive](Explored::is_exhaustive), and says so. If a step
+/// waits for a sleep and an operation together, the sleep ends only when nothing else can be chosen. The same holds for
+/// the run's [timeout](workflow_core::RunOptions::timeout) where nothing else lets time pass.
+///
+/// Each child run has one order. Only its operations on the context of a thread that it shares with the run are
+/// explored. The [printed](Explored) result says if child runs were started.
 ///
 /// # Which orders are left out
-/// Two operations commute if it makes no difference to the run which goes first, and of orders that differ only in such
-/// pairs one is tried. Operations on different keys commute, and so do reads. Completions and arrivals commute if no
-/// step can tell the order of their events: none takes or gathers events of both, or it takes one event at a time and
-/// has neither precondition nor limit. So do those in different branches of a fan-out, unless branches open in branches
-/// or a failure waits for all of them. None do in a workflow with a step that takes a
-/// [`StepFailed`](workflow_core::StepFailed), which holds the number of an execution; nor where a step takes a
-/// [`Gather`](workflow_core::Gather), which holds the numbers of branches, and several fan-outs may open. A step that
-/// takes a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the positions of the events
-/// that it is bound to, and with [`Children`](workflow_core::Children) that number: events that such a step takes
-/// commute with no other events, and where several fan-outs may open none do. All else that a `RunInfo` holds is the same
-/// in every order. What ends the
-/// run, be it because a precondition fails or the run comes to a limit, or fails, commutes with nothing, nor does the passing of time, nor anything beside an injectable of your own; in doubt
-/// operations do not.
+/// Two operations commute if swapping them makes no difference to the run. Of orders that differ only in such pairs,
+/// one is tried.
 ///
-/// What counts is what the run's own steps can tell. An assertion on the log itself, as on the order of
-/// [`emitted`](TestRun::emitted) or [`displayed`](TestRun::displayed) values, of
-/// [executions](TestRun::assert_order) or in the [transcript](TestRun::transcript), can tell more:
-/// [`every_order`](Self::every_order) tries all for it.
+/// - Operations on different keys commute, and so do reads.
+/// - Completions and arrivals commute if no step can tell the order of their events. That is so if no step takes or
+///   gathers events of both, or if a step takes one event at a time and has neither precondition nor limit.
+/// - Completions and arrivals in different branches of a fan-out commute, unless branches open in branches or a failure
+///   waits for all branches.
+/// - Completions and arrivals never commute in a workflow with a step that takes a
+///   [`StepFailed`](workflow_core::StepFailed), which contains the number of an execution, nor with a
+///   [`Gather`](workflow_core::Gather), which contains the numbers of branches, if several fan-outs may open.
+/// - A step with a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the positions of its
+///   events; with [`Children`](workflow_core::Children) it sees that number. Events for such a step commute with no
+///   other events, and where several fan-outs may open, none do. The rest of a `RunInfo` is the same in every order.
+/// - Nothing commutes with an operation that ends the run or fails, also through a failing precondition or a limit, nor
+///   with the passing of time, nor beside your own injectable parameters. In doubt, operations do not commute.
 ///
-/// A workflow, a stand-in or a reply that shares state in any other way, as in a `Mutex` among its fields, has
-/// differences that cannot be seen here: [`every_order`](Self::every_order) tries all. What a step does between two
-/// operations is never interleaved.
+/// The reduction considers only differences that the run's own steps can see. An assertion on the log itself may see
+/// more, such as the order of [`emitted`](TestRun::emitted) or [`displayed`](TestRun::displayed) values, of
+/// [executions](TestRun::assert_order) or in the [transcript](TestRun::transcript). Use
+/// [`every_order`](Self::every_order) for it.
+///
+/// The exploration cannot see state that a workflow, a stand-in or a reply shares in other ways, such as a `Mutex` in a
+/// field. [`every_order`](Self::every_order) tries all orders for it. Code of a step between two operations is never
+/// interleaved.
 ///
 /// # What it needs
-/// Steps that do the same each time: what depends on a clock, on chance or on other threads is
-/// [replaced](crate::ScenarioOf::replace). That goes for [`blocking`](workflow_core::blocking()) and tokio's
-/// `spawn_blocking` too: a run that waits for another thread looks as if nothing in it could go on. A [`Mock`](crate::Mock) is refused, since one test cannot answer in every
-/// order. Each run has a tokio runtime of its own with a single thread and virtual time, so that an exploration takes
-/// place in a plain `#[test]`. A step that computes for ever is not noticed, nor is a precondition, or a task that a step
-/// has spawned, that does nothing but yield: the exploration hangs.
+/// Steps must do the same each time: [replace](crate::ScenarioOf::replace) those that depend on a clock, on chance or
+/// on other threads. That includes [`blocking`](workflow_core::blocking()) and tokio's `spawn_blocking`, because a run
+/// that waits for another thread looks idle. A [`Mock`](crate::Mock) is refused, because one test cannot answer in
+/// every order. Each run has its own single-threaded tokio runtime with virtual time, so an exploration runs in a plain
+/// `#[test]`. A step that computes endlessly, or a precondition or spawned task that only yields, hangs the
+/// exploration.
 ///
 /// # Cost
-/// A run per order, and some that are given up when they prove equivalent to others, or when nothing comes of time: 20
-/// runs per order at most. Finding
-/// which operations can change places is cubic in the operations of a run, which are 4,096 at most.
+/// One run per order, plus runs that are abandoned because they prove equivalent to others or because passing time has
+/// no effect: at most 20 runs per order. The search for operations that can be swapped is cubic in the operations of a
+/// run, of which there are at most 4,096.
 #[must_use = "an exploration begins with `assert` or `survey`"]
 pub struct Explore<F> {
     scenario: F,
@@ -152,13 +157,13 @@ pub struct Explore<F> {
     durable: bool,
 }
 
-/// What an assertion may return: `bool`, or nothing if it panics where it does not hold.
+/// The return type of an assertion: `bool`, or nothing if the assertion panics on failure.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether an assertion holds",
     note = "return `bool`, or nothing and panic if it does not hold"
 )]
 pub trait Verdict {
-    /// Whether it holds.
+    /// Returns whether the assertion holds.
     fn holds(self) -> bool;
 }
 
@@ -175,21 +180,22 @@ impl Verdict for () {
 }
 
 impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
-    /// At most so many orders are tried one after the other; if there are more, as many again are tried at random. 0 is
-    /// taken as 1. Default: 1,000.
+    /// Limits the number of orders tried systematically. Default: 1,000; 0 counts as 1.
+    ///
+    /// If there are more orders, the same number is tried at random.
     pub fn orders(self, most: u64) -> Self {
         Self { orders: most.max(1), ..self }
     }
 
-    /// The seed of what is tried at random: the same one, the same orders. Default: 0.
+    /// Sets the seed of random orders: the same seed gives the same orders. Default: 0.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Tries this order only: what a failure said to replay with.
+    /// Tries only this order, which a failure printed.
     ///
     /// # Panics
-    /// If it is no order: numbers with dots between them.
+    /// Panics if the text is no order: numbers with dots between them.
     pub fn replay(self, order: &str) -> Self {
         let replay = order.parse();
         let replay =
@@ -197,24 +203,27 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         Self { replay: Some(replay), ..self }
     }
 
-    /// Tries orders too that cannot be told apart as far as is known: for a workflow that shares state in other ways
-    /// than by events and contexts. There are as many as the factorial of what is concurrent.
+    /// Tries all orders, including those that appear equivalent.
+    ///
+    /// For a workflow that shares state other than through events and contexts. The number of orders grows with the
+    /// factorial of the concurrent operations.
     pub fn every_order(self) -> Self {
         Self { reduction: Reduction::Off, ..self }
     }
 
-    /// Gives the run a store of journals whose confirmations may come at any time: each is an operation, beside
-    /// completions, arrivals and the passing of time.
+    /// Gives the run a store whose confirmations are operations too.
     ///
-    /// What follows from an event begins once the store has confirmed it, and the batches that come while a write is
-    /// under way share the next one. So with a store there are orders that there are not without: a run may end before
-    /// a step begins whose event is in its log. The store keeps journals in memory and takes the place of the engine's.
-    /// It confirms the run's beginning, and what child runs write, at once. A timer or a reply comes while a write
-    /// waits to be confirmed if the run has said before what it waits for, and then only.
+    /// Each confirmation may come at any time, beside completions, arrivals and the passing of time.
     ///
-    /// Confirmations commute with what steps do to contexts, and with nothing else; nor do completions and arrivals
-    /// commute with each other then, since what shares a write depends on their order. There are about as many orders
-    /// as without reduction, several times over: for small scenarios.
+    /// Work that follows from an event begins once the store has confirmed it, and batches that arrive during a write
+    /// share the next one. So there are orders that a run without a store does not have: a run may end before a step
+    /// begins whose event is in its log. The store keeps journals in memory and replaces the engine's. It confirms the
+    /// run's beginning, and writes of child runs, at once. While a write waits for confirmation, a timer or a reply
+    /// comes only if the run has reported before what it waits for.
+    ///
+    /// Confirmations commute only with operations on contexts. Completions and arrivals do not commute with each other
+    /// then, because their order decides which of them share a write. There are several times as many orders as without
+    /// reduction: use it for small scenarios.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -252,19 +261,19 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         Self { durable: true, ..self }
     }
 
-    /// Tries orders until the assertion does not hold for one. The run has ended, or waits for something that is not in
-    /// the scenario.
+    /// Tries orders until the assertion fails for one. In each, the run has ended, or waits for something outside the
+    /// script.
     ///
     /// # Panics
-    /// If the assertion is `false` or panics: with its message, the smallest order found for which it does, in words
-    /// and in the form that [`replay`](Self::replay) takes, what the run did, and the seed. An order is small if it
-    /// departs for a short time only, and little, from each operation going next that was ready first; at most 500 runs
-    /// are spent on making it smaller, and fewer on a run of many operations. An assertion that panics is heard once for
-    /// each of them.
+    /// Panics if the assertion returns `false` or panics. The message contains the assertion's message, the smallest
+    /// failing order found, in words and in the form for [`replay`](Self::replay), what the run did, and the seed. An
+    /// order is small if it departs little, and for a short time, from taking operations as they become ready. The
+    /// search for a smaller order takes at most 500 runs, and fewer for a run of many operations. A panicking assertion
+    /// panics in each of them.
     ///
-    /// In the same way for a run that does not come to an end, whatever the assertion: if it has more than 4,096
-    /// operations, if nothing can go on and nothing comes of a year of virtual time, if one call of a step is polled
-    /// 100,000 times, or if a reply panics. Also as [`survey`](Self::survey) does.
+    /// It panics in the same way if a run does not end, whatever the assertion: if it has more than 4,096 operations,
+    /// if it is stuck and a year of virtual time has no effect, if one call of a step is polled 100,000 times, or if a
+    /// reply panics. It also panics where [`survey`](Self::survey) does.
     pub fn assert<V: Verdict>(self, holds: impl Fn(&TestRun<W>) -> V) -> Explored {
         let mut found = None;
         let explored = self.walk(|played| match failure(played, &holds) {
@@ -280,17 +289,17 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         explored
     }
 
-    /// Tries orders and tells what came of them.
+    /// Tries orders and returns their outcomes.
     ///
     /// # Panics
-    /// If a run does not come to an end, as [`assert`](Self::assert) does then. If a run cannot be started. If a run that
-    /// goes the same way as one before does not do the same. If an order to
-    /// replay does not fit. If a step is mocked. If it is called where a runtime is, as in a `#[tokio::test]`.
+    /// Panics if a run does not end, as [`assert`](Self::assert) does; if a run cannot be started; if a run differs
+    /// from an earlier one with the same choices; if an order to replay does not fit; if a step is mocked; or if called
+    /// inside a runtime, such as in a `#[tokio::test]`.
     pub fn survey(self) -> Explored {
         self.assert(|_| ())
     }
 
-    /// What the steps take an interest in, in a scenario that is not run.
+    /// The interests of the steps, for a scenario that is not run.
     fn interest(&self) -> Arc<Interest> {
         let start = (self.scenario)();
         if let Some(step) = start.cast().mocked() {
@@ -306,7 +315,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         );
         let interest = self.interest();
         let mut walk = Walk::new(&self.scenario, &interest, self.reduction != Reduction::Off, &mut visit);
-        // A break has been noted by whoever broke.
+        // The visitor that stopped the search has recorded why.
         let _ = match &self.replay {
             Some(order) => walk.replay(order),
             None => match walk.systematically(Search::new(&interest, self.reduction), self.orders) {
@@ -333,7 +342,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         let (words, order) = (words(&played.moments), &smallest.order);
         let again = failure(&played, holds).is_some_and(|again| again.order == *order);
         assert!(again, "{}", NotAgain { message: &smallest.message, words: &words, order });
-        // The testkit's own assertions have said it already.
+        // The testkit's own assertions already contain it.
         let transcript = played.run.as_ref().map(|run| shortened(&run.transcript()));
         let transcript = transcript.filter(|transcript| !smallest.message.contains(transcript));
         let refuted = Refuted {
@@ -348,7 +357,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
     }
 }
 
-/// What the assertion says of a run, if it does not hold for it.
+/// The assertion's message about a run, if it fails.
 fn failure<W: Workflow, V: Verdict>(
     played: &Played<W>,
     holds: &impl Fn(&TestRun<W>) -> V,

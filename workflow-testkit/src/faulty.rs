@@ -1,5 +1,5 @@
-//! A store that goes wrong on purpose: which calls do and how, and what it has done. What a fault does to a call is in
-//! `call`, and what is drawn from a seed in `draw`.
+//! A store that fails on purpose: which calls fail and how, and a record of the faults. `call` applies a fault to a
+//! call, and `draw` draws faults from a seed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ mod draw;
 
 use draw::Draw;
 
-/// How many faults are injected, unless the test says otherwise.
+/// The default maximum number of injected faults.
 const MOST: usize = 1_000;
 
 /// A call of an [`EventStore`](workflow_core::EventStore).
@@ -32,28 +32,28 @@ pub enum StoreCall {
     Lease,
 }
 
-/// What goes wrong with a call.
+/// A fault of a store call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing is done, and the store is [`Unavailable`](workflow_core::StoreError::Unavailable).
+    /// The store does nothing and reports [`Unavailable`](workflow_core::StoreError::Unavailable).
     Refused,
-    /// The call is done, whatever comes of it, and the answer is `Unavailable` all the same.
+    /// The store performs the call, but reports `Unavailable`.
     AnswerLost,
-    /// The call is done, and its answer comes when it was polled so often in vain. It wakes its task each time, so that
-    /// everybody else who is ready goes first, and takes no time.
+    /// The store performs the call, and answers after this many polls. Each poll wakes the task, so all other ready
+    /// tasks run first, and no time passes.
     Late(u32),
-    /// Nothing is done, and somebody else is said to have written: a
-    /// [`Conflict`](workflow_core::StoreError::Conflict). Only of appends.
+    /// The store does nothing and reports that another process wrote: a
+    /// [`Conflict`](workflow_core::StoreError::Conflict). Only for appends.
     Conflict,
-    /// Nothing is done, and the journal cannot be read: [`Corrupt`](workflow_core::StoreError::Corrupt). Of appends and
-    /// reads.
+    /// The store does nothing and reports an unreadable journal: [`Corrupt`](workflow_core::StoreError::Corrupt). For
+    /// appends and reads.
     Corrupt,
-    /// Only so many records of the batch are kept, fewer than it has, and the answer is that it is there. The summary is
-    /// that of a run that goes on. Only of appends.
+    /// The store keeps only this many records of the batch, fewer than it has, and confirms the whole. The summary is
+    /// that of an open run. Only for appends.
     ///
-    /// This is a store that breaks its contract, and `event_store_conformance!` finds it. No engine can make up for it: a
-    /// part of a batch can read like an execution that emitted less.
+    /// Such a store breaks its contract, and `event_store_conformance!` detects it. No engine can compensate: a part of
+    /// a batch may read like an execution that emitted less.
     Torn(usize),
 }
 
@@ -73,11 +73,11 @@ impl Fault {
 pub struct Injected {
     /// The call.
     pub call: StoreCall,
-    /// Which of all such calls it was, from 1.
+    /// The number of the call among those of its kind, from 1.
     pub number: u64,
-    /// The run that it was about; none if it asked for a list.
+    /// The run of the call; `None` for a call about several runs.
     pub run: Option<RunId>,
-    /// What went wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -89,11 +89,12 @@ impl fmt::Display for Injected {
     }
 }
 
-/// An [`EventStore`](workflow_core::EventStore) around another one, some calls of which go wrong: those that the test
-/// names, or some that are drawn from a seed. Clones are one store.
+/// Wraps an [`EventStore`](workflow_core::EventStore) and injects faults into its calls.
 ///
-/// Calls are counted by their kind, in the order in which they are made, whichever run they are of. On one thread, as in
-/// a [`Scenario`](crate::Scenario), the same seed gives the same faults.
+/// The test names the calls, or the store draws them from a seed. Clones are one store.
+///
+/// Calls count per kind, in order, over all runs. On one thread, as in a [`Scenario`](crate::Scenario), the same seed
+/// gives the same faults.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -153,13 +154,15 @@ struct State {
 }
 
 impl<S> FaultyStore<S> {
-    /// A store in which nothing goes wrong before it is [told](Self::fail) to.
+    /// Wraps a store without faults, until [`fail`](Self::fail) adds some.
     pub fn new(store: S) -> Self {
         Self::with(store, None)
     }
 
-    /// A store in which one call in [ten](Self::one_in) goes wrong, drawn from a seed: it is refused, its answer is lost
-    /// or late, or, of appends, there is a conflict. [`among`](Self::among) says otherwise.
+    /// Wraps a store in which one call in [ten](Self::one_in) fails, drawn from a seed.
+    ///
+    /// The call is refused, its answer is lost or late, or an append conflicts. [`among`](Self::among) selects other
+    /// faults.
     ///
     /// ```
     /// use workflow_core::MemoryStore;
@@ -183,11 +186,12 @@ impl<S> FaultyStore<S> {
         Self { shared: Arc::new(Shared { store, state: Mutex::new(state) }) }
     }
 
-    /// Lets a call go wrong: the `number`-th of its kind from when the store was made, from 1. What is drawn from a seed
-    /// does not matter for it.
+    /// Makes a call fail: the `number`-th of its kind since the store was made, from 1.
+    ///
+    /// The seed does not affect this call.
     ///
     /// # Panics
-    /// If the fault is none of such a call.
+    /// Panics if the fault does not apply to this kind of call.
     #[must_use]
     pub fn fail(self, call: StoreCall, number: u64, fault: Fault) -> Self {
         assert!(fault.is_of(call), "`{fault:?}` is no fault of `{call:?}`");
@@ -195,7 +199,7 @@ impl<S> FaultyStore<S> {
         self
     }
 
-    /// Of the calls of a store with a seed, one in so many goes wrong; 0 is taken as 1. Default: 10.
+    /// Makes one in this many calls of a seeded store fail. Default: 10; 0 counts as 1.
     #[must_use]
     pub fn one_in(self, calls: u64) -> Self {
         if let Some(draw) = &mut self.lock().draw {
@@ -204,7 +208,7 @@ impl<S> FaultyStore<S> {
         self
     }
 
-    /// With a seed, what goes wrong is one of these; a call of which none can be has no fault.
+    /// Limits a seeded store to these faults. Calls to which none applies do not fail.
     #[must_use]
     pub fn among(self, faults: impl IntoIterator<Item = Fault>) -> Self {
         if let Some(draw) = &mut self.lock().draw {
@@ -213,25 +217,25 @@ impl<S> FaultyStore<S> {
         self
     }
 
-    /// So many faults are injected, and from then on nothing goes wrong any more. Default: 1,000.
+    /// Limits the number of injected faults. Default: 1,000.
     #[must_use]
     pub fn at_most(self, faults: usize) -> Self {
         self.lock().at_most = faults;
         self
     }
 
-    /// What has gone wrong, in its order.
+    /// The injected faults, in order.
     pub fn injected(&self) -> Vec<Injected> {
         self.lock().injected.clone()
     }
 
-    /// Whether this call goes wrong.
+    /// The fault of this call, if any.
     fn fault(&self, call: StoreCall, run: Option<&RunId>) -> Option<Fault> {
         let mut state = self.lock();
         let count = state.calls.entry(call).or_default();
         *count += 1;
         let number = *count;
-        // Drawn in any case, so that what is scripted does not change what is drawn later.
+        // The draw happens in any case, so that scripted faults do not change later draws.
         let drawn = state.draw.as_mut().and_then(|draw| draw.fault(call));
         let fault = state.scripted.get(&(call, number)).copied().or(drawn)?;
         if state.injected.len() >= state.at_most {
@@ -241,7 +245,7 @@ impl<S> FaultyStore<S> {
         Some(fault)
     }
 
-    /// Nothing in here is ever left half-changed.
+    /// No code leaves the state half-changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

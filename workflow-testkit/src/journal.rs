@@ -1,5 +1,5 @@
-//! What steps did, in order, as the calls themselves see it: reports know times, which are not the same each time,
-//! and names of events, not events.
+//! Records what steps did, in order, from their calls. Reports do not fit: they contain times, which differ, and names
+//! of events, not events.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -12,10 +12,10 @@ use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, RunId, Ste
 
 use crate::recording::Recording;
 
-/// How often one call of a step is polled before its scenario is given up: it may go on for ever.
+/// The number of polls of one step call after which its scenario fails: the call may be endless.
 const POLLS: u32 = 100_000;
 
-/// What steps did. Clones share it.
+/// The record of step calls. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal {
     entries: Arc<Mutex<Entries>>,
@@ -24,7 +24,7 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// How many beginnings and ends there were.
+    /// The number of begun plus ended calls.
     moments: u64,
     calls: Vec<Called>,
     /// The step that was polled too often.
@@ -37,33 +37,33 @@ pub(crate) struct Called {
     pub(crate) step: Box<str>,
     pub(crate) execution: ExecutionId,
     pub(crate) began: u64,
-    /// None while it runs.
+    /// The order number of the call's end; `None` while it runs.
     pub(crate) ended: Option<u64>,
-    /// What it wants to leave in the log.
+    /// The events that the call emits.
     pub(crate) emitted: Vec<AnyEvent>,
 }
 
 impl Journal {
-    /// What else was seen of the run.
+    /// The other observations of the run.
     pub(crate) fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// Every call so far, in the order in which they ended; those that have not come last.
+    /// All calls so far in the order of their ends; unfinished ones come last.
     pub(crate) fn calls(&self) -> Vec<Called> {
         let mut calls = self.lock().calls.clone();
         calls.sort_by_key(|call| call.ended.unwrap_or(u64::MAX));
         calls
     }
 
-    /// How often the step was executed so far, whatever the number of attempts.
+    /// The number of executions of the step so far, regardless of attempts.
     pub(crate) fn executions(&self, step: &str) -> u64 {
         let entries = self.lock();
         let calls = entries.calls.iter().filter(|call| &*call.step == step);
         calls.map(|call| call.execution).collect::<HashSet<_>>().len() as u64
     }
 
-    /// The step that was polled so often that it may go on for ever, in a sentence.
+    /// A sentence about the step that was polled too often.
     pub(crate) fn endless(&self) -> Option<String> {
         let step = self.lock().endless.clone()?;
         Some(format!("the run does not end: one call of `{step}` was polled {POLLS} times"))
@@ -82,7 +82,7 @@ impl Journal {
         Open { journal: self.clone(), place }
     }
 
-    /// Nothing in here is ever left half-changed.
+    /// No code leaves the state half-changed.
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +95,7 @@ impl Entries {
     }
 }
 
-/// A call that has not ended; it ends when this is dropped, however that comes.
+/// An unfinished call; dropping this value ends it.
 struct Open {
     journal: Journal,
     place: usize,
@@ -115,8 +115,8 @@ impl Drop for Open {
     }
 }
 
-/// Keeps the journal of a run: stands around everything else. What its child runs do is for their own reports, but
-/// they may go on for ever too.
+/// The outermost middleware, which records a run's calls. Child runs have their own reports, but are also checked for
+/// endless calls.
 pub(crate) struct Recorder {
     run: RunId,
     journal: Journal,

@@ -37,32 +37,30 @@
 //! ```
 //!
 //! # What a scenario has
-//! - A [`Scenario`] runs a workflow to its end, or until it waits for something that nobody sends, on a thread and a
-//!   virtual clock of its own: an hour of waiting takes no time, steps interleave in the same order each time, and the
-//!   times of a report are exact: see [`VirtualClock`].
-//! - What comes from outside stands in its script: [`send`](ScenarioOf::send),
-//!   [`send_after`](ScenarioOf::send_after), [`reply`](ScenarioOf::reply),
-//!   [`reply_after`](ScenarioOf::reply_after).
-//! - A run that waits is gone on with [by hand](TestRun::send), also [before](ScenarioOf::until_it_waits) a timer fires
-//!   or a request expires.
-//! - Steps are [replaced](ScenarioOf::replace) by functions, [failed](ScenarioOf::fail_first), or
-//!   [answered by hand](ScenarioOf::mock); a stand-in that does not fit its step is refused where it is written.
-//! - [Configuration](ScenarioOf::config), [options](ScenarioOf::options) and contexts
-//!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) are set before the run, and so is what else
-//!   its [engine](ScenarioOf::engine) has.
-//! - The [`TestRun`] that comes of it has the assertions, the transcript for golden tests, the report and the
-//!   explanation.
-//! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one in which
-//!   an assertion does not hold.
-//! - [`crash_everywhere`](crash_everywhere()) kills a scenario's process at every append to its store and goes on from
-//!   what is left.
-//! - A [`FaultyStore`] refuses calls, loses answers or is late, where the test says or where a seed does.
+//! - A [`Scenario`] runs a workflow until it ends, or until it waits for something outside the script. It has its own
+//!   thread and virtual clock. So waiting takes no time, steps interleave in the same order each time, and the times of
+//!   a report are exact: see [`VirtualClock`].
+//! - The script contains the events and replies from outside: [`send`](ScenarioOf::send),
+//!   [`send_after`](ScenarioOf::send_after), [`reply`](ScenarioOf::reply), [`reply_after`](ScenarioOf::reply_after).
+//! - The test can continue a waiting run [by hand](TestRun::send), also [before](ScenarioOf::until_it_waits) a timer
+//!   fires or a request expires.
+//! - The test can [replace](ScenarioOf::replace) steps by functions, [fail](ScenarioOf::fail_first) their calls, or
+//!   [answer them by hand](ScenarioOf::mock). A stand-in that does not fit its step fails at the line that adds it.
+//! - The test sets [configuration](ScenarioOf::config), [options](ScenarioOf::options), contexts
+//!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) and other [engine](ScenarioOf::engine)
+//!   settings before the run.
+//! - The resulting [`TestRun`] has the assertions, the transcript for golden tests, the report and the explanation.
+//! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one for
+//!   which an assertion fails.
+//! - [`crash_everywhere`](crash_everywhere()) kills a scenario's process at every append to its store and resumes the
+//!   run.
+//! - A [`FaultyStore`] refuses calls, loses answers or delays them, at named calls or at random ones from a seed.
 //!
-//! Failures panic, as assertions do, and say what the run did and why. Nothing is waited for by the real clock, and a
-//! run that would not end fails its scenario: see [`Start`].
+//! Failures panic, as assertions do, and print what the run did and why. No test waits for real time, and a run that
+//! would not end fails its scenario: see [`Start`].
 //!
-//! What you write for a workflow to run on has a contract, and [`conformance`] has the tests for it. What the
-//! scheduler has to do is written down a second time, as plainly as possible, in [`model`].
+//! [`conformance`] has the tests for your own stores, observers and clocks. [`model`] is a second, plain implementation
+//! of the scheduler's rules.
 
 mod cast;
 mod clock;

@@ -11,20 +11,20 @@ use workflow_core::{Emitted, StepCall, StepError, StepInput, StepOutput, StepSpe
 use crate::cast::Player;
 use crate::stand_in::{Answer, Misfit, fits_output, place};
 
-/// How long a call waits for its answer, by the real clock: so long that only a test that forgot it meets it.
+/// The time that a call waits for its answer, in real time: only a test that forgot the call reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 type Result = std::result::Result<Emitted, StepError>;
 
-/// Stands in for a step whose calls a [`Handle`] answers: see [`ScenarioOf::mock`](crate::ScenarioOf::mock).
+/// A stand-in for a step, whose calls a [`Handle`] answers: see [`ScenarioOf::mock`](crate::ScenarioOf::mock).
 #[derive(Debug)]
 pub struct Mock {
     calls: mpsc::UnboundedSender<Call>,
 }
 
-/// Receives the calls of a mocked step, for the test to look at and to answer.
+/// Receives the calls of a mocked step, for the test to inspect and answer.
 ///
-/// Dropping it fails the calls that have not been received, and every later one.
+/// Dropping the handle fails the calls it has not received, and every later one.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -70,37 +70,37 @@ pub struct Handle {
     calls: mpsc::UnboundedReceiver<Call>,
 }
 
-/// One call of a mocked step. While it is out, the scenario's clock stands still.
+/// One call of a mocked step. While the call is open, the scenario's clock stands still.
 ///
-/// Dropping it fails the call, with an error that says so.
+/// Dropping the call fails it, with an error that says so.
 pub struct Call {
     step: &'static StepSpec,
-    /// None once it is answered.
+    /// The call; `None` once answered.
     open: Option<StepCall>,
     answer: Sender<Option<Result>>,
 }
 
 impl Mock {
-    /// A mock, to be given to a scenario, and the handle on it, for the test.
+    /// Creates a mock for a scenario, and the test's handle on it.
     pub fn pair() -> (Self, Handle) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { calls: sender }, Handle { calls: receiver })
     }
 
-    /// What answers the calls of this step.
+    /// The function that answers the calls of this step.
     pub(crate) fn player(self, step: &'static StepSpec) -> Player {
         Box::new(move |call| {
             let (answer, answered) = channel();
             let gone = Gone(answer.clone());
             let call = Call { step, open: Some(call), answer };
-            // Where nobody holds the handle, the call comes back, and is dropped here.
+            // If the handle is gone, the send returns the call, and this drops it.
             drop(self.calls.send(call));
             wait(answered, gone)
         })
     }
 }
 
-/// Waits for an answer on a blocking thread: a runtime's virtual clock stands still while one is busy.
+/// Waits for an answer on a blocking thread: the virtual clock stands still while a blocking thread is busy.
 fn wait(answered: Receiver<Option<Result>>, gone: Gone) -> Answer {
     async move {
         let _gone = gone;
@@ -123,15 +123,15 @@ struct Gone(Sender<Option<Result>>);
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        // An error says that nobody waits any more.
+        // The send fails only if no call waits any more.
         let _ = self.0.send(None);
     }
 }
 
 impl Handle {
-    /// The next call of the step, in the order in which they began; none if the scenario is over.
+    /// Returns the next call of the step, in order of their beginnings; `None` once the scenario is over.
     ///
-    /// It waits while there is none, so that the scenario has to be awaited at the same time, for example in a task.
+    /// The call waits for the scenario, so await the scenario concurrently, for example in a task.
     pub async fn next_call(&mut self) -> Option<Call> {
         self.calls.recv().await
     }
@@ -143,16 +143,17 @@ impl Call {
         self.step.name()
     }
 
-    /// Which attempt of its execution the call is, from 1.
+    /// The attempt number within the execution, from 1.
     pub fn attempt(&self) -> u32 {
         self.open.as_ref().map_or(1, StepCall::attempt)
     }
 
-    /// What one of the step's parameters was bound to, as a step would take it: `call.input::<&Question>()`. Take
-    /// an `Arc` or a value to hold several at a time.
+    /// The value of one of the step's parameters, as the step would take it.
+    ///
+    /// For example `call.input::<&Question>()`. Take an `Arc` or a value to hold several at a time.
     ///
     /// # Panics
-    /// If the step does not take it.
+    /// Panics if the step has no such parameter.
     #[track_caller]
     pub fn input<I: StepInput>(&mut self) -> I::Item<'_> {
         let step = self.step;
@@ -164,11 +165,13 @@ impl Call {
         input.expect("a call has a slot for each of its parameters until it is answered")
     }
 
-    /// Ends the call with what the step could return, as a [stand-in](crate::ScenarioOf::replace) does, or a `Result` of
-    /// that. Nothing happens if its execution was dropped meanwhile.
+    /// Ends the call with a value that the step could return.
+    ///
+    /// The value may also be less, as for a [stand-in](crate::ScenarioOf::replace), or a `Result`. If the execution was
+    /// dropped meanwhile, this does nothing.
     ///
     /// # Panics
-    /// If the step could not return it.
+    /// Panics if the step could not return the value.
     #[track_caller]
     pub fn answer<T: StepOutput>(mut self, output: T) {
         if let Err(misfit) = fits_output(self.step, &T::SPEC) {
@@ -186,7 +189,7 @@ impl Call {
     }
 
     fn end(&self, result: Result) {
-        // An error says that the execution was dropped.
+        // An error means that the execution was dropped.
         let _ = self.answer.send(Some(result));
     }
 }
@@ -194,7 +197,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if self.open.take().is_some() {
-            // An error says that the execution was dropped.
+            // An error means that the execution was dropped.
             let _ = self.answer.send(None);
         }
     }

@@ -1,10 +1,10 @@
-//! The scheduling rules, written down a second time: a naive implementation of S11–S21, S28–S31, S33 and
-//! S44–S50, to read and to compare with.
+//! A second, naive implementation of the scheduling rules (S11–S21, S28–S31, S33 and S44–S50), to read and to compare
+//! with.
 //!
-//! It keeps everything that ever happened and finds every answer by looking through all of it. It is right by
-//! being obvious, and shares no code with the [scheduler](workflow_core::scheduler): a workflow is described
-//! to it by a [`Plan`], which both a model and a table are made from. What it costs grows with the square of
-//! the log and more, so that it is for runs of tens of events, not of thousands.
+//! The model keeps everything that ever happened and searches all of it for every answer. It is meant to be obviously
+//! right, and shares no code with the [scheduler](workflow_core::scheduler). A [`Plan`] describes a workflow; a model
+//! and a table are both made from a plan. The cost grows at least with the square of the log, so the model suits runs
+//! of tens of events, not of thousands.
 //!
 //! | rules | what they are about | file in `model/` |
 //! |---|---|---|
@@ -18,12 +18,11 @@
 //! | S48 | which fan-outs a gather takes | `gathers` |
 //!
 //! # How to use it
-//! To read how a rule is meant, begin with [`Model::next_line`] in the source. To test a scheduler, or a
-//! front end that makes tables of its own, tell both sides the same [facts](workflow_core::scheduler::Fact),
-//! ask both for the same number of actions, and compare each: a [`Reader`] makes a [`Line`] of an action, and
-//! the model says lines by itself. A table of a front end's own has to list event types and steps in the
-//! order of the plan that says the same. Made of random plans and random facts, that is the property that the
-//! scheduler's own tests check.
+//! To understand a rule, begin with [`Model::next_line`] in the source. To test a scheduler, or a front end that makes
+//! its own tables, give both sides the same [facts](workflow_core::scheduler::Fact), ask both for the same number of
+//! actions, and compare each: a [`Reader`] turns an action into a [`Line`], and the model returns lines directly. A
+//! front end's table must list event types and steps in the order of the corresponding plan. The scheduler's own
+//! property tests do this with random plans and facts.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -63,16 +62,15 @@
 //! ```
 //!
 //! # Numbers
-//! Everything is a plain number, so that a transcript can be followed with a pencil: event types, steps and
-//! fan-outs by their places in the plan from 0; positions in the log from 1, written `#1`; executions from 1,
-//! written `x1`; questions to preconditions from 0, written `q0`; scopes in the order in which they were
-//! numbered, the root being 0.
+//! Everything is a plain number, so that a transcript can be followed with a pencil: event types, steps and fan-outs by
+//! their index in the plan from 0; positions in the log from 1, written `#1`; executions from 1, written `x1`;
+//! precondition evaluations from 0, written `q0`; scopes in the order of their numbering, with the root as 0.
 //!
 //! # What the rules leave open
-//! There the model does what the scheduler does, so that the two can be compared: a fact takes effect once
-//! everything that follows from the facts before it is complete; what an execution commits comes before what its end makes room for; branches
-//! that are settled at the same time settle in order, once every event is evaluated; and what is dropped is
-//! named scopes first.
+//! In these cases the model does what the scheduler does, so that the two can be compared. A fact takes effect once
+//! everything that follows from the earlier facts is complete. The commit of an execution comes before the starts that
+//! its end allows. Branches that settle at the same time settle in order, after every event is evaluated. Drops name
+//! scopes first.
 //!
 //! The most events that a log may hold is not modelled.
 
@@ -106,16 +104,16 @@ use events::Events;
 use timers::Timer;
 use work::{Execution, Question};
 
-/// One run, as the rules have it: everything that happened in it.
+/// One run according to the rules, with everything that happened in it.
 ///
-/// Tell it facts with [`apply`](Self::apply), then take every [`next_line`](Self::next_line). The
-/// [module](self) has an example.
+/// Pass facts to [`apply`](Self::apply), then take every [`next_line`](Self::next_line). The [module](self) has an
+/// example.
 #[derive(Debug)]
 pub struct Model {
     plan: Arc<Plan>,
     /// Per step and parameter the event types it takes.
     taken: Vec<Vec<Events>>,
-    /// Per step the event that its failure is, if it is caught.
+    /// Per step the event type of its failure, if a step catches it.
     failed: Vec<Option<usize>>,
     /// Per fan-out its item.
     items: Vec<usize>,
@@ -123,14 +121,13 @@ pub struct Model {
     collected: Vec<Events>,
     /// The position is the index plus 1.
     log: Vec<Logged>,
-    /// The events in the log that were not evaluated yet, in the order in which they will be.
+    /// The events in the log that are not evaluated yet, in order.
     unread: VecDeque<u64>,
-    /// The events that were evaluated, in the order in which they were. The last is the newest that any
-    /// step sees (S12).
+    /// The evaluated events, in order. The last is the newest that any step sees (S12).
     read: Vec<u64>,
     /// The event being evaluated.
     trigger: Option<u64>,
-    /// In which scopes which steps are still to be evaluated at the trigger.
+    /// The scopes and steps still to evaluate for the trigger.
     todo: VecDeque<(u32, usize)>,
     /// Every evaluation so far.
     evaluations: Vec<Evaluation>,
@@ -140,10 +137,10 @@ pub struct Model {
     executions: Vec<Execution>,
     /// The requests that were replied to, or have expired.
     closed: BTreeSet<u64>,
-    /// Every timer that was handed out to be set; the number is the index plus 1.
+    /// Every timer that a line has set; the number is the index plus 1.
     timers: Vec<Timer>,
     surplus: Vec<u64>,
-    /// What is to be handed out.
+    /// The lines to return.
     out: VecDeque<Line>,
     waits: bool,
     patience: Patience,
@@ -151,11 +148,11 @@ pub struct Model {
     end: Option<End>,
 }
 
-/// How long a run waits.
+/// Whether the run stalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     AsTheRulesSay,
-    /// Even if nothing that can arrive makes a difference.
+    /// Waits even if no arrival makes a difference.
     Endless,
 }
 
@@ -164,7 +161,7 @@ enum Patience {
 struct Logged {
     scope: u32,
     event: usize,
-    /// Whether its branch, if it is an item, was opened.
+    /// For the item of a branch, whether the branch was opened.
     has_arrived: bool,
 }
 
@@ -206,7 +203,7 @@ impl Model {
         }
     }
 
-    /// One that waits where the rules say that the run is stalled, to see what would have become of it.
+    /// A model that waits where the rules stall, to see how the run would continue.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -214,11 +211,12 @@ impl Model {
         Self { patience: Patience::Endless, ..Self::new(plan) }
     }
 
-    /// Tells it what happened, as a scheduler is told. A fact that is of something unknown, or that comes too
-    /// late, changes nothing or is refused.
+    /// Applies a fact, as a scheduler does.
+    ///
+    /// A fact about something unknown, or one that comes too late, changes nothing or is refused.
     ///
     /// # Panics
-    /// If it does not know this kind of fact, or the type of an event.
+    /// Panics on an unknown kind of fact, or an unknown event type.
     pub fn apply(&mut self, fact: &Fact) {
         while self.advance() {}
         self.waits = false;
@@ -236,8 +234,9 @@ impl Model {
         }
     }
 
-    /// What is to be done next; `None` until another fact is told. Evaluation goes on when everything was handed
-    /// out, or another fact is told.
+    /// The next line; `None` until another fact is applied.
+    ///
+    /// Evaluation continues after all lines were returned, or with another fact.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             if let Some(line) = self.out.pop_front() {
@@ -249,12 +248,12 @@ impl Model {
         }
     }
 
-    /// One thing that follows from the facts so far; `false` if nothing more does.
+    /// Performs one consequence of the facts so far; returns `false` if there is none.
     fn advance(&mut self) -> bool {
         !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest())
     }
 
-    /// How the run ended, if it did.
+    /// The end of the run, if it has ended.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
@@ -264,7 +263,7 @@ impl Model {
         self.is_degraded
     }
 
-    /// Every execution that was created, in order: the first is `x1`.
+    /// All executions in order: the first is `x1`.
     pub fn executed(&self) -> impl Iterator<Item = &Call> {
         self.executions.iter().map(|execution| &execution.call)
     }
@@ -279,12 +278,12 @@ impl Model {
         self.evaluations.push(Evaluation { step, scope, trigger, verdict });
     }
 
-    /// How deep the tree of scopes is; a run without branches has a depth of 1.
+    /// The depth of the tree of scopes; 1 for a run without branches.
     pub fn depth(&self) -> usize {
         self.scopes.iter().zip(0..).map(|(_, scope)| self.depth_of(scope)).max().unwrap_or(0)
     }
 
-    /// How many scopes there are from this one to the root, both included.
+    /// The number of scopes from this one to the root, both included.
     ///
     /// # Panics
     /// If there is no such scope.
@@ -292,7 +291,7 @@ impl Model {
         self.chain(scope).len()
     }
 
-    /// How many events came after a fixed list of the step was full (S17).
+    /// The number of surplus events: those that came after a fixed list of the step was full (S17).
     ///
     /// # Panics
     /// If the plan has no such step.
@@ -312,7 +311,7 @@ impl Model {
         requests.map(|(_, seq)| seq).collect()
     }
 
-    /// Whether nothing is accepted any more: the run has ended (S28, S33).
+    /// Whether the run has ended and accepts nothing more (S28, S33).
     fn is_closed(&self) -> bool {
         self.end.is_some()
     }

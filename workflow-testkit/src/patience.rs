@@ -1,5 +1,5 @@
-//! When a run is given up in which the clock goes on and on and nothing happens: a runtime that has nothing to do says so
-//! before it parks, and then its virtual clock jumps to the next timer.
+//! Gives up on a run whose clock advances without any observation: an idle runtime reports before it parks, and then
+//! its virtual clock jumps to the next timer.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -7,16 +7,16 @@ use tokio::sync::Notify;
 
 use crate::recording::Recording;
 
-/// How often the clock may jump without anything being observed of the run.
+/// The maximum number of clock jumps without an observation of the run.
 pub(crate) const JUMPS: u32 = 1_000_000;
 
 /// Counts the jumps of a scenario's clock.
 #[derive(Debug)]
 pub(crate) struct Patience {
     recording: Recording,
-    /// How much was observed before the last jump.
+    /// The number of observations before the last jump.
     observed: AtomicUsize,
-    /// How often the clock has jumped since then.
+    /// The number of clock jumps since then.
     jumps: AtomicU32,
     lost: Notify,
 }
@@ -37,7 +37,7 @@ impl Patience {
         }
     }
 
-    /// Waits until the clock has jumped so often from now on.
+    /// Waits until the clock has jumped that often from now on.
     pub(crate) async fn lost(&self) {
         self.jumps.store(0, Ordering::Relaxed);
         self.lost.notified().await;

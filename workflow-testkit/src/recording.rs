@@ -1,12 +1,12 @@
-//! Everything that is observed of a run, in order, and what its child runs show. It is told where things happen, so that
-//! it misses nothing and is the same each time.
+//! All observations of a run, in order, and the displayed items of its child runs. An observer would be asynchronous;
+//! this recording is synchronous, so it misses nothing and is the same each time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow_core::{ChildRun, DisplayItem, Observation, Observed, Observer, RunId};
 
-/// What was observed. Clones share it.
+/// The observations. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recording {
     observed: Arc<Mutex<Vec<Observed>>>,
@@ -18,34 +18,34 @@ impl Recording {
         Recorded { recording: self.clone(), run, ways: Mutex::default() }
     }
 
-    /// How much was observed so far.
+    /// The number of observations so far.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// The first so many of what was observed.
+    /// The first `count` observations.
     pub(crate) fn first(&self, count: usize) -> Vec<Observed> {
         self.lock().iter().take(count).cloned().collect()
     }
 
-    /// Nothing in here is ever left half-changed.
+    /// No code leaves the state half-changed.
     fn lock(&self) -> MutexGuard<'_, Vec<Observed>> {
         self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Puts into a recording what is observed of one run, and what is shown by runs below it.
+/// Records the observations of one run, and the displayed items of runs below it.
 struct Recorded {
     recording: Recording,
     run: RunId,
     ways: Mutex<HashMap<RunId, Way>>,
 }
 
-/// How a run below the recorded one was come to: the child, then the child of it, and so on.
+/// The path to a run below the recorded one: the child, then its child, and so on.
 type Way = Arc<[ChildRun]>;
 
 impl Recorded {
-    /// The way to the run; none if it is not below the recorded one.
+    /// The path to the run; `None` if it is not below the recorded one.
     fn way_to(&self, run: &RunId) -> Option<Way> {
         if *run == self.run {
             return Some(Way::default());

@@ -1,5 +1,4 @@
-//! What a run is started with: the workflow, its configuration, what stands in for its steps, and what comes from
-//! outside.
+//! The setup of a run: the workflow, its configuration, stand-ins for its steps, and the script of events and replies.
 
 use std::error::Error;
 use std::fmt;
@@ -19,15 +18,14 @@ use crate::script::Script;
 use crate::stand_in::{self, Misfit, StandIn};
 use crate::start::Start;
 
-/// How many displayed items a scenario keeps.
+/// The number of displayed items that a scenario keeps.
 const SHOWN: usize = 1 << 16;
 
-/// A workflow that is about to be run in memory, by itself, on virtual time.
+/// Runs a workflow in memory, by itself, on virtual time.
 #[derive(Debug)]
 pub enum Scenario {}
 
-/// A [`Scenario`] of one workflow: everything can be set before it is [started](Self::start), and nothing has to
-/// be.
+/// A [`Scenario`] of one workflow. All settings are optional; [`start`](Self::start) ends the setup.
 ///
 /// ```
 /// use std::time::Duration;
@@ -86,7 +84,7 @@ pub struct ScenarioOf<W: Workflow> {
 }
 
 impl Scenario {
-    /// A scenario of this workflow, with default configuration.
+    /// Creates a scenario of this workflow, with default configuration.
     #[expect(clippy::new_ret_no_self, reason = "the workflow's type is part of what is made")]
     pub fn new<W: Workflow>(workflow: W) -> ScenarioOf<W> {
         ScenarioOf {
@@ -107,11 +105,11 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Hosts another workflow beside this one, for its steps to run as [children](workflow_core::Children).
+    /// Hosts another workflow, so that steps can run it as a [child](workflow_core::Children).
     ///
-    /// Children run on the same virtual time. Stand-ins, mocks and failures are for the scenario's own run: to test a
-    /// parent without the work of its children, host the child with something simple in its fields. A transcript names
-    /// the children of each execution and how they ended.
+    /// Children use the same virtual time. Stand-ins, mocks and failures apply only to the scenario's own run: to test
+    /// a parent without the work of its children, host the child with simple fields. A transcript names the children of
+    /// each execution and how they ended.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -149,15 +147,15 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Changes the engine that the run has: its store of journals, its observers, its middleware, its limits.
+    /// Changes the run's engine: its store of journals, observers, middleware, limits.
     ///
-    /// What most tests set of an engine has a shorter way here: [`config`](Self::config), [`host`](Self::host),
-    /// [`retry`](Self::retry), [`classify`](Self::classify).
+    /// Common settings have methods here: [`config`](Self::config), [`host`](Self::host), [`retry`](Self::retry),
+    /// [`classify`](Self::classify).
     ///
-    /// Clock and contexts are the scenario's own, whatever is set here. A store or a middleware that waits for another
-    /// thread or the network is idle to the clock, as a step is: see [`Start`]. Where orders are
-    /// [explored](crate::explore()), each run has an engine of its own that is changed in the same way, but for the
-    /// limit on executions at a time, which is set aside; and what is kept outside of it is shared by all runs.
+    /// The scenario always sets clock and contexts itself. A store or middleware that waits for another thread or the
+    /// network looks idle to the clock, as a step does: see [`Start`]. In an [exploration](crate::explore()), each run
+    /// has an engine of its own that is changed in the same way, except for the limit of concurrent executions, which
+    /// is removed. State outside the engine is shared by all runs.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -193,18 +191,19 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Sets which failures are followed by another attempt, for every step without a policy of its own; delays take no
-    /// real time. Default: that of every engine, [`RetryPolicy::standard`].
+    /// Sets the retry policy for all steps without their own; delays take no real time.
     ///
-    /// The same as [`engine`](Self::engine) with [`EngineBuilder::retry`]: of both, what is set later counts.
+    /// Default: that of every engine, [`RetryPolicy::standard`].
+    ///
+    /// The same as [`engine`](Self::engine) with [`EngineBuilder::retry`]; the later setting counts.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.engine = self.engine.retry(policy);
         self
     }
 
-    /// Says which class the errors of a type have that come out of steps by `?`.
+    /// Sets the class of errors of a type that come out of steps by `?`.
     ///
-    /// The same as [`engine`](Self::engine) with [`EngineBuilder::classify`]: of two for one type, what is set later
+    /// The same as [`engine`](Self::engine) with [`EngineBuilder::classify`]; of two settings for one type, the later
     /// counts.
     pub fn classify<E: Error + 'static>(
         mut self,
@@ -214,21 +213,24 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Sets id, thread, metadata and configuration of the run. Default: the run and its thread are both called
-    /// `scenario`, so that what steps make of their names is the same each time.
+    /// Sets id, thread, metadata and configuration of the run.
+    ///
+    /// Default: the run and its thread are both called `scenario`, so that values derived from these names are the same
+    /// each time.
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Puts a value into the run's context before the run starts. Of two values of one key the later counts.
+    /// Puts a value into the run's context before the start; the later value of a key counts.
     pub fn run_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {
         self.run_context.push((key.into(), ContextValue::new(value)));
         self
     }
 
-    /// Puts a value into the context of the run's thread before the run starts: what earlier runs left there. Of two
-    /// values of one key the later counts.
+    /// Puts a value into the thread's context before the start, as earlier runs would leave it.
+    ///
+    /// The later value of a key counts.
     pub fn thread_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {
         self.thread_context.push((key.into(), ContextValue::new(value)));
         self
@@ -236,23 +238,25 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Sends an event when the run waits.
     ///
-    /// Of several, each waits for a wait of its own, in the order given, and open requests are replied to first. What
-    /// is left when the run ends is not sent; [`send_after`](Self::send_after) with no time sends at once. An event
-    /// type that no step of `W` takes does not compile.
+    /// Several events are sent one per wait, in the given order, after replies to open requests. Events left when the
+    /// run ends are not sent; [`send_after`](Self::send_after) without delay sends at once. An event type that no step
+    /// of `W` takes does not compile.
     pub fn send<E: ExternalEvent>(mut self, event: E) -> Self {
         self.script.send(event);
         self
     }
 
-    /// Sends an event when so much virtual time has passed since the start, whether the run waits or not. Nothing is
-    /// sent to a run that has ended by then.
+    /// Sends an event after this much virtual time, whether the run waits or not.
+    ///
+    /// The time counts from the start. A run that has ended by then gets nothing.
     pub fn send_after<E: ExternalEvent>(mut self, after: Duration, event: E) -> Self {
         self.script.send_after(after, event);
         self
     }
 
-    /// Cancels the run when so much virtual time has passed since the start, unless it has ended by then. Where orders
-    /// are [explored](crate::explore()), it is cancelled at every point of the run.
+    /// Cancels the run after this much virtual time since the start, unless it has ended.
+    ///
+    /// In an [exploration](crate::explore()), the run is cancelled at every point.
     ///
     /// ```
     /// use std::time::Duration;
@@ -292,13 +296,13 @@ impl<W: Workflow> ScenarioOf<W> {
 
     /// Replies to every request of type `R`, whenever the run waits and one is open.
     ///
-    /// All that are open then are replied to, the oldest first. Of two replies to one type of request the later one
+    /// All open requests get replies, the oldest first. Of two replies to one type of request, the later setting
     /// counts.
     pub fn reply<R: Request>(self, reply: impl FnMut(&R) -> R::Reply + Send + 'static) -> Self {
         self.reply_after(Duration::ZERO, reply)
     }
 
-    /// The same, when so much virtual time has passed since the run began to wait for it.
+    /// The same, this much virtual time after the run began to wait for the reply.
     pub fn reply_after<R: Request>(
         mut self,
         after: Duration,
@@ -308,16 +312,17 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Comes back to the test whenever the run waits: also while a timer is pending, while a request may expire, and
-    /// while the script has something for later.
+    /// Returns to the test whenever the run waits.
     ///
-    /// Without this, time passes for a run that waits for any of these, so that a request that expires has expired before
-    /// the test could [reply](crate::TestRun::reply) to it by hand. With it the clock stands still as soon as the run
-    /// waits and the script has nothing for it at that time; for a run that waits only
-    /// [`advance`](crate::TestRun::advance) lets time pass. While a step is at work, or its next attempt is waited for,
-    /// the clock jumps as ever, and what the script sends after a time is sent when it is due.
+    /// That includes pending timers, expiring requests, and later actions of the script.
     ///
-    /// Where orders are [explored](crate::explore()) it has no effect: time passes there in every order that makes a
+    /// Without this setting, time passes for such a run. So a request may expire before the test can
+    /// [reply](crate::TestRun::reply) by hand. With it, the clock stands still once the run waits and the script has no
+    /// action for that time; only [`advance`](crate::TestRun::advance) lets time pass for a waiting run. While a step
+    /// is active, or waits for its next attempt, the clock jumps as usual, and the script's timed events are sent when
+    /// due.
+    ///
+    /// In an [exploration](crate::explore()) it has no effect: time passes there in every order that makes a
     /// difference.
     ///
     /// ```
@@ -376,13 +381,13 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Puts a function in the place of a step.
+    /// Replaces a step by a function.
     ///
-    /// It takes any of the step's parameters in any order, or none of them, each as a step may take it (`&E`, `E` and
-    /// `Arc<E>` are the same to it), and returns what the step could return: it may leave possibilities out, as with
-    /// `Fact` for a step that returns `Option<Fact>` or `Vec<Fact>`, and adds none. A `Result` of it will do, and so will
-    /// a future that borrows nothing; what the step emits by an `Emitter` may be returned instead. The step's
-    /// precondition is still asked. Of two for one step the later counts.
+    /// The function takes any or none of the step's parameters, in any order, each in a form that a step may take
+    /// (`&E`, `E` and `Arc<E>` are equivalent). It returns what the step could return, or fewer possibilities, such as
+    /// `Fact` for a step that returns `Option<Fact>` or `Vec<Fact>`, but never more. It may also return a `Result`, or
+    /// a future that borrows nothing, and it may return the events that the step sends through an `Emitter`. The step's
+    /// precondition is still evaluated. Of two functions for one step, the later counts.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -418,7 +423,7 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     ///
     /// # Panics
-    /// If the workflow has no such step, or the step does not take what the function does, or could not return it.
+    /// Panics if the workflow has no such step, or the function does not fit the step's parameters or return type.
     #[track_caller]
     pub fn replace<T>(mut self, step: &str, stand_in: impl StandIn<T>) -> Self {
         let step = Self::step(step);
@@ -428,13 +433,15 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Fails the first calls of a step, whichever executions and attempts they belong to, with an error of this
-    /// function; after them comes the step, or what was put in its place. Of two for one step the later counts.
+    /// Fails the first calls of a step, across all its executions and attempts.
     ///
-    /// Each attempt is a call. So whether an execution fails depends on the policy of [retries](Self::retry), and on the
-    /// class of the error: by the default policy a transient failure is followed by up to three attempts, after 10, 30
-    /// and 90 seconds of virtual time, so that an execution outlives three such failures and not four. Under
-    /// [`RetryPolicy::none`], the first failure is that of the execution.
+    /// Each fails with an error from this function. Later calls reach the step or its stand-in. Of two settings for one
+    /// step, the later counts.
+    ///
+    /// Each attempt is a call. So the [retry policy](Self::retry) and the error's class decide whether an execution
+    /// fails. By default, up to three attempts follow a transient failure, after 10, 30 and 90 seconds of virtual time:
+    /// an execution survives three such failures, but not four. With [`RetryPolicy::none`], the first failure fails the
+    /// execution.
     ///
     /// ```
     /// use std::time::Duration;
@@ -471,7 +478,7 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     ///
     /// # Panics
-    /// If the workflow has no such step.
+    /// Panics if the workflow has no such step.
     #[track_caller]
     pub fn fail_first(
         mut self,
@@ -483,14 +490,14 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Puts a [`Mock`] in the place of a step, for the test to answer its calls by hand.
+    /// Replaces a step by a [`Mock`], whose calls the test answers by hand.
     ///
-    /// It cannot be [explored](crate::explore()). Virtual time stands still while a call is out. One that is not
-    /// answered within a minute of real time fails. Of two for one step, and of a mock and a [stand-in](Self::replace),
-    /// the later counts.
+    /// A scenario with a mock cannot be [explored](crate::explore()). Virtual time stands still while a call is open. A
+    /// call without an answer fails after a minute of real time. Of two mocks or [stand-ins](Self::replace) for one
+    /// step, the later counts.
     ///
     /// # Panics
-    /// If the workflow has no such step.
+    /// Panics if the workflow has no such step.
     #[track_caller]
     pub fn mock(mut self, step: &str, mock: Mock) -> Self {
         let step = Self::step(step);
@@ -503,7 +510,9 @@ impl<W: Workflow> ScenarioOf<W> {
         stand_in::step(W::TABLE, name).unwrap_or_else(|misfit| panic!("{misfit}"))
     }
 
-    /// What runs it until it ends, or waits for something that is in no script: await it.
+    /// Ends the setup; await the result to run the scenario.
+    ///
+    /// The run continues until it ends or waits for something outside the script.
     ///
     /// A start event that no step of `W` takes does not compile.
     pub fn start(self, event: impl StartEvent) -> Start<W> {

@@ -1,5 +1,5 @@
-//! What comes from outside while a scenario runs: events and replies, each when it is due by the virtual clock, or,
-//! where orders are explored, when it is its turn.
+//! The events and replies from outside during a scenario. Each comes when it is due by the virtual clock or, in an
+//! exploration, at its turn.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -15,44 +15,44 @@ use workflow_core::{
 use crate::VirtualClock;
 use crate::patience::{JUMPS, Patience};
 
-/// How long nothing may happen, in virtual time, before a scenario is given up.
+/// The maximum idle virtual time before a scenario is given up.
 const IDLE: Duration = Duration::from_hours(365 * 24);
 
-/// How much a script may send and reply, and how many timers may fire, before a scenario is given up: a run may ask for ever.
+/// The maximum number of sends, replies and timer firings before a scenario is given up: a run may ask endlessly.
 const ACTS: u32 = 10_000;
 
-/// One thing that is sent or replied.
+/// One send or reply.
 pub(crate) type Act<W> =
     Box<dyn for<'a> FnOnce(&'a RunHandle<W>) -> BoxFuture<'a, Result<(), SendError>> + Send + 'static>;
 
-/// Everything that a scenario sends and replies.
+/// All sends and replies of a scenario.
 pub(crate) struct Script<W> {
-    /// What is sent when the run waits, one a wait.
+    /// The events to send, one per wait.
     sends: VecDeque<Sent<W>>,
-    /// What is sent at a time since the start.
+    /// The events to send at a time since the start.
     timed: Vec<(Duration, Sent<W>)>,
     replies: Vec<Replies<W>>,
-    /// Whether the clock stands still while the run waits, but for the time that the test lets pass.
+    /// Whether the clock stands still while the run waits, except for `advance`.
     pub(crate) until_it_waits: bool,
 }
 
-/// One event that is sent, or the end of the run.
+/// One event to send, or a cancel.
 pub(crate) struct Sent<W> {
-    /// None if the run is cancelled.
+    /// The event; `None` for a cancel.
     pub(crate) event: Option<EventType>,
     pub(crate) act: Act<W>,
 }
 
-/// How requests of one type are replied to.
+/// The replies to requests of one type.
 struct Replies<W> {
-    /// What the log calls the reply.
+    /// The reply's event name in the log.
     name: &'static str,
     answers: fn(&OpenRequest) -> bool,
     after: Duration,
     reply: MakeReply<W>,
 }
 
-/// Makes the reply to a request; none if the request is of another type.
+/// Makes the reply to a request; `None` for a request of another type.
 type MakeReply<W> = Box<dyn FnMut(&OpenRequest) -> Option<Act<W>> + Send>;
 
 impl<W> Default for Script<W> {
@@ -89,16 +89,15 @@ impl<W: Workflow> Script<W> {
         self.replies.push(Replies { name: R::REPLY_NAME, answers, after, reply: Box::new(reply) });
     }
 
-    /// Takes out everything that is sent, for who has an idea of his own of when it is: what is sent one after the other,
-    /// and what each has a time of its own.
+    /// Removes all sends, for an exploration: those in sequence, and those with times of their own.
     pub(crate) fn take_sends(&mut self) -> (Vec<Sent<W>>, Vec<Sent<W>>) {
         (self.sends.drain(..).collect(), self.timed.drain(..).map(|(_, send)| send).collect())
     }
 
-    /// Takes out what has arrived already, in a process that is gone: so long after the run began.
+    /// Removes a send that already arrived in an earlier process, this long after the run began.
     pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
         let is_it = |sent: &Sent<W>| sent.event.is_some_and(|sent| sent.name() == event);
-        // Of those that have a time of their own the first one was it, unless it is still to come.
+        // The first send with a time of its own matches, unless its time is still to come.
         let timed = self.timed.iter().enumerate().filter(|(_, (at, sent))| *at <= after && is_it(sent));
         if let Some((place, _)) = timed.min_by_key(|(_, (at, _))| *at) {
             self.timed.remove(place);
@@ -111,23 +110,23 @@ impl<W: Workflow> Script<W> {
         !self.replies.is_empty()
     }
 
-    /// What the log will call the reply to this request; none if it is not replied to.
+    /// The event name of the reply to this request; `None` if the script has no reply.
     pub(crate) fn reply_name(&self, request: &OpenRequest) -> Option<&'static str> {
         Some(self.replies[self.replies_to(request)?].name)
     }
 
-    /// The reply to this request, if it is replied to.
+    /// The reply to this request, if the script has one.
     pub(crate) fn reply_to(&mut self, request: &OpenRequest) -> Option<Act<W>> {
         let replies = self.replies_to(request)?;
         (self.replies[replies].reply)(request)
     }
 
-    /// Takes out what is sent at a time since then.
+    /// Removes the timed sends, with their times since then.
     fn due_from(&mut self, since: Instant) -> Vec<(Instant, Due<W>)> {
         self.timed.drain(..).map(|(after, send)| (since + after.min(IDLE), Due::Send(send.act))).collect()
     }
 
-    /// Who replies to this request: the later one of two.
+    /// The entry that replies to this request: the later one of two.
     fn replies_to(&self, request: &OpenRequest) -> Option<usize> {
         self.replies.iter().rposition(|replies| (replies.answers)(request))
     }
@@ -139,36 +138,35 @@ impl<W: Workflow> Sent<W> {
     }
 }
 
-/// A script that is being performed.
+/// A script in progress.
 pub(crate) struct Performance<W> {
     run: RunHandle<W>,
     script: Script<W>,
-    /// The requests that are replied to, or will be.
+    /// The requests with a given or planned reply.
     taken: HashSet<Seq>,
     planned: Planned,
     due: Vec<(Instant, Due<W>)>,
     acts: u32,
     /// When the run's clock began.
     began: Instant,
-    /// Until when the test lets time pass, whether the run waits or not.
+    /// The time up to which the test lets time pass, whether the run waits or not.
     until: Instant,
     patience: Arc<Patience>,
 }
 
-/// When the replies are due that do not come at once, those included that have been given: by their requests, since the
-/// run's clock began. Clones share it.
+/// The times of delayed replies, including given ones, by request, since the run's clock began. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planned(Arc<Mutex<HashMap<Seq, Duration>>>);
 
 impl Planned {
-    /// When the reply to this request is due; if nobody has said so yet, then.
+    /// The time of the reply to this request; plans `then` if there is none yet.
     fn or_at(&self, request: Seq, then: Duration) -> Duration {
-        // Nothing in there is ever left half-changed.
+        // No code leaves the map half-changed.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(request).or_insert(then)
     }
 }
 
-/// What happens at a point of the virtual clock.
+/// An action at a point of the virtual clock.
 enum Due<W> {
     Send(Act<W>),
     /// The reply to a request.
@@ -216,7 +214,7 @@ impl<W: Workflow> Performance<W> {
         Self { run, script, taken, planned, due, acts: 0, began, until: now, patience }
     }
 
-    /// Goes on with a script that was begun in a process that is gone; the run's clock goes on too.
+    /// Continues a script from an earlier process, together with the run's clock.
     pub(crate) fn going_on(
         mut script: Script<W>,
         run: RunHandle<W>,
@@ -228,7 +226,7 @@ impl<W: Workflow> Performance<W> {
         Self { planned, due, ..Self::of(script, run, began, patience) }
     }
 
-    /// Performs until the run ends, or so much time has passed, it waits, and nothing in the script is left for it.
+    /// Performs the script until the run ends, or until this much time has passed and the run waits without an action.
     pub(crate) async fn settle(&mut self, time: Duration) -> Result<RunStatus, GivenUp> {
         let patience = Arc::clone(&self.patience);
         match select(pin!(patience.lost()), pin!(self.pass(time))).await {
@@ -245,17 +243,17 @@ impl<W: Workflow> Performance<W> {
             if status.is_ended() || now >= self.until {
                 return Ok(status);
             }
-            // Beyond two years tokio's timers do not go.
+            // tokio's timers fail beyond two years.
             tokio::time::sleep_until(self.until.min(now + IDLE)).await;
         }
     }
 
-    /// Performs until the run ends, or waits and nothing in the script is left for it at its time.
+    /// Performs the script until the run ends, or waits without an action of the script at that time.
     async fn go_on(&mut self) -> Result<RunStatus, GivenUp> {
         while self.acts < ACTS {
             let next = self.next();
             let until = next.map_or_else(|| Instant::now() + IDLE, |next| self.due[next].0);
-            // Where both happen at once, the run has settled.
+            // If both happen at once, the run has settled.
             match tokio::time::timeout_at(until, self.run.settled()).await {
                 Ok(status) if status.is_ended() => return Ok(status),
                 Ok(_) if self.wake(next, until).await => {}
@@ -266,7 +264,7 @@ impl<W: Workflow> Performance<W> {
         Err(GivenUp::AsksForEver)
     }
 
-    /// Goes on with a run that waits; says whether there was anything to go on with. What is due next is so then.
+    /// Continues a waiting run; returns whether there was anything to do. The next action is due at `then`.
     async fn wake(&mut self, next: Option<usize>, then: Instant) -> bool {
         if self.on_wait().await {
             return true;
@@ -280,7 +278,7 @@ impl<W: Workflow> Performance<W> {
         true
     }
 
-    /// What is due first; of what is due at once, what was planned first.
+    /// The action that is due first; of simultaneous ones, the one planned first.
     fn next(&self) -> Option<usize> {
         (0..self.due.len()).min_by_key(|place| self.due[*place].0)
     }
@@ -294,9 +292,9 @@ impl<W: Workflow> Performance<W> {
         }
     }
 
-    /// Replies to what is open, or sends what comes next; says whether there was anything to do or to plan.
+    /// Replies to open requests, or sends the next event; returns whether there was anything to do or to plan.
     async fn on_wait(&mut self) -> bool {
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         let mut open = self.run.requests().await.unwrap_or_default();
         open.retain(|request| self.taken.insert(request.seq()));
         let mut acted = false;
@@ -314,25 +312,25 @@ impl<W: Workflow> Performance<W> {
         true
     }
 
-    /// Lets time pass to the next timer of the run, if that comes before this; says whether the run goes on by it.
+    /// Lets time pass to the run's next timer, if that comes before this; returns whether the run continues.
     async fn on_timer(&mut self, until: Instant) -> bool {
         let Some(due) = self.next_timer().await.filter(|due| *due <= until) else {
-            // One may have fired while this asked, and have ended the run.
+            // A timer may have fired meanwhile, and ended the run.
             return self.run.status() != RunStatus::Waiting;
         };
         self.acts += 1;
         if due > Instant::now() {
             tokio::time::sleep_until(due).await;
         } else if self.next_timer().await == Some(due) {
-            // The run has looked at it by now: its clock is behind, if only by a part of a millisecond.
+            // The run has seen the timer by now: its clock is behind by less than a millisecond.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         true
     }
 
-    /// When the run's next timer is due.
+    /// The time of the run's next timer.
     async fn next_timer(&mut self) -> Option<Instant> {
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         let timers = self.run.timers().await.ok()?;
         let due = timers.first()?.due.duration_since(VirtualClock::beginning()).unwrap_or_default();
         self.began.checked_add(due).or_else(|| Some(Instant::now() + IDLE))
@@ -358,7 +356,7 @@ impl<W: Workflow> Performance<W> {
 
     async fn act(&mut self, act: Act<W>) {
         self.acts += 1;
-        // The only errors say that the run has ended, or that the test has replied itself.
+        // An error means only that the run has ended, or that the test has replied itself.
         let _ = act(&self.run).await;
     }
 }

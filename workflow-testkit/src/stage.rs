@@ -1,5 +1,5 @@
-//! The thread on which one scenario runs: a runtime on virtual time, which goes on for as long as the test may send
-//! something to the run.
+//! The thread of one scenario: a runtime on virtual time, which lives as long as the test may send something to the
+//! run.
 
 use std::fmt;
 use std::future::Future;
@@ -17,42 +17,41 @@ use crate::recording::Recording;
 use crate::script::{Act, GivenUp, Performance, Script};
 use crate::start::Failure;
 
-/// The test's end of a scenario's thread. Dropping it ends the thread, and a run that has not ended with it.
+/// The test's handle on a scenario's thread. Dropping it ends the thread and an open run.
 pub(crate) struct Stage<W> {
     asks: mpsc::Sender<Ask<W>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the test wants of the scenario's thread. Until it wants something, nothing goes on there.
+/// A request of the test to the scenario's thread. Nothing happens there without one.
 enum Ask<W> {
-    /// Go on until so much time has passed and the run is settled.
+    /// Continue until this much time has passed and the run is settled.
     Settle(Duration, oneshot::Sender<Settled>),
-    /// Do this to the run, and no more.
+    /// Perform this action on the run, and nothing else.
     Act(Act<W>, oneshot::Sender<Result<(), SendError>>),
-    /// Go on between asks from now on, but not with the clock: the test has a handle on the run, and waits for what it
-    /// does with it.
+    /// From now on, continue between requests, but with the clock stopped: the test has a handle and awaits its calls.
     GoOn,
 }
 
-/// How a run stands after everything was done that can be.
+/// The state of a settled run.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) status: RunStatus,
     /// Virtual time since the start.
     pub(crate) elapsed: Duration,
-    /// For a run that waits, and for one that was given up, how it stood.
+    /// The explanation of a waiting run, or of one that was given up.
     pub(crate) explanation: Option<Arc<Explanation>>,
-    /// For a run that waits, what it did.
+    /// The report of a waiting run.
     pub(crate) report: Option<Arc<RunReport>>,
-    /// For a run that waits, what may be replied to.
+    /// The open requests of a waiting run.
     pub(crate) open: Vec<OpenRequest>,
-    /// How much of it was observed.
+    /// The number of its observations.
     pub(crate) observed: usize,
     pub(crate) given_up: Option<GivenUp>,
 }
 
 impl Settled {
-    /// How the run stands now that nothing in it goes on.
+    /// Takes the state of the idle run.
     pub(crate) async fn of<W: Workflow>(
         run: &RunHandle<W>,
         recording: &Recording,
@@ -74,7 +73,7 @@ impl<W: Workflow> Stage<W> {
     /// Starts a run on a thread of its own.
     ///
     /// # Errors
-    /// What the start says, or that there is no thread or no runtime to be had.
+    /// Returns the error of the start, or of creating the thread or the runtime.
     pub(crate) async fn open(
         script: Script<W>,
         recording: Recording,
@@ -95,29 +94,30 @@ impl<W: Workflow> Stage<W> {
         }
     }
 
-    /// Waits until the run has ended, or so much virtual time has passed, it waits, and the script has nothing for it.
+    /// Waits until the run has ended, or until this much virtual time has passed and the run waits without an action of
+    /// the script.
     pub(crate) async fn settle(&mut self, time: Duration) -> Settled {
         let (settle, answer) = oneshot::channel();
         self.ask(Ask::Settle(time, settle), answer).await
     }
 
-    /// Does something to the run where it runs, and comes back when the run has taken it.
+    /// Performs an action on the run's thread, and returns when the run has taken it.
     ///
     /// # Errors
-    /// What the run says to it.
+    /// Returns the run's error.
     pub(crate) async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {
         let (done, answer) = oneshot::channel();
         self.ask(Ask::Act(act, done), answer).await
     }
 
-    /// Lets the run answer who has a handle on it.
+    /// Lets the run answer calls of its handle.
     pub(crate) fn go_on(&self) {
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         let _ = self.asks.send(Ask::GoOn);
     }
 
     async fn ask<T>(&mut self, ask: Ask<W>, answer: oneshot::Receiver<T>) -> T {
-        // An error says that the thread is gone, as the answer does.
+        // The send fails only if the thread is gone; the answer reports that too.
         let _ = self.asks.send(ask);
         match answer.await {
             Ok(answer) => answer,
@@ -125,7 +125,7 @@ impl<W: Workflow> Stage<W> {
         }
     }
 
-    /// Goes on with the panic that ended the thread: a script is the test's own code.
+    /// Resumes the panic that ended the thread: a script is the test's own code.
     fn panicked(&mut self) -> ! {
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -140,13 +140,13 @@ impl<W> fmt::Debug for Stage<W> {
     }
 }
 
-/// Runs a future on a runtime whose clock jumps to the next timer when nothing else can go on.
+/// Runs a future on a runtime whose clock jumps to the next timer when idle.
 fn on_virtual_time(patience: Arc<Patience>, scenario: impl Future<Output = ()>) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().start_paused(true).on_thread_park(move || patience.parked());
     let runtime = builder.build().map_err(|error| Failure(format!("no runtime for a scenario: {error}")))?;
     runtime.block_on(scenario);
-    // What a step still computes on a thread is left to itself.
+    // Computations of steps on other threads are abandoned.
     runtime.shutdown_background();
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn play<W: Workflow>(
     Playing { run, performance, recording, since }.play(Asked { asks: Some(asked), goes_on: false }).await;
 }
 
-/// A run on the scenario's thread, and what is left of the script.
+/// A run on the scenario's thread, and the rest of the script.
 struct Playing<W> {
     run: RunHandle<W>,
     performance: Performance<W>,
@@ -180,15 +180,15 @@ struct Playing<W> {
 }
 
 impl<W: Workflow> Playing<W> {
-    /// Does what is asked, until the run has ended or nobody can ask any more.
+    /// Serves requests until the run has ended or the test is gone.
     async fn play(&mut self, mut asked: Asked<W>) {
-        // Nobody has to ask for the first time.
+        // The first settling needs no request.
         let mut first = Some(self.settled(Duration::ZERO).await);
         while let Some(ask) = asked.next().await {
             let (time, settle) = match ask {
                 Ask::GoOn => continue,
                 Ask::Act(act, done) => {
-                    // An error says that nobody wants to know any more.
+                    // The send fails only if the test is gone.
                     let _ = done.send(act(&self.run).await);
                     continue;
                 }
@@ -202,13 +202,13 @@ impl<W: Workflow> Playing<W> {
         }
     }
 
-    /// Goes on until so much time has passed and the run is settled; one that was given up is ended, so that it can be
-    /// reported on.
+    /// Continues until this much time has passed and the run is settled; ends a run that was given up, so that it has a
+    /// report.
     async fn settled(&mut self, time: Duration) -> Settled {
         let given_up = self.performance.settle(time).await.err();
         let mut settled = Settled::of(&self.run, &self.recording, self.since.elapsed()).await;
         if given_up.is_some() {
-            // An error says that it has ended.
+            // An error means that the run has ended.
             let _ = self.run.cancel("the scenario was given up").await;
             (settled.status, settled.observed) = (self.run.status(), self.recording.len());
         }
@@ -217,18 +217,18 @@ impl<W: Workflow> Playing<W> {
     }
 }
 
-/// What the test asks for, one after the other.
+/// The requests of the test, in order.
 struct Asked<W> {
-    /// None while the next one is waited for.
+    /// The receiver; `None` while a receive is in progress.
     asks: Option<mpsc::Receiver<Ask<W>>>,
-    /// Whether the run goes on while nothing is asked.
+    /// Whether the run continues without requests.
     goes_on: bool,
 }
 
 impl<W: Workflow> Asked<W> {
-    /// The next one. When it comes depends on the test's thread, and nothing of the run may depend on that: until
-    /// then its thread stands still, or, where a handle needs the run, at least its clock, as it does whenever a
-    /// runtime has a blocking thread at work.
+    /// The next request. Its time depends on the test's thread, and the run must not depend on that. So until then this
+    /// thread blocks. If a handle needs the run, at least the clock stands still, because a blocking thread of the
+    /// runtime is busy.
     async fn next(&mut self) -> Option<Ask<W>> {
         let asks = self.asks.take()?;
         let (asks, ask) = if self.goes_on {

@@ -1,4 +1,4 @@
-//! Functions that stand in for steps: what they take is found in their types, as it is for the steps themselves.
+//! Functions that stand in for steps. Their types declare their inputs, as in steps.
 
 use std::future::Future;
 
@@ -11,14 +11,14 @@ mod signature;
 
 pub(crate) use signature::{Misfit, Signature, fits_output, place, step};
 
-/// What a call of a step comes to.
+/// The result of a step's call.
 pub(crate) type Answer = BoxFuture<'static, Result<Emitted, StepError>>;
 
 /// A function that can stand in for a step: see [`ScenarioOf::replace`](crate::ScenarioOf::replace).
 ///
-/// Implemented for closures and functions of up to four parameters, each of which can be a parameter of a step, that
-/// return what a step can return, or a future of it that borrows nothing. A closure names the types of its parameters.
-/// `Types` is found by the compiler; there is nothing to implement by hand.
+/// Implemented for closures and functions with up to four parameters. Each parameter can be one of a step, and the
+/// return type is one of a step, or a future of one that borrows nothing. A closure must name the types of its
+/// parameters. The compiler infers `Types`; users implement nothing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in for a step",
     label = "not a function of parameters and an output that a step could have",
@@ -101,7 +101,7 @@ stand_in!(A a 0, B b 1);
 stand_in!(A a 0, B b 1, C c 2);
 stand_in!(A a 0, B b 1, C c 2, D d 3);
 
-/// Asks a stand-in, whose parameters borrow from the call, and gives the call back with what it said.
+/// Calls a stand-in, whose parameters borrow from the call, and returns the call with the result.
 fn answered<T>(
     mut call: StepCall,
     places: &[usize],

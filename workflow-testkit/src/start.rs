@@ -1,4 +1,4 @@
-//! A scenario that is ready to run, and the thread it runs on: with a runtime of its own, whose clock is virtual.
+//! A scenario that is ready to run, and the thread it runs on, with its own runtime and virtual clock.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -18,22 +18,21 @@ use crate::script::Script;
 use crate::stage::Stage;
 use crate::{ScenarioOf, TestRun};
 
-/// A scenario and the event it starts with. Awaiting it gives the [`TestRun`]; [`explore`](crate::explore()) runs it in
-/// many orders.
+/// A scenario with its start event: await it for the [`TestRun`], or pass it to [`explore`](crate::explore()).
 ///
-/// The run has a thread, a tokio runtime and a virtual clock of its own: whenever nothing in it can go on, the clock
-/// jumps to the next timer. So an hour of waiting takes no time, steps interleave in the same order each time, and
-/// nothing depends on the runtime of the test. The run's engine goes by the same time, as a [`VirtualClock`] shows it.
+/// The run has its own thread, tokio runtime and virtual clock. Whenever the run is idle, the clock jumps to the next
+/// timer. So waiting takes no time, steps interleave in the same order each time, and nothing depends on the runtime of
+/// the test. The run's engine uses the same time, as a [`VirtualClock`].
 ///
-/// Only what goes through tokio's clock is virtual. A step that waits for another thread, or for the network, is
-/// idle as far as the clock can see, and timers run out meanwhile: put a stand-in in its place, or wait inside of
-/// `tokio::task::spawn_blocking`, during which the clock stands still.
+/// Only tokio's clock is virtual. A step that waits for another thread or the network looks idle, so timers fire
+/// meanwhile: replace it by a stand-in, or wait inside `tokio::task::spawn_blocking`, which stops the clock.
 ///
 /// # Panics
-/// Awaiting it panics, with the transcript and the explanation of the run, if the run does not end: if nothing happens
-/// in it for a year of virtual time or for 1,000,000 jumps of its clock, if one call of a step is polled 100,000 times,
-/// or if 10,000 events and replies were sent to it. It panics too if the engine cannot be built or the run cannot be started, and a panic of a reply's
-/// closure goes on here. A step that computes for ever, or a precondition that never does but yield, is not noticed.
+/// Awaiting panics, with the transcript and the explanation of the run, if the run does not end: if nothing happens for
+/// a year of virtual time or 1,000,000 jumps of the clock, if one call of a step is polled 100,000 times, or if the
+/// script makes 10,000 sends and replies. It also panics if the engine cannot be built or the run cannot start, and it
+/// resumes a panic of a reply's closure. It does not detect a step that computes endlessly or a precondition that only
+/// yields.
 #[must_use = "a scenario runs when it is awaited"]
 pub struct Start<W: Workflow> {
     scenario: ScenarioOf<W>,
@@ -44,7 +43,7 @@ pub struct Start<W: Workflow> {
 type Begin<W> =
     Box<dyn FnOnce(Engine, RunOptions) -> BoxFuture<'static, Result<RunHandle<W>, StartError>> + Send>;
 
-/// A run that is about to begin, and what belongs to it.
+/// A prepared run with its parts.
 pub(crate) struct Prepared<W: Workflow> {
     /// Starts the run, on the runtime that polls it.
     pub(crate) started: BoxFuture<'static, Result<RunHandle<W>, Failure>>,
@@ -52,12 +51,12 @@ pub(crate) struct Prepared<W: Workflow> {
     pub(crate) journal: Journal,
 }
 
-/// What else a scenario is run with.
+/// Additional parts around a scenario's run.
 pub(crate) struct Hooks {
-    /// Is given the engine before the stand-ins stand around its steps, so that middleware that is added here stands
-    /// around them, and the contexts with what the scenario has put there, for the engine to keep.
+    /// Changes the engine before the stand-ins are added, so that its middleware wraps them. It also receives the
+    /// contexts with the scenario's values, for the engine to keep.
     pub(crate) engine: Box<dyn FnOnce(EngineBuilder, Arc<MemoryContexts>) -> EngineBuilder + Send>,
-    /// What was there before, in a process that is gone.
+    /// The state that an earlier process left.
     pub(crate) past: Past,
 }
 
@@ -67,16 +66,16 @@ impl Default for Hooks {
     }
 }
 
-/// What a process finds that is not the first one to drive its run.
+/// The state that a later process of the run finds.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// Whether there was a process before.
+    /// Whether there was an earlier process.
     pub(crate) is_there: bool,
     /// The contexts, which outlive each process.
     pub(crate) contexts: Arc<MemoryContexts>,
-    /// How much virtual time has passed since the first process began.
+    /// The virtual time since the first process began.
     pub(crate) elapsed: Duration,
-    /// Whether the engine's store has the run, so that it is gone on with instead of started.
+    /// Whether the engine's store has the run, so that it is resumed instead of started.
     pub(crate) is_begun: bool,
 }
 
@@ -88,7 +87,7 @@ impl<W: Workflow> Start<W> {
         Self { scenario, begin: Box::new(begin) }
     }
 
-    /// What stands in for the workflow's steps.
+    /// The stand-ins for the workflow's steps.
     pub(crate) fn cast(&self) -> &Cast {
         &self.scenario.cast
     }
@@ -98,17 +97,17 @@ impl<W: Workflow> Start<W> {
         self.scenario.options.run_id().cloned().unwrap_or_else(|| RunId::new("scenario"))
     }
 
-    /// So many calls of the step have failed already, in a process that is gone.
+    /// Counts calls of the step that failed in an earlier process.
     pub(crate) fn have_failed(&mut self, step: &str, calls: u32) {
         self.scenario.cast.have_failed(step, calls);
     }
 
-    /// This event has arrived already, so long after the run began.
+    /// Removes an event that already arrived, this long after the run began.
     pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
         self.scenario.script.has_arrived(event, after);
     }
 
-    /// Prepares the run with something else around it.
+    /// Prepares the run with these hooks.
     pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
         let run = self.run_id();
         let Self { scenario, begin } = self;
@@ -140,7 +139,7 @@ impl<W: Workflow> Start<W> {
         Prepared { started: Box::pin(started), script, journal }
     }
 
-    /// Runs it. The future needs no runtime: whatever polls it will do.
+    /// Runs the scenario. Any executor can poll the future.
     async fn run(self) -> Result<TestRun<W>, Failure> {
         let Prepared { started, script, journal } = self.prepare(Hooks::default());
         let (stage, handle) = Stage::open(script, journal.recording().clone(), started).await?;
@@ -148,7 +147,7 @@ impl<W: Workflow> Start<W> {
     }
 }
 
-/// Goes on with the run, and with all others of the engine's store.
+/// Resumes the run, and all others of the engine's store.
 async fn go_on<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
     let run = engine.attach::<W>(run).await.map_err(Failure::of)?;
     let resumed = engine.resume_open_runs().await.map_err(Failure::of)?;
@@ -161,13 +160,13 @@ async fn go_on<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>,
 async fn seed(contexts: &MemoryContexts, seeds: [(ContextScope, Vec<(String, ContextValue)>); 2]) {
     for (scope, values) in seeds {
         for (key, value) in values {
-            // Memory takes everything.
+            // A store in memory accepts everything.
             let _ = contexts.set(&scope, &key, Some(value)).await;
         }
     }
 }
 
-/// Why there is nothing to assert on, in full sentences.
+/// The reason why there is no run to assert on, in full sentences.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) String);
 

@@ -1,5 +1,5 @@
-//! A run that a scenario has started: where it stands, what it did, and what it ended with. What can be asserted of
-//! it is in `assert`, and how a test goes on with one that waits in `by_hand`.
+//! A run of a scenario: its state, its actions and its end. `assert` has the assertions, and `by_hand` the ways to
+//! continue a waiting run.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Debug};
@@ -20,16 +20,18 @@ use crate::transcript::{self, Seen};
 mod assert;
 mod by_hand;
 
-/// A run of a scenario: it has ended, or waits for something that is in no script, or for anything at all if the
-/// scenario goes on [until it waits](crate::ScenarioOf::until_it_waits).
+/// A run of a scenario that has ended or waits.
 ///
-/// What it did is read from [`transcript`](Self::transcript) and asserted on; every assertion that fails prints the
-/// transcript and the explanation of the run. A run that waits is gone on with by hand, by [`send`](Self::send),
-/// [`reply`](Self::reply), [`cancel`](Self::cancel) and [`advance`](Self::advance), and ends with this value.
+/// It waits for something outside the script, or for anything at all with
+/// [`until_it_waits`](crate::ScenarioOf::until_it_waits).
+///
+/// Read what the run did from its [`transcript`](Self::transcript), or use the assertions. A failed assertion prints
+/// the transcript and the explanation of the run. Continue a waiting run with [`send`](Self::send),
+/// [`reply`](Self::reply), [`cancel`](Self::cancel) and [`advance`](Self::advance). Dropping this value ends the run.
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,
-    /// Where it goes on; none if it was driven elsewhere.
+    /// The thread of the run; `None` if it was driven elsewhere.
     stage: Option<Stage<W>>,
     journal: Journal,
     settled: Settled,
@@ -58,7 +60,7 @@ impl<W: Workflow> TestRun<W> {
         Self::seen(Some(stage), handle, journal, settled).await
     }
 
-    /// A run that was driven on the current runtime until it ended, or waits.
+    /// A run that was driven on the current runtime until it ended or waited.
     pub(crate) async fn driven(
         handle: RunHandle<W>,
         journal: Journal,
@@ -69,7 +71,7 @@ impl<W: Workflow> TestRun<W> {
         Self::seen(None, handle, journal, settled).await
     }
 
-    /// A run that was driven on the current runtime and goes on no further, as it stands.
+    /// The state of a run that was driven on the current runtime and will not continue.
     pub(crate) async fn driven_so_far(
         handle: RunHandle<W>,
         journal: Journal,
@@ -90,11 +92,12 @@ impl<W: Workflow> TestRun<W> {
         Ok(run)
     }
 
-    /// Waits until the run ends or waits again: after something was sent to a waiting run. What is left of the
-    /// scenario's script goes on.
+    /// Waits until the run ends or waits again.
     ///
-    /// A run whose scenario goes on [until it waits](crate::ScenarioOf::until_it_waits) waits again as soon as nothing
-    /// in it can go on and the script has nothing for it at that time; if that is so already, nothing happens.
+    /// Call it after sending something to a waiting run. The rest of the script continues.
+    ///
+    /// With [`until_it_waits`](crate::ScenarioOf::until_it_waits) the run waits again once it is idle and the script
+    /// has no action at that time; if so already, nothing happens.
     ///
     /// # Panics
     /// As [`Start`](crate::Start), if the run does not end.
@@ -102,7 +105,7 @@ impl<W: Workflow> TestRun<W> {
         self.settle_after(Duration::ZERO).await
     }
 
-    /// Waits until so much virtual time has passed and the run waits, or has ended.
+    /// Waits until this much virtual time has passed and the run waits, or has ended.
     async fn settle_after(&mut self, time: Duration) -> RunStatus {
         if self.ended.is_none()
             && let Some(stage) = &mut self.stage
@@ -114,7 +117,7 @@ impl<W: Workflow> TestRun<W> {
         self.settled.status
     }
 
-    /// Takes in what the run did.
+    /// Updates this value with what the run did.
     async fn look(&mut self) -> Result<(), Failure> {
         if self.settled.status.is_ended() {
             let outcome = self.handle.outcome().await;
@@ -129,13 +132,12 @@ impl<W: Workflow> TestRun<W> {
         }
     }
 
-    /// The handle on the run: for what else a run can be asked.
+    /// Returns the handle on the run, for all other calls.
     ///
-    /// Who has it need not call [`settled`](Self::settled) for the run to answer. From then on the run goes on by itself
-    /// while it is not being settled, on its own thread, but its clock stands still: a step that sleeps does not wake up
-    /// before `settled` is called. What two threads do at the same time comes in either order. So a test that is to be
-    /// the same each time goes on with the run by [`send`](Self::send), [`reply`](Self::reply) and
-    /// [`cancel`](Self::cancel).
+    /// A handle's calls need no [`settled`](Self::settled). From now on the run continues on its own thread between
+    /// settlings, but with its clock stopped: a sleeping step wakes up only in `settled`. Actions of the two threads
+    /// may happen in either order. So a test that must be the same each time uses [`send`](Self::send),
+    /// [`reply`](Self::reply) and [`cancel`](Self::cancel).
     pub fn handle(&self) -> &RunHandle<W> {
         if let Some(stage) = &self.stage {
             stage.go_on();
@@ -143,29 +145,29 @@ impl<W: Workflow> TestRun<W> {
         &self.handle
     }
 
-    /// Where the run stood when it was last settled.
+    /// The status of the run when it was last settled.
     pub fn status(&self) -> RunStatus {
         self.settled.status
     }
 
-    /// How much virtual time had passed since the start when the run was last settled.
+    /// The virtual time from the start to the last settling.
     pub fn elapsed(&self) -> Duration {
         self.settled.elapsed
     }
 
-    /// What the run ended with.
+    /// The output of the run.
     ///
     /// # Errors
-    /// How it ended, if not with its output.
+    /// Returns how the run ended, if without its output.
     ///
     /// # Panics
-    /// If the run has not ended.
+    /// Panics if the run has not ended.
     #[track_caller]
     pub fn outcome(&self) -> Result<&W::Output, &RunError> {
         self.ended().outcome.as_ref()
     }
 
-    /// What the run did; of a run that waits, until it was last settled.
+    /// The report of the run; for a waiting run, as of the last settling.
     ///
     /// # Panics
     /// If the task that drove the run is gone, and its state with it.
@@ -180,20 +182,21 @@ impl<W: Workflow> TestRun<W> {
         ended.or(self.settled.report.as_ref()).map(|report| &**report)
     }
 
-    /// Why each step ran, and why it did not: of a run that waits, as it stood when it was last settled. None if the
-    /// task that drove the run is gone, and its state with it.
+    /// The explanation of each step; for a waiting run, as of the last settling.
+    ///
+    /// `None` if the task that drove the run is gone with its state.
     pub fn explanation(&self) -> Option<Arc<Explanation>> {
         if let Some(explanation) = &self.settled.explanation {
             return Some(Arc::clone(explanation));
         }
-        // What is kept of an ended run answers at once.
+        // An ended run answers at once.
         tokio::task::unconstrained(self.handle.explain()).now_or_never()?.ok()
     }
 
-    /// Why the run stalled; none if it did not.
+    /// The stall report; `None` if the run did not stall.
     ///
     /// # Panics
-    /// If the run has not ended.
+    /// Panics if the run has not ended.
     #[track_caller]
     pub fn stall(&self) -> Option<&StallReport> {
         match self.outcome() {
@@ -202,23 +205,24 @@ impl<W: Workflow> TestRun<W> {
         }
     }
 
-    /// How often the step was executed, in all scopes; of a run that waits, until it was last settled.
+    /// The number of executions of the step in all scopes, as of the last settling.
     ///
     /// # Panics
-    /// If the workflow has no such step.
+    /// Panics if the workflow has no such step.
     #[track_caller]
     pub fn executions(&self, step: &str) -> u64 {
         self.assert_step(step);
         match &self.ended {
             Some(ended) => ended.report.executions(step),
-            // Others may have gone on with it before.
+            // An earlier process may have driven the run.
             None if self.stage.is_none() => self.report().executions(step),
             None => self.journal.executions(step),
         }
     }
 
-    /// The events of type `E` that steps emitted, in the order in which they entered the log; of a run that waits,
-    /// until it was last settled. What timers brought later is in the [report](Self::report)'s log.
+    /// The events of type `E` that steps emitted, in log order.
+    ///
+    /// For a waiting run, as of the last settling. The [report](Self::report)'s log also has events of timers.
     pub fn emitted<E: ControlEvent>(&self) -> Vec<Arc<E>> {
         let mut calls = self.journal.calls();
         if let Some(ended) = &self.ended {
@@ -227,8 +231,9 @@ impl<W: Workflow> TestRun<W> {
         calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
     }
 
-    /// The events of type `E` that the run and its child runs showed and did not take back, in order. A scenario keeps the last 65,536
-    /// that a run shows.
+    /// The events of type `E` displayed by the run and its child runs, without retracted ones.
+    ///
+    /// In order. A scenario keeps the last 65,536 displayed items of a run.
     pub fn displayed<E: DisplayEvent>(&self) -> Vec<&E> {
         let retracted: HashSet<_> = self.displayed.iter().filter_map(retracted).collect();
         let stands = self.displayed.iter().filter(|item| match item {
@@ -241,14 +246,13 @@ impl<W: Workflow> TestRun<W> {
         stands.filter_map(DisplayItem::event).collect()
     }
 
-    /// What the run did, as text that is the same each time: without times and generated names. Made for golden tests.
+    /// The run as reproducible text for golden tests, without times and generated names.
     ///
-    /// It holds, in the order in which it happened, every event of the log with where it comes from and its value,
-    /// every execution with what it took, what came of it and what it showed, what preconditions answered, and when the
-    /// run waited; and then how the run ended: with which event or error, or, of a run that waits, what it waits for. An
-    /// execution has one line, unless something else happened between its start and its end: then it has a line for
-    /// each. Values are compact JSON with sorted keys, of which the first 200 characters are there, with a digest of the
-    /// whole; a value without fields is left out. What a value is made of has to be the same each time as well.
+    /// The text contains, in order: every event of the log with its origin and value; every execution with its inputs,
+    /// result and displayed items; answers of preconditions; and when the run waited. Then it tells how the run ended,
+    /// with which event or error, or what a waiting run waits for. An execution has one line, or one each for start and
+    /// end if something happened in between. Values are compact JSON with sorted keys, cut after 200 characters with a
+    /// digest of the whole; a value without fields is left out. The values themselves must be the same each time.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -346,7 +350,7 @@ fn keep_committed(calls: &mut Vec<Called>, report: &RunReport) {
 /// An attempt of an execution, in this run or in a child.
 type Attempt<'a> = (Option<&'a RunId>, ExecutionId, u32);
 
-/// The attempt that took back what it had shown.
+/// The attempt whose displayed items were retracted.
 fn retracted(item: &DisplayItem) -> Option<Attempt<'_>> {
     match item {
         DisplayItem::Retracted { execution, attempt, .. } => Some((None, *execution, *attempt)),
@@ -358,7 +362,8 @@ fn retracted(item: &DisplayItem) -> Option<Attempt<'_>> {
     }
 }
 
-/// The attempts that have to stand for what a child showed to count: its own, and each that ran a child on the way.
+/// The attempts that must not be retracted for an item of a child to count: its own, and each that ran a child on the
+/// way.
 fn attempts_of<'a>(path: &'a [ChildRun], item: &'a DisplayItem) -> impl Iterator<Item = Attempt<'a>> {
     let runs = std::iter::once(None).chain(path.iter().map(|child| Some(&child.run)));
     let shown = match item {
@@ -369,7 +374,7 @@ fn attempts_of<'a>(path: &'a [ChildRun], item: &'a DisplayItem) -> impl Iterator
     runs.zip(attempts).map(|(run, (execution, attempt))| (run, execution, attempt))
 }
 
-/// What the run showed so far.
+/// The displayed items so far.
 fn shown<W: Workflow>(run: &RunHandle<W>) -> Vec<DisplayItem> {
     let mut items = run.display();
     std::iter::from_fn(|| items.next().now_or_never().flatten()).collect()

@@ -1,5 +1,5 @@
-//! A run as text that is the same each time: for golden tests. This file owns how it ends; the order of its lines is in
-//! `order`, what a line says of an event in `event`, of an execution in `execution`, and of what it showed in `shown`.
+//! A run as reproducible text, for golden tests. This file owns the end of the text. `order` has the order of lines,
+//! `event` the lines of events, `execution` those of executions, and `shown` those of displayed items.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -15,20 +15,20 @@ mod shown;
 
 use execution::indented;
 
-/// What is seen of a run that has ended, or waited when its report was made.
+/// The visible parts of a run that has ended, or waited when its report was made.
 pub(crate) struct Seen<'a> {
     pub(crate) report: &'a RunReport,
     pub(crate) status: RunStatus,
-    /// What was observed of it, in order.
+    /// The observations, in order.
     pub(crate) observed: &'a [Observed],
     pub(crate) error: Option<&'a RunError>,
-    /// Of a run that waits, what it waits for.
+    /// The explanation of a waiting run, with what it waits for.
     pub(crate) explanation: Option<&'a Explanation>,
-    /// Of a run that waits, what may be replied to.
+    /// The open requests of a waiting run.
     pub(crate) open: &'a [OpenRequest],
 }
 
-/// What happened, in order, and the end.
+/// The transcript.
 pub(crate) fn of(seen: &Seen<'_>) -> String {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
@@ -50,7 +50,7 @@ fn surplus(text: &mut String, report: &RunReport) -> fmt::Result {
     Ok(())
 }
 
-/// How the run ended, and why.
+/// Writes how the run ended, and why.
 fn ended(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
     let (status, report) = (seen.status, seen.report);
     write!(text, "{status}")?;
@@ -61,7 +61,7 @@ fn ended(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
         write!(text, ", {}", report.quality)?;
     }
     match seen.error {
-        // A branch has its failure with its execution.
+        // A failed branch has its failure in its execution's line.
         Some(RunError::StepFailed { execution, .. }) => writeln!(text, " by {execution}"),
         Some(RunError::BranchesFailed { failures }) => {
             writeln!(text, " by {} branches", failures.len())
@@ -79,7 +79,7 @@ fn output(seen: &Seen<'_>) -> Option<Seq> {
     stops.next().filter(|_| seen.status == RunStatus::Completed).map(|stop| stop.seq)
 }
 
-/// What a run waits for, and what it asked for in vain.
+/// Writes what a run waits for, and requests without a reply.
 fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
     if seen.status.is_ended() {
         return unanswered(text, seen.report);
@@ -106,10 +106,10 @@ fn unanswered(text: &mut String, report: &RunReport) -> fmt::Result {
     Ok(())
 }
 
-/// How many lines of a long text a failure prints, of its beginning and of its end.
+/// The number of lines that a failure prints of a long text, from its beginning and its end.
 const PRINTED: usize = 100;
 
-/// A text as failures print it: of a long one the beginning and the end.
+/// Shortens a long text to its beginning and its end.
 pub(crate) fn shortened(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let Some(left_out) = lines.len().checked_sub(2 * PRINTED + 1) else { return text.to_owned() };

@@ -1,4 +1,4 @@
-//! The baseline: what was counted when it was last accepted.
+//! The baseline: the counts at the last acceptance.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -9,15 +9,15 @@ use crate::goes::Go;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/baseline.json");
 
-/// What is counted.
+/// A kind of count.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// How much more it may be, as a share of what it was, and how much more in any case.
+    /// The allowed increase, as a share of the baseline and as an absolute number.
     pub(crate) tolerance: (f64, f64),
 }
 
-/// What differs by itself is a tenth of this at the most. The rest
-/// is for changes that have nothing to do with it, after which the compiler divides the library in another way.
+/// Random differences are at most a tenth of this. The rest allows for unrelated changes after which the compiler
+/// divides the library differently.
 pub(crate) const KINDS: [Kind; 4] = [
     Kind { name: "allocations", tolerance: (0.01, 0.01) },
     Kind { name: "bytes allocated", tolerance: (0.02, 4.0) },
@@ -25,28 +25,28 @@ pub(crate) const KINDS: [Kind; 4] = [
     Kind { name: "instructions", tolerance: (0.05, 10.0) },
 ];
 
-/// What an item takes.
+/// The counts per item.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Counter {
     pub(crate) per: String,
     allocations: Option<f64>,
     bytes_allocated: Option<f64>,
-    /// At the time when most is held.
+    /// The bytes live at the peak.
     bytes_held: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<f64>,
 }
 
-/// What all of them take.
+/// The counts of all work.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Baseline {
-    /// By which compiler, and for what: other builds take other instructions.
+    /// The compiler and target: other builds take other instructions.
     pub(crate) built: Vec<String>,
     pub(crate) counters: BTreeMap<String, Counter>,
 }
 
 impl Counter {
-    /// What one more item took.
+    /// The counts of one more item.
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     pub(crate) fn between(item: &str, less: &Go, more: &Go) -> Self {
         let items = (more.items - less.items) as f64;
@@ -81,7 +81,7 @@ impl Baseline {
     }
 }
 
-/// What the compiler says of itself: its release, and the machines that it builds for unless it is told otherwise.
+/// The compiler's release and its default host.
 pub(crate) fn built() -> Vec<String> {
     let output = Command::new("rustc").arg("-vV").output().expect("there is a compiler");
     let told = String::from_utf8_lossy(&output.stdout);

@@ -1,20 +1,20 @@
-//! What was counted beside the baseline, and what to do about it.
+//! Compares counts with the baseline, and tells what to do.
 
 use crate::baseline::{Baseline, Counter, KINDS, Kind};
 
 const ACCEPT: &str = "cargo bench --profile release --bench counters -- --accept";
 
-/// What has become of a count.
+/// The verdict on a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Same,
     Better,
     Worse,
-    /// It was counted in a build of another kind.
+    /// The build is of another kind.
     Incomparable,
 }
 
-/// A count beside what it was.
+/// A count and its baseline.
 struct Line<'a> {
     shape: &'a str,
     per: &'a str,
@@ -24,7 +24,7 @@ struct Line<'a> {
     verdict: Verdict,
 }
 
-/// Prints all counts, and says which have become worse or better; whether none is worse, and all have a baseline.
+/// Prints all counts with verdicts; returns whether none is worse and all have a baseline.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "that is what it is for")]
 pub(crate) fn tell(baseline: &Baseline, counted: &Baseline) -> bool {
     let is_same_build = baseline.built == counted.built;
@@ -69,7 +69,7 @@ fn lines<'a>(shape: &'a str, was: &Counter, is: &'a Counter, is_same_build: bool
     let counts = KINDS.iter().zip(was.counts()).zip(is.counts());
     let line = |((kind, was), now): ((&'static Kind, Option<f64>), Option<f64>)| {
         was.or(now)?;
-        // What only one of them has is not a number beside the other.
+        // A missing value becomes NaN.
         let (was, is_now) = (was.unwrap_or(f64::NAN), now.unwrap_or(f64::NAN));
         let is_comparable = is_same_build || kind.name != "instructions";
         let verdict = if is_comparable { verdict(kind, was, is_now) } else { Verdict::Incomparable };

@@ -1,4 +1,4 @@
-//! One go of some work, in processes of their own: one counts what it allocates, the other one its instructions.
+//! One execution of some work in separate processes: one counts allocations, the other instructions.
 
 use std::process::{Command, Stdio};
 
@@ -6,10 +6,10 @@ use tokio::runtime::Builder;
 use workflow_benches::counted::allocated;
 use workflow_benches::work::sized;
 
-/// The argument by which this program is asked to do some work so many times, and nothing else: `--only chain/10000 1`.
+/// The argument that makes this program do only some work, this many times: `--only chain/10000 1`.
 pub(crate) const ONLY: &str = "--only";
 
-/// What a go takes in all.
+/// The total counts of one execution.
 #[derive(Debug)]
 pub(crate) struct Go {
     pub(crate) items: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Go {
     pub(crate) counts: [Option<f64>; 4],
 }
 
-/// Counts what a go of the work takes; its instructions only if that is asked for.
+/// Counts one execution of the work; instructions only on request.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
 pub(crate) fn count(name: &str, with_instructions: bool) -> Go {
     let items = sized(name).expect("it is counted").items;
@@ -39,7 +39,7 @@ pub(crate) fn only(name: &str, times: u64) {
     }
 }
 
-/// How many instructions this program takes to do the work once.
+/// The instructions of this program for one execution of the work.
 fn instructions(name: &str) -> f64 {
     let program = std::env::current_exe().expect("it runs");
     let output = Command::new("valgrind")

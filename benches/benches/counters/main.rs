@@ -1,12 +1,12 @@
-//! What does not wobble: how much the workflows of some shapes allocate, and how many instructions they take, per item.
+//! Reproducible counts: allocations and instructions per item of some workflows.
 //!
-//! `cargo bench --profile release --bench counters` prints them beside `benches/baseline.json`; with `-- --check` it
-//! fails if one of them is worse by more than its tolerance, and with `-- --accept` it writes them there. Each is the
-//! difference between work with 20,000 items and with 10,000, so that what is done once does not count.
+//! `cargo bench --profile release --bench counters` prints them next to `benches/baseline.json`. With `-- --check` the
+//! program fails if one is worse by more than its tolerance, and with `-- --accept` it writes the baseline. Each count
+//! is the difference between work with 20,000 items and with 10,000, so one-time costs do not count.
 //!
-//! Instructions are counted by `valgrind --tool=callgrind` on this program itself, which then does some work once.
-//! gungraun, which stands between such programs and callgrind, was looked at: what it compares and limits are whole
-//! goes, not differences, and to build its runner takes longer than everything else that is done here.
+//! `valgrind --tool=callgrind` counts the instructions of this program itself, which then does some work once.
+//! gungraun, a layer over callgrind, does not fit: it compares and limits whole executions, not differences, and
+//! building its runner takes longer than everything else here.
 
 mod baseline;
 mod compare;
@@ -18,10 +18,10 @@ use std::thread;
 use baseline::{Baseline, Counter};
 use workflow_benches::work::{COUNTED, sized};
 
-/// Between these two sizes is what counts. In both, a go does the work once.
+/// The counted difference is between these two sizes. In both, the work is done once.
 const SIZES: [u64; 2] = [10_000, 20_000];
 
-/// Whose instructions differ from one time to the next: runs that have not ended are dropped in the order of a hash table.
+/// Work whose instructions vary: open runs are dropped in the order of a hash table.
 const UNSTEADY: &[&str] = &["waiting"];
 
 fn main() -> ExitCode {
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     if is_good || !asked("--check") { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Counts what an item of each shape takes.
+/// Counts one item of each shape.
 fn count() -> Baseline {
     let counters = COUNTED.iter().map(|(shape, _)| ((*shape).to_owned(), counter(shape))).collect();
     Baseline { built: baseline::built(), counters }

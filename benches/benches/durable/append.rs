@@ -1,4 +1,4 @@
-//! Appending: one run beside redb itself, many runs beside one.
+//! Appends: one run compared with redb itself, many runs compared with one.
 
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ use workflow_benches::figure::{Figure, Target, as_float, per_second};
 /// How many runs append at the same time.
 const RUNS: u64 = 256;
 
-/// A store that so many runs append to at the same time.
+/// A store that this many runs append to at the same time.
 struct Ours {
     runtime: Runtime,
     store: RedbStore,
     runs: u64,
-    /// How many batches each has so far.
+    /// The number of batches of each run so far.
     done: u64,
     folder: TempDir,
 }
@@ -34,7 +34,7 @@ impl Ours {
         Self { runtime: runtime(), store, runs, done: 0, folder }
     }
 
-    /// Each run appends so many batches, one after the other.
+    /// Each run appends this many batches, one after the other.
     fn turn(&mut self, appends: u64) -> Duration {
         let numbers = self.done..self.done + appends;
         self.done = numbers.end;
@@ -56,7 +56,7 @@ impl Ours {
         began.elapsed()
     }
 
-    /// Closes the file once it is as small as it gets; how many bytes it has.
+    /// Compacts and closes the file; returns its size in bytes.
     fn compacted(self) -> u64 {
         let path = self.store.path().to_owned();
         while self.runtime.block_on(self.store.compact()).expect("it can be compacted") {}
@@ -67,7 +67,7 @@ impl Ours {
     }
 }
 
-/// redb with what the same runs would write, committed by whoever calls.
+/// redb with the content that the same runs would write, committed by the caller.
 struct Beside {
     bare: Bare,
     runs: u64,
@@ -81,7 +81,7 @@ impl Beside {
         Self { bare: Bare::create(&folder.path().join("bare.redb")), runs, done: 0, _folder: folder }
     }
 
-    /// So many commits, with a batch of each run.
+    /// Makes this many commits, with a batch of each run.
     fn turn(&mut self, commits: u64) -> Duration {
         let numbers = self.done..self.done + commits;
         self.done = numbers.end;
@@ -141,7 +141,7 @@ pub(crate) fn measure(scale: &Scale) -> Vec<Figure> {
     ]
 }
 
-/// How many bytes the JSON of so many batches has.
+/// The size in bytes of the JSON of this many batches.
 fn payload_of(batches: u64) -> u64 {
     let length = |number| {
         let records = batch(number).records;

@@ -1,9 +1,9 @@
-//! What durable runs cost: appending to the store in a file beside redb itself, runs beside a store that commits each
-//! batch by itself, going on with a run beside decoding its journal, and the size of a file.
+//! Measures durable runs: appends to the file store compared with redb itself, runs with a store that commits each
+//! batch separately, resuming a run with decoding its journal, and the size of a file.
 //!
-//! `cargo bench -p workflow-benches --bench durable`; with `-- --quick` it does little of everything, only to show that
-//! it runs; with `-- append`, `-- runs` or `-- recovery` only that. The files are in a folder of cargo's target folder, which has to be on a disk: in memory nothing costs what
-//! it costs.
+//! `cargo bench -p workflow-benches --bench durable`. With `-- --quick` it runs a small part of everything, as a smoke
+//! test; with `-- append`, `-- runs` or `-- recovery` only that part. The files are in cargo's target folder, which
+//! must be on a disk: costs in memory differ.
 
 mod append;
 mod recovery;
@@ -13,7 +13,7 @@ mod scale;
 use scale::Scale;
 use workflow_benches::figure::Figure;
 
-/// What measures some of the figures.
+/// Measures some of the figures.
 type Measure = fn(&Scale) -> Vec<Figure>;
 
 const PARTS: [(&str, Measure); 3] =
@@ -35,12 +35,12 @@ fn main() {
     }
 }
 
-/// A folder for one file, gone when it is dropped.
+/// A folder for one file, deleted on drop.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made in the target folder")
 }
 
-/// A runtime as programs have it.
+/// A multi-threaded runtime, as in most programs.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("a runtime starts")
 }

@@ -1,4 +1,4 @@
-//! Going on with runs that a file has, beside decoding their journals, and how that grows.
+//! Resuming runs from a file, compared with decoding their journals, and the growth of its time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const ID: &str = "order-00000001";
 /// How many branches a fan-out opens.
 const BRANCHES: u64 = 100;
 
-/// How many records are appended at once where that is not measured.
+/// The number of records per append where appends are not measured.
 const AT_ONCE: usize = 1_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -53,7 +53,7 @@ enum Next {
     Ready(Ready),
 }
 
-/// Two steps in turns until there are enough events; then it waits.
+/// Two steps alternate until there are enough events; then the run waits.
 #[derive(Clone, Copy)]
 struct Chain;
 
@@ -102,7 +102,7 @@ enum NextRound {
     Ready(Ready),
 }
 
-/// Fan-outs one after the other until there are enough events; then it waits.
+/// Consecutive fan-outs until there are enough events; then the run waits.
 #[derive(Clone, Copy)]
 struct FanOuts;
 
@@ -136,7 +136,7 @@ impl FanOuts {
     }
 }
 
-/// A run that waits in a file, and its journal as it is there.
+/// A waiting run in a file, and its journal.
 struct Stored<W> {
     workflow: W,
     store: RedbStore,
@@ -146,7 +146,7 @@ struct Stored<W> {
 }
 
 impl<W: Workflow + Copy> Stored<W> {
-    /// Lets a run come to wait in memory, and writes its journal to a file.
+    /// Runs until the run waits in memory, and writes its journal to a file.
     fn new(workflow: W, events: u64) -> Self {
         let folder = folder();
         let store = RedbStore::open(folder.path().join("runs.redb")).expect("a store can be made");
@@ -160,7 +160,7 @@ impl<W: Workflow + Copy> Stored<W> {
         Self { workflow, store, records: records.iter().map(json).collect(), events, folder }
     }
 
-    /// The time until the run stands where it stood, in a new engine.
+    /// The time until a new engine has restored the run.
     fn attach(&self) -> Duration {
         let runtime = runtime();
         let took = runtime.block_on(async {
@@ -177,7 +177,7 @@ impl<W: Workflow + Copy> Stored<W> {
         took
     }
 
-    /// The time to decode its records, on a thread that is as new as that which reads them for an engine.
+    /// The time to decode its records, on a new thread like the one that reads them for an engine.
     fn decode(&self) -> Duration {
         let decode = || {
             let began = Instant::now();
@@ -194,14 +194,14 @@ impl<W: Workflow + Copy> Stored<W> {
         time.as_secs_f64() * 1e9 / as_float(self.events)
     }
 
-    /// What it takes beside decoding.
+    /// The time compared with decoding.
     fn figure(&self, name: &str, attach: Duration, decode: Duration) -> Figure {
         Figure::new(name, "ns/event", self.per_event(attach), self.per_event(decode))
             .beside("decoding the same records with serde_json")
             .target(Target::AtMost(2.0))
     }
 
-    /// The size of its file, as small as it gets.
+    /// The size of its compacted file.
     fn size(self, name: &str) -> Figure {
         let runtime = runtime();
         while runtime.block_on(self.store.compact()).expect("it can be compacted") {}
@@ -221,7 +221,7 @@ fn engine<W: Workflow>(workflow: W, store: impl EventStore) -> Engine {
     engine.release_waiting_after(Duration::MAX).build().expect("it is sound")
 }
 
-/// What a run has written that came to wait.
+/// The journal of a run that waits.
 async fn journal<W: Workflow>(workflow: W, events: u64) -> Vec<Record> {
     let engine = engine(workflow, MemoryStore::default());
     let started = engine.start_with::<W>(Begin { events }, RunOptions::new().id(ID));

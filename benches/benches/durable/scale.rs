@@ -3,17 +3,17 @@
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
-    /// How many turns each contender gets; the median counts.
+    /// The number of turns of each contender; the median counts.
     pub(crate) turns: usize,
-    /// The same for what appends: many short turns, because the time of an `fsync` changes with what else the disk does.
+    /// The same for appends: many short turns, because the time of an `fsync` varies with the disk's other work.
     pub(crate) append_turns: usize,
     /// How many batches one run appends in a turn.
     pub(crate) appends: u64,
     /// How many batches each of many runs appends in a turn.
     pub(crate) appends_each: u64,
-    /// How many runs each of those that start runs has in a turn, one after the other.
+    /// The number of consecutive runs per turn, for contenders that start runs.
     pub(crate) runs_each: u64,
-    /// How many events the journals have that are read back, of a shorter and a longer run.
+    /// The number of events of the journals to read, of a shorter and a longer run.
     pub(crate) journals: [u64; 2],
 }
 

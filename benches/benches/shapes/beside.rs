@@ -1,4 +1,4 @@
-//! The shapes that are not measured in the one runtime alone: who looks on, and work that two threads share.
+//! The shapes with a runtime of their own: observers, and work shared by two threads.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use workflow_benches::work::{Way, Work};
 use crate::row::Row;
 use crate::side_by_side::{self, go, per_item};
 
-/// Is interested in everything, and does nothing with it.
+/// A subscriber that enables everything and does nothing.
 struct Ignores;
 
 impl Subscriber for Ignores {
@@ -42,7 +42,7 @@ pub(crate) fn observed(turns: usize, works: &[Work]) -> Vec<Row> {
     side_by_side::measure(turns, works, &go, None)
 }
 
-/// How much faster two threads do what a workflow spreads than one does.
+/// The speed-up of two threads for work that a workflow spreads.
 pub(crate) fn speed_up(turns: usize, work: &Work) -> Option<Figure> {
     let way = work.ours()?;
     let threads = |threads: usize| {

@@ -1,4 +1,4 @@
-//! Allocations, counted by a program of their own.
+//! Allocations, counted by a separate program.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use workflow_benches::work::Extent;
 
 use crate::row::Row;
 
-/// Tells each row what a workflow allocates per item; rows that no workflow is counted for stay without.
+/// Adds the allocations per item to each row; rows without a counted workflow get none.
 pub(crate) fn count(extent: Extent, rows: &mut [Row]) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_allocations"));
     program.args((extent == Extent::Quick).then_some("--quick"));

@@ -56,7 +56,7 @@ pub(crate) fn waiting(extent: Extent) -> Vec<Row> {
     groups.into_iter().flatten().collect()
 }
 
-/// One run whose every step is committed, beside as many commits of redb itself.
+/// One run that commits every step, compared with the same commits of redb itself.
 pub(crate) fn durable_chain(runtime: &Runtime, turns: usize) -> Vec<Row> {
     let (chain, mut commits) = (Chain::new(folder()), Commits::new(folder()));
     let times =
@@ -66,7 +66,7 @@ pub(crate) fn durable_chain(runtime: &Runtime, turns: usize) -> Vec<Row> {
     vec![row]
 }
 
-/// Runs at the same time, beside a store that commits each batch by itself.
+/// Concurrent runs, compared with a store that commits each batch separately.
 pub(crate) fn durable_runs(runtime: &Runtime, turns: usize) -> (Vec<Row>, Figure) {
     let (shared, alone) = (Runs::shared(folder()), Runs::one_by_one(folder()));
     let times =

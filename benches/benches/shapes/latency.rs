@@ -1,4 +1,4 @@
-//! How soon a new run begins, however many others are busy, in turns of these: they are counted, not timed.
+//! The delay of a new run beside busy ones, in turns of these: counted, not timed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::row::Row;
 /// How many runs are busy.
 const BUSY: [u64; 2] = [10, 1_000];
 
-/// How many of the busy runs have begun, and how many turns they have had since, all together.
+/// The number of busy runs that have begun, and of all their turns since.
 #[derive(Clone, Default)]
 struct Turns(Arc<[AtomicU64; 2]>);
 
@@ -43,7 +43,7 @@ struct Begin;
 #[event(stop)]
 struct Began(u64);
 
-/// Has something to do in each turn, and never comes to its end.
+/// A run with work in each turn, which never ends.
 struct Busy(Turns);
 
 #[workflow]
@@ -58,7 +58,7 @@ impl Busy {
     }
 }
 
-/// Tells how many turns the others had had when it began.
+/// Reports the turns of the others at its beginning.
 struct New(Turns);
 
 #[workflow]
@@ -69,7 +69,7 @@ impl New {
     }
 }
 
-/// How many turns each busy run has, on one thread, between the start of a new run and the beginning of its first step.
+/// The turns of each busy run, on one thread, between the start of a new run and its first step.
 async fn turns(busy: u64) -> f64 {
     let turns = Turns::default();
     let engine = Engine::builder().workflow(Busy(turns.clone())).workflow(New(turns.clone()));

@@ -1,9 +1,9 @@
-//! What workflows cost: shapes of them beside the same work by hand, in turns, in one run.
+//! Measures shapes of workflows and the same work by hand, in turns, in one process.
 //!
-//! `cargo bench -p workflow-benches --bench shapes`; with `-- --quick` it does a little of everything, only to show that
-//! it runs; with `-- chain fan` only these; with `-- --peers` it builds the program of `benches/peers` first, whose
-//! libraries then take turns too. It prints what it measured and what is wanted, and writes `report.json` and
-//! `growth.svg` to `bench` in cargo's target folder. `docs/performance.md` says how it measures and what the columns mean.
+//! `cargo bench -p workflow-benches --bench shapes`. With `-- --quick` it runs a small part of everything, as a smoke
+//! test; with `-- chain fan` only these shapes; with `-- --peers` it first builds the program of `benches/peers`, which
+//! then takes turns too. It prints its measurements and targets, and writes `report.json` and `growth.svg` to `bench`
+//! in cargo's target folder. `docs/performance.md` describes the method and the columns.
 
 mod beside;
 mod counted;
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use workflow_benches::figure::Figure;
 use workflow_benches::work::{Extent, SHAPES, Work};
 
-/// What was asked for on the command line.
+/// The command line.
 struct Asked {
     extent: Extent,
     shapes: Vec<String>,
@@ -51,7 +51,7 @@ impl Asked {
     }
 }
 
-/// What has been measured.
+/// The measurements so far.
 struct Measured {
     asked: Asked,
     runtime: Runtime,
@@ -113,7 +113,7 @@ impl Measured {
         self.rows.extend(rows);
     }
 
-    /// Says what is wanted, and writes the files.
+    /// Prints the targets, and writes the files.
     #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
     fn tell(&self) {
         println!("\n{}", Figure::HEADER);

@@ -1,4 +1,4 @@
-//! Other libraries, in a program of their own: it is told what to do by lines, and says how long that took.
+//! Other libraries, in a separate program: it reads requests by lines and answers with times.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Their names.
 pub(crate) const NAMES: [&str; 3] = ["cano", "graph-flow", "ractor"];
 
-/// The program that has them; it ends when it is dropped.
+/// The program with the other libraries; dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Peers {
     asked: ChildStdin,
@@ -17,7 +17,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Starts the program, if it was built; builds it first if that is wanted.
+    /// Starts the program if it was built, or builds it first on request.
     ///
     /// # Panics
     /// If it cannot be built.
@@ -36,7 +36,7 @@ impl Peers {
         Some(Self { asked, answers, child })
     }
 
-    /// How long one of them takes for a shape; `None` if it has nothing for it.
+    /// The time of one library for a shape; `None` if it does not support the shape.
     ///
     /// # Panics
     /// If the program has ended.
@@ -51,7 +51,7 @@ impl Peers {
 
 impl Drop for Peers {
     fn drop(&mut self) {
-        // One that has ended by itself is none the worse.
+        // A program that has already ended is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

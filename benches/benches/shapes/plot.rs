@@ -14,17 +14,17 @@ const SHAPES: [&str; 4] = ["chain", "fan", "gather", "relist"];
 /// The size of the picture in pixels: two shapes beside each other, twice.
 const SIZE: (u32, u32) = (1_000, 720);
 
-/// Room above the highest line, for who is who.
+/// Room above the highest line, for the legend.
 const HEADROOM: f64 = 1.5;
 
-/// Who is in the picture, in which colour.
+/// The lines of the picture, with their colours.
 const LINES: [(&str, RGBColor, Time); 3] = [
     ("workflow", RGBColor(31, 119, 180), |row| Some(row.ours)),
     ("a task per step, by hand", RGBColor(255, 127, 14), |row| row.spawn),
     ("one task, by hand", RGBColor(44, 160, 44), |row| row.floor),
 ];
 
-/// Whose time it is.
+/// Selects the time of one contender.
 type Time = fn(&Row) -> Option<f64>;
 
 /// One shape of the picture.

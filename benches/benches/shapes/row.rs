@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What was measured of a shape in one size; what was not is absent.
+/// The measurements of a shape in one size; missing ones are absent.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) growth: Option<f64>,
 }
 
-/// What is written for people's programs.
+/// The report for other programs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     pub(crate) shapes: &'a [Row],
@@ -65,7 +65,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A number in so many columns, with so many digits; nothing if there is none.
+/// A number with a width and a number of digits; blank if there is none.
 struct Cell(Option<f64>, usize, usize);
 
 impl fmt::Display for Cell {

@@ -1,4 +1,4 @@
-//! Work that several do, in turns.
+//! Work of several contenders, in turns.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use workflow_benches::work::{By, Way, Work};
 use crate::peers::{NAMES, Peers};
 use crate::row::Row;
 
-/// How long one go of the work takes, in a task of the runtime; and its result.
+/// The time of one execution of the work, in a task of the runtime, and its result.
 pub(crate) fn go(runtime: &Runtime, way: &Way) -> (Duration, u64) {
     let work = way();
     let began = Instant::now();
@@ -19,13 +19,13 @@ pub(crate) fn go(runtime: &Runtime, way: &Way) -> (Duration, u64) {
     (began.elapsed(), result)
 }
 
-/// One go of the work, wherever it is done.
+/// One execution of the work, in any place.
 pub(crate) type Go<'a> = &'a dyn Fn(&Way) -> (Duration, u64);
 
-/// Does all of the work in turns, all ways of all sizes in one round, and compares the results.
+/// Executes all of the work in turns, all ways of all sizes in one round, and compares the results.
 ///
 /// # Panics
-/// If they differ: it would not be the same work.
+/// Panics if the results differ: it would not be the same work.
 pub(crate) fn measure(turns: usize, works: &[Work], go: Go<'_>, peers: Option<&RefCell<Peers>>) -> Vec<Row> {
     let results = RefCell::new(vec![BTreeSet::new(); works.len()]);
     let mut rows: Vec<Row> =
@@ -33,7 +33,7 @@ pub(crate) fn measure(turns: usize, works: &[Work], go: Go<'_>, peers: Option<&R
     let (mut who, mut contenders) = (Vec::new(), Vec::new());
     for (number, work) in works.iter().enumerate() {
         for (by, way) in &work.ways {
-            // What is made once does not count.
+            // One-time work does not count.
             go(way);
             let results = &results;
             let turn = move || {
@@ -58,7 +58,7 @@ pub(crate) fn measure(turns: usize, works: &[Work], go: Go<'_>, peers: Option<&R
     rows
 }
 
-/// One go of each peer that has something for the work.
+/// One execution of each peer that supports the work.
 fn of_peers<'a>(
     work: &'a Work,
     peers: &'a RefCell<Peers>,
@@ -70,7 +70,7 @@ fn of_peers<'a>(
     })
 }
 
-/// Whose time it is.
+/// A contender.
 #[derive(Clone, Copy)]
 enum Who {
     By(By),
@@ -86,7 +86,7 @@ impl Row {
             Who::By(By::Floor) => self.floor = Some(time),
             Who::By(By::Stages) => self.stages = Some(time),
             Who::Peer(name) => {
-                // They do it once.
+                // Peers do the work once.
                 let items = self.size().unwrap_or(work.items);
                 self.peers.insert(name.to_owned(), per_item(took, items));
             }
@@ -94,15 +94,15 @@ impl Row {
     }
 }
 
-/// Nanoseconds for each.
+/// Nanoseconds per item.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
 pub(crate) fn per_item(took: Duration, items: u64) -> f64 {
     took.as_secs_f64() * 1e9 / items as f64
 }
 
-/// Says of each row how its shape grows: time per item at its largest size over that at 1,000.
+/// Adds to each row the growth of its shape: time per item at its largest size over that at 1,000.
 pub(crate) fn grow(rows: &mut [Row]) {
-    // One without a size has 1,000.
+    // A row without a size counts as 1,000.
     let at = |size| rows.iter().find(|row| row.size().unwrap_or(1_000) == size).map(|row| row.ours);
     let largest = rows.iter().filter_map(Row::size).max().filter(|size| *size > 1_000);
     if let (Some(least), Some(most)) = (at(1_000), largest.and_then(at)) {

@@ -1,4 +1,4 @@
-//! cano: a state machine whose tasks share what they need by pointers, without retries.
+//! cano: a state machine whose tasks share data by pointers, without retries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ enum State {
     Done,
 }
 
-/// A step that counts itself, until there were enough.
+/// A step that counts itself up to a number.
 #[derive(Clone)]
 struct Count {
     done: Arc<AtomicU64>,
@@ -66,7 +66,7 @@ impl Square {
     }
 }
 
-/// As many tasks as there are branches, split and joined.
+/// One task per branch, split and joined.
 pub(crate) async fn fan(branches: u64) -> u64 {
     let sum = Arc::new(AtomicU64::new(0));
     let squares = (0..branches).map(|number| Square { number, sum: Arc::clone(&sum) });
@@ -97,7 +97,7 @@ impl AddOne {
     }
 }
 
-/// Three steps, one after the other; what they share is the run's, and so the workflow is.
+/// Three sequential steps; their shared data, and so the workflow, belongs to the run.
 async fn run(number: u64) -> u64 {
     let number = Arc::new(AtomicU64::new(number));
     let add_one = |next| AddOne { number: Arc::clone(&number), next };
@@ -111,7 +111,7 @@ async fn run(number: u64) -> u64 {
     number.load(Ordering::Relaxed)
 }
 
-/// A task each.
+/// Each run is a task.
 pub(crate) async fn runs(runs: u64) -> u64 {
     let started: Vec<_> = (0..runs).map(|number| tokio::spawn(run(number))).collect();
     let mut sum = 0;

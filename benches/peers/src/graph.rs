@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use graph_flow::fanout::FanOutTask;
 use graph_flow::{Context, Graph, GraphBuilder, NextAction, Result, Session, Task, TaskResult};
 
-/// Where the number is that steps hand each other.
+/// The key of the number that steps pass on.
 const KEY: &str = "number";
 
 fn number(context: &Context) -> u64 {
     context.get(KEY).unwrap_or(0)
 }
 
-/// A step that counts itself, until there were enough.
+/// A step that counts itself up to a number.
 struct Count {
     id: &'static str,
     steps: u64,
@@ -89,7 +89,7 @@ fn square(number: u64) -> String {
     format!("square-{number}")
 }
 
-/// Its branches are there before a run, and always as many.
+/// The graph fixes the branches and their number before a run.
 pub(crate) fn fan_graph(branches: u64) -> Arc<Graph> {
     let branch = |number| Arc::new(Square { id: square(number), number }) as Arc<dyn Task>;
     let squares = FanOutTask::new("squares", (0..branches).map(branch).collect())
@@ -133,7 +133,7 @@ pub(crate) fn three_graph() -> Arc<Graph> {
     Arc::new(graph.build().expect("it is sound"))
 }
 
-/// A session and a task each.
+/// Each run is a session and a task.
 pub(crate) async fn runs(graph: Arc<Graph>, runs: u64) -> u64 {
     let run = |number_of_run: u64| {
         let graph = Arc::clone(&graph);

@@ -1,5 +1,5 @@
-//! Does the work of a shape with another library: reads lines of a shape and a peer, does it once, and answers each with
-//! the nanoseconds that it took, or with a line that says `absent` if that library has nothing for it.
+//! Does the work of a shape with another library: reads lines of a shape and a peer, does the work once, and answers
+//! each with the nanoseconds, or with `absent` if the library does not support the shape.
 //!
 //! `echo chain/1000 cano | cargo run --release --manifest-path benches/peers/Cargo.toml`
 
@@ -21,7 +21,7 @@ const BRANCHES: u64 = 1_000;
 /// How many runs of three steps go on at the same time.
 const RUNS: u64 = 10_000;
 
-/// What steps of the chain, squares of the fan-out, and runs come to: everybody is to have the same.
+/// The results of the chain, the squares of the fan-out and the runs: equal for all contenders.
 const COUNTED: u64 = STEPS;
 const SQUARES: u64 = (BRANCHES - 1) * BRANCHES * (2 * BRANCHES - 1) / 6;
 const SUMS: u64 = RUNS * (RUNS - 1) / 2 + 3 * RUNS;
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// The time of one go, in a task of the runtime, as ours has it.
+/// The time of one execution, in a task of the runtime, as for the workflow.
 fn measure(runtime: &Runtime, shape: &str, peer: &str) -> Option<Duration> {
     let time = async |work: std::pin::Pin<Box<dyn Future<Output = u64> + Send>>, expected: u64| {
         let began = Instant::now();

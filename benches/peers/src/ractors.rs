@@ -1,11 +1,11 @@
-//! ractor: actors that send each other what steps of a workflow would emit.
+//! ractor: actors that send each other the events of a workflow's steps.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
-/// What an actor of the chain is told.
+/// A message to an actor of the chain.
 enum Turn {
-    /// Who has the turns in between.
+    /// The other actor.
     Other(ActorRef<Turn>),
     /// How many steps there were.
     Done(u64),
@@ -64,7 +64,7 @@ pub(crate) async fn chain(steps: u64) -> u64 {
     done.expect("one of them ends")
 }
 
-/// Squares what it is told, for who adds up.
+/// Squares its numbers for the adder.
 struct Squarer;
 
 impl Actor for Squarer {
@@ -90,7 +90,7 @@ impl Actor for Squarer {
     }
 }
 
-/// Adds up so many squares.
+/// Adds up a number of squares.
 struct Adder;
 
 struct Adding {
@@ -140,10 +140,10 @@ pub(crate) async fn fan(branches: u64) -> u64 {
     sum
 }
 
-/// One run: it tells itself what its three steps come to.
+/// One run: it sends itself the results of its three steps.
 struct Three;
 
-/// What a run has come to.
+/// The result of a step.
 enum Step {
     Find(u64),
     Weigh(u64),
@@ -183,7 +183,7 @@ impl Actor for Three {
     }
 }
 
-/// An actor each.
+/// Each run is an actor.
 pub(crate) async fn runs(runs: u64) -> u64 {
     let mut started = Vec::new();
     for number in 0..runs {

@@ -1,4 +1,4 @@
-//! How much is allocated, counted by a global allocator (S16).
+//! Allocations, counted by a global allocator (S16).
 
 use std::sync::Mutex;
 
@@ -34,7 +34,7 @@ impl Bound {
     }
 }
 
-/// The fewest allocations that one more execution costs, which leaves out those in which a buffer grew.
+/// The minimum number of allocations of one more execution, without those in which a buffer grew.
 fn allocations_per_execution(length: u32) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let run = runtime.block_on(async {
@@ -61,7 +61,7 @@ fn allocations_per_execution(length: u32) -> u64 {
     fewest
 }
 
-/// The bytes that each of so many runs takes that wait, handle included.
+/// The bytes of each waiting run among this many, handle included.
 fn bytes_of_waiting_runs(length: u32) -> u64 {
     const RUNS: u64 = 256;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -77,7 +77,7 @@ fn bytes_of_waiting_runs(length: u32) -> u64 {
             waiting
         })
     };
-    // What is made once does not count, nor does what the engine's list of runs grows by.
+    // One-time allocations do not count, nor does the growth of the engine's list of runs.
     let mut runs = wait(RUNS);
     let AllocationInfo { bytes_current, .. } = allocation_counter::measure(|| runs.extend(wait(RUNS)));
     for run in runs {

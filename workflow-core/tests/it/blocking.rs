@@ -1,4 +1,4 @@
-//! Work on threads of its own, and that neither it nor a crowd keeps others waiting (S27, S31).
+//! Blocking work on its own threads. Neither this work nor a crowd of executions delays other runs (S27, S31).
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -74,7 +74,7 @@ async fn it_lies_in_the_span_of_its_step() {
     assert_eq!(run.outcome().await.unwrap(), Done(1));
 }
 
-/// Works until it is told that nobody waits.
+/// Works until it is cancelled.
 struct Listening(Alive);
 
 #[workflow]
@@ -106,7 +106,7 @@ async fn work_that_asks_is_told_when_its_execution_is_dropped() {
     assert_eq!(log_of(&run.report().await.unwrap()), ["Begin"]);
 }
 
-/// Computes until the test says so, whoever waits for it.
+/// Computes until the test releases it, cancelled or not.
 struct Deaf {
     release: Mutex<Option<Receiver<()>>>,
     begun: Sender<()>,
@@ -122,7 +122,7 @@ impl Deaf {
         let work = blocking(move |_| {
             begins.send(()).unwrap();
             let patience = Patience::new();
-            // Also when the test is gone.
+            // Also ends when the test is gone.
             while release.try_recv() == Err(TryRecvError::Empty) {
                 patience.check();
                 std::thread::yield_now();
@@ -167,13 +167,13 @@ fn work_that_has_not_begun_when_nobody_waits_any_more_never_begins() {
         drop(queued);
         release.send(()).unwrap();
         assert_eq!(run.outcome().await.unwrap(), Done(1));
-        // The pool has one thread and a queue: what was queued before this would have run before it.
+        // The pool has one thread and a queue: earlier work would have run before this.
         blocking(|_| ()).await.unwrap();
         assert_eq!(begun.load(Ordering::SeqCst), 0);
     });
 }
 
-/// What waits here goes on together, when everybody had a turn. Clones are the same.
+/// Wakes all waiters together, once every one has had a turn. Clones share the waiters.
 #[derive(Clone, Default)]
 struct Turns(Arc<Mutex<(usize, Vec<Waker>)>>);
 
@@ -200,7 +200,7 @@ impl Turns {
     }
 }
 
-/// How often a run was polled, how often its steps were in all, and how often in the one poll in which most were.
+/// The number of polls of a run, of all its steps, and of its steps in one poll at most.
 #[derive(Default)]
 struct Polls {
     of_run: AtomicUsize,
@@ -209,7 +209,7 @@ struct Polls {
 }
 
 impl Polls {
-    /// Polls the run to its end, and says how often.
+    /// Polls the run to its end, and returns the number of polls.
     async fn count(&self, run: impl Future, mut after_each: impl FnMut()) -> usize {
         let mut run = pin!(run);
         poll_fn(|cx| {
@@ -257,7 +257,7 @@ impl Three {
     }
 }
 
-/// Ten thousand executions that are ready at once, and then wait for their turns, if they do.
+/// Ten thousand executions that are ready at once, and may then wait for their turns.
 struct Crowd {
     turns: Option<Turns>,
     polls: Arc<Polls>,
@@ -281,8 +281,8 @@ impl Crowd {
     }
 }
 
-/// How often a run of three steps is polled by itself and beside a crowd and work that blocks all the time; and the
-/// crowd's polls until then.
+/// The polls of a run of three steps, alone and beside a crowd and constant blocking work; and the crowd's polls until
+/// then.
 async fn alone_and_beside(crowd_waits: bool) -> ([usize; 2], Arc<Polls>) {
     let turns = Turns::default();
     let alone = Polls::default().count(Three(turns.clone()).run(Begin(20)), || turns.go_on()).await;
@@ -304,7 +304,7 @@ async fn alone_and_beside(crowd_waits: bool) -> ([usize; 2], Arc<Polls>) {
     ([alone, beside], polls)
 }
 
-/// The most executions that a run starts in one poll, and the most that it goes on with there.
+/// The maximum number of executions that a run starts in one poll, plus those it continues there.
 const MOST: usize = 256 + 128;
 
 // S21
@@ -325,7 +325,7 @@ async fn a_crowd_of_executions_that_are_woken_together_does_so_too() {
     assert!(crowd.most.load(Ordering::SeqCst) <= MOST, "{:?}", crowd.most);
 }
 
-// S21: an execution is handled twice at least, when it begins and when it has returned.
+// S21: a run handles each execution at least twice, at its begin and at its return.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_several_threads_a_poll_handles_four_slices_at_most() {
     let polls = Arc::<Polls>::default();

@@ -1,4 +1,4 @@
-//! Cancelling: at every point, by a guard that is dropped, and what executions are told of it (S31).
+//! Cancelling a run at every point and by a dropped guard, and the signals that executions get (S31).
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ mod guards;
 mod timers;
 mod told;
 
-/// The points that a run comes to. At the one that is chosen it is cancelled.
+/// The points of a run. The test cancels the run at the chosen one.
 #[derive(Debug, Clone, Default)]
 struct Points(Arc<Mutex<Chosen>>);
 
 #[derive(Debug, Default)]
 struct Chosen {
     passed: usize,
-    /// At which point, and what is dropped there.
+    /// The point, and the guard to drop there.
     cancels: Option<(usize, Box<dyn Any + Send>)>,
     is_set: bool,
 }
@@ -39,7 +39,7 @@ impl Points {
         *self.0.lock().unwrap() = Chosen { passed: 0, cancels: Some((point, Box::new(guard))), is_set: true };
     }
 
-    /// Waits until a point is chosen: what goes on elsewhere could be past all of them before.
+    /// Waits until a point is chosen: a concurrent task could pass all of them before.
     async fn chosen(&self) {
         until(|| self.0.lock().unwrap().is_set).await;
     }
@@ -61,7 +61,7 @@ impl Points {
     }
 }
 
-/// What the workflows of these tests share with them.
+/// The state that workflows share with these tests.
 #[derive(Clone, Default)]
 struct World {
     points: Points,
@@ -83,7 +83,7 @@ struct Progress(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = u32)]
 struct Question;
-/// Replies to whatever the run asks, until it ends. Time passes when nothing else goes on.
+/// Replies to all requests of the run until it ends. Time passes when the run is idle.
 async fn answer<W: Workflow>(run: &RunHandle<W>, points: &Points) {
     while !run.settled().await.is_ended() {
         for request in run.requests().await.unwrap_or_default() {
@@ -97,11 +97,11 @@ async fn answer<W: Workflow>(run: &RunHandle<W>, points: &Points) {
     }
 }
 
-/// What observers are told of logs and ends, in their order.
+/// The observations of logs and ends, in order.
 #[derive(Clone, Default)]
 struct Story(Arc<Mutex<Vec<Told>>>);
 
-/// Of which run, and the position of the event; none if it is the end of the run.
+/// The run, and the position of the event; `None` for the end of the run.
 type Told = (RunId, Option<Seq>);
 
 impl Observer for Story {
@@ -124,7 +124,7 @@ impl Story {
         self.0.lock().unwrap().last() == Some(&(run.clone(), None))
     }
 
-    /// What was told of each run.
+    /// The observations of each run.
     fn of_each_run(&self) -> BTreeMap<RunId, Vec<Option<Seq>>> {
         let story = self.0.lock().unwrap();
         let mut runs = BTreeMap::<_, Vec<_>>::new();
@@ -135,7 +135,7 @@ impl Story {
     }
 }
 
-/// A store that takes its time, in which a run can be cancelled as well.
+/// A slow store, with points at which a run can be cancelled too.
 #[derive(Debug, Clone, Default)]
 struct Slow(Arc<MemoryStore>, Points);
 
@@ -169,14 +169,14 @@ impl EventStore for Slow {
     }
 }
 
-/// How a run is cancelled.
+/// The way a run is cancelled.
 #[derive(Debug, Clone, Copy)]
 enum Cancel {
-    /// From within, when it comes to a point.
+    /// From within, at a point.
     AtPoint(usize),
-    /// From outside, when so many turns were taken.
+    /// From outside, after this many turns.
     AfterTurns(usize),
-    /// From outside, when every sixteen of these turns took a second.
+    /// From outside, after this many turns, with a second of virtual time per sixteen turns.
     InTime(usize),
 }
 
@@ -194,8 +194,8 @@ impl Cancel {
     }
 }
 
-/// A run that is cancelled there leaves nothing behind, nor does a run below it: no event after the end, which is told
-/// after theirs, no task and no guard. Says whether it was, or completed first.
+/// Asserts that a run cancelled there leaves nothing behind, nor does a run below it: no event after the end, no task
+/// and no guard. Its end comes after theirs. Returns whether it was cancelled, or completed first.
 async fn leaves_nothing<W: Workflow>(engine: EngineBuilder, world: &World, cancel: Cancel) -> RunStatus {
     let (story, runtime) = (Story::default(), Handle::current().metrics());
     let engine = engine.clock(VirtualClock::new()).observer(story.clone()).build().unwrap();
@@ -214,7 +214,7 @@ async fn leaves_nothing<W: Workflow>(engine: EngineBuilder, world: &World, cance
         tokio::join!(cancels, answer(&run, &world.points));
     }
     let (status, report) = (run.status(), run.report().await.unwrap());
-    // Only when it has completed may those below that it does not wait for go on.
+    // Only children that a completed run does not wait for may continue.
     assert!(status == RunStatus::Completed || story.ends_with_the_end_of(run.id()), "{cancel:?}");
     until(|| world.alive.count() == 0 && runtime.num_alive_tasks() == tasks).await;
     let is_done = report.log.iter().any(|logged| &*logged.event == "Done");
@@ -237,7 +237,7 @@ async fn leaves_nothing<W: Workflow>(engine: EngineBuilder, world: &World, cance
     status
 }
 
-/// Cancels at each point there is, until the run has ended before; with a store that answers at once, and a slow one.
+/// Cancels at each point in turn, until the run ends first; with a store that answers at once, and a slow one.
 fn everywhere<W: Workflow>(workflow: impl Fn(World) -> W, cancel: impl Fn(usize) -> Cancel) {
     let engine = |world: &World| Engine::builder().workflow(workflow(world.clone()));
     wherever::<W>(|world| engine(world).store(MemoryStore::default()), &cancel);
@@ -259,7 +259,7 @@ fn wherever<W: Workflow>(engine: impl Fn(&World) -> EngineBuilder, cancel: impl 
     }
 }
 
-/// Every order in which a cancel can meet what the run does.
+/// Tries every order of a cancel and the run's operations.
 fn in_every_order<W: Workflow>(workflow: fn(World) -> W) {
     let world = World::default();
     let scenario = || {

@@ -1,4 +1,4 @@
-//! Failures as events (S29, S34): which steps take whose, what becomes of the run, and what is told of it.
+//! Failures as events (S29, S34): which steps take which failures, how the run ends, and what reports contain.
 
 use workflow_core::prelude::*;
 use workflow_core::{
@@ -12,7 +12,7 @@ mod branches;
 mod records;
 mod tables;
 
-/// Retrieves, or fails; a fallback has something in store.
+/// Retrieves, or fails; a fallback replaces the result.
 struct Research {
     fails: bool,
 }
@@ -72,7 +72,7 @@ async fn the_event_says_who_failed_and_how() {
     assert_eq!(log_of(run.report())[1], "retrieve.failed");
 }
 
-/// Two steps that fail, a handler for each way of taking that, and an end after the second failure.
+/// Two failing steps, a handler for each way of taking a failure, and an end after the second failure.
 struct Pair;
 
 #[workflow]
@@ -170,7 +170,7 @@ async fn a_failure_can_be_one_of_a_set_and_optional() {
     Scenario::new(Choice { fails: false }).start(Begin(1)).await.assert_output(&Done(1));
 }
 
-/// `rerank` is not among those that are caught.
+/// `rerank` is not among the caught steps.
 struct Scoped;
 
 #[workflow]
@@ -205,7 +205,7 @@ async fn a_failure_that_no_step_names_fails_the_run() {
     run.assert_quality(Quality::Failed);
 }
 
-/// Handlers fail too: one that is caught by name, and one that nobody catches.
+/// Handlers fail too: one is caught by name, and one is not caught.
 struct Handlers {
     last_fails: bool,
 }
@@ -246,7 +246,7 @@ async fn the_failure_of_a_handler_that_nobody_names_fails_the_run() {
     assert_eq!((&**step, source.to_string().as_str()), ("give_up", "not even that"));
 }
 
-/// Goes on in any case, and is caught as well.
+/// Continues after failures, and is caught as well.
 struct Continued;
 
 #[workflow]
@@ -312,7 +312,7 @@ fn after_the_stop_event_a_failure_changes_nothing() {
     assert_eq!(outputs, ["Done 1", "Done 2"]);
 }
 
-/// Waits for something from outside when its one step has failed.
+/// Waits for an outside event after its one step has failed.
 struct Outside;
 
 #[workflow]

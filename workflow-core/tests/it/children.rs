@@ -1,4 +1,4 @@
-//! Workflows that run workflows: what a step gets of its child runs, and how they are called (S31).
+//! Workflows that run workflows: the results of child runs, and their ids (S31).
 
 use workflow_core::prelude::*;
 use workflow_core::{ErrorClass, Quality, RunOptions, RunStatus, StartError};
@@ -22,7 +22,7 @@ impl Doubling {
     }
 }
 
-/// Lets a child do it.
+/// Delegates to a child.
 struct Delegating;
 
 #[workflow]
@@ -125,7 +125,7 @@ async fn a_precondition_runs_no_children() {
     );
 }
 
-/// Says who it is, and whose child.
+/// Returns its own id and its parent's.
 struct Introducing;
 
 #[workflow]
@@ -241,6 +241,6 @@ fn what_children_do_is_explored_as_a_part_of_the_step_that_runs_them() {
     let explored = explore(scenario).assert(|run| run.outcome().is_ok());
     let mut outputs: Vec<&str> = explored.outcomes().filter_map(Outcome::output).collect();
     outputs.sort_unstable();
-    // The steps of the parent end in two orders, and the two children take no part in it.
+    // The parent's steps end in two orders, and the two children add none.
     assert_eq!((outputs, explored.tried()), (vec!["Done 204", "Done 402"], 2));
 }

@@ -22,7 +22,7 @@ struct Rising;
 #[event(stop)]
 struct Bread;
 
-/// Shows what it was set to, so many minutes after midnight. Clones are the same clock.
+/// Shows the time it was set to, in minutes after midnight. Clones share one clock.
 #[derive(Clone, Default)]
 struct KitchenClock(Arc<Mutex<u64>>);
 
@@ -82,7 +82,7 @@ impl Bakery {
     }
 }
 
-/// Writes down when it sees what.
+/// Records observations with their times.
 #[derive(Clone, Default)]
 struct Watch(Arc<Mutex<Vec<(SystemTime, Observed)>>>);
 

@@ -1,4 +1,4 @@
-//! What an execution leaves behind, and what a failed one does not (S23, S26, S27, S29).
+//! What executions leave behind, and what failed ones do not (S23, S26, S27, S29).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -23,7 +23,7 @@ fn defaults() -> Search {
     Search { top_k: 3, store: Store { path: "memory".into(), cache: true } }
 }
 
-/// What a step read in its configuration.
+/// The configuration that a step read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(stop)]
 struct Found(String);

@@ -114,7 +114,7 @@ async fn a_write_is_seen_by_another_running_run_of_the_thread_at_once() {
     assert_eq!(first.outcome().await.unwrap(), Done(2));
 }
 
-/// A store that others can look into.
+/// A store that the test can inspect.
 #[derive(Clone, Default)]
 struct Watched(Arc<MemoryContexts>);
 

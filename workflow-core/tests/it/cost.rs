@@ -1,4 +1,4 @@
-//! What running costs: nothing is serialised in memory, and lists are taken without copying (S5, S16).
+//! The cost of runs: in memory they serialise nothing, and take lists without copying (S5, S16).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What people see of a run (S2, S25, S28).
+//! The display of a run (S2, S25, S28).
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
@@ -21,7 +21,7 @@ async fn lines(viewer: DisplayStream) -> Vec<String> {
     viewer.map(|item| line(&item)).collect().await
 }
 
-/// A line per item that is there by now.
+/// A line per item so far.
 fn lines_so_far(viewer: &mut DisplayStream) -> Vec<String> {
     std::iter::from_fn(|| viewer.next().now_or_never().flatten()).map(|item| line(&item)).collect()
 }
@@ -195,7 +195,7 @@ async fn a_failure_that_ends_the_run_is_retracted_before_the_end() {
     assert_eq!(lines(run.display()).await, ["end x1 1: 1", "end x1 1 retracted", "ended failed"]);
 }
 
-/// Shows something and returns something large.
+/// Displays an item and returns a large event.
 struct Boasting;
 
 #[workflow]
@@ -212,7 +212,7 @@ impl Boasting {
     }
 }
 
-/// Lets nothing pass.
+/// Refuses every call.
 struct Refusing;
 
 impl Middleware for Refusing {

@@ -1,5 +1,5 @@
-//! Drawings of tables, with and without a run. The expected drawings are files, so that the real parsers of
-//! Mermaid and DOT read the very same ones: `ci/check-drawings`.
+//! Drawings of tables, with and without a run. The expected drawings are files, so that `ci/check-drawings` gives the
+//! same ones to the real parsers of Mermaid and DOT.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 
@@ -262,7 +262,7 @@ struct Folder(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Size(u32);
 
-/// Every node stands in both drawings exactly once, in whichever box.
+/// Asserts that every node is in both drawings exactly once, in any box.
 fn assert_complete(graph: &Graph) {
     let (mermaid, dot) = (graph.to_mermaid(), graph.to_dot());
     for node in &graph.nodes {
@@ -351,7 +351,7 @@ async fn what_failed_and_what_did_not_run_stands_out() {
     check!(Idle::graph().with_report(run.report()), "idle");
 }
 
-/// Times differ from run to run: every digit, bar and blank of a line is masked but for its length.
+/// Times differ between runs: masks every digit, bar and blank of a line except for its length.
 fn masked(timeline: &str) -> String {
     let lines = timeline.lines().map(|line| {
         let Some((step, rest)) = line.split_once('|') else { return line.to_owned() };

@@ -1,4 +1,4 @@
-//! The edges of a run's end: what is refused, what is dropped, what is free again, and who is told.
+//! Edge cases of a run's end: refusals, drops, freed permits, and notifications.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -184,7 +184,7 @@ async fn sending_to_a_waiting_run_needs_no_place() {
     second.settled().await;
     first.send(Close).await.unwrap();
     everyone_else().await;
-    // The first has the only place now, and still the second can be told.
+    // The first run has the only permit now, and the second still accepts messages.
     second.send(Close).await.unwrap();
     passes.let_pass(2);
     assert_eq!(first.outcome().await.unwrap(), Done(1));

@@ -1,4 +1,4 @@
-//! The engine: what it refuses to be built of, the runs it starts, and its own end (S1, S21, S31).
+//! The engine: its build errors, its runs, and its own end (S1, S21, S31).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,7 +125,7 @@ impl Patient {
     }
 }
 
-/// A run that waits, and one that has taken its place and will not give it back before the gate opens.
+/// A waiting run, and one that has taken its permit and keeps it until the gate opens.
 async fn displaced(engine: &Engine) -> (RunHandle<Patient>, RunHandle<Patient>) {
     let waiting = engine.start::<Patient>(Begin(0)).await.unwrap();
     assert_eq!(waiting.settled().await, RunStatus::Waiting);
@@ -188,7 +188,7 @@ async fn a_run_that_is_cancelled_begins_nothing_when_its_place_comes_with_the_ca
     let sender = waiting.clone();
     let sent = tokio::spawn(async move { sender.send(Alpha(2)).await });
     everyone_else().await;
-    // Who has the place is woken first, and gives it back before the other hears of the cancel.
+    // The permit's holder is woken first, and gives it back before the other run learns of the cancel.
     gate.let_pass(1);
     waiting.cancel("enough").await.unwrap();
     let _ = sent.await.unwrap();

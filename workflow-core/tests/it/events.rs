@@ -1,4 +1,4 @@
-//! Events: their names, their roles, and how they are matched (S1–S4).
+//! Events: their names, roles and matching (S1–S4).
 
 use std::sync::Arc;
 
@@ -94,11 +94,11 @@ impl ExactTypes {
         Done(item.0)
     }
 
-    /// `Part` has the fields of `Item`, and is not one.
+    /// `Part` has the same fields as `Item`, but is another type.
     #[step]
     async fn take_part(&self, _part: &Part) {}
 
-    /// Makes `Part` an event that could come.
+    /// Makes `Part` a producible event.
     #[step]
     async fn make_part(&self, _close: &Close) -> Part {
         Part(0)

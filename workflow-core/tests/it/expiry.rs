@@ -1,4 +1,4 @@
-//! Requests that close by themselves when their time has run out (S32, S33).
+//! Requests that expire (S32, S33).
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ fn of_a_reply_and_the_expiry_exactly_one_is_taken() {
     assert!(outputs.contains(&"Done 7") && outputs.contains(&"Done 107"), "{outputs:?}");
 }
 
-/// Nobody takes that it expires.
+/// No step takes the expiry.
 struct Careless;
 
 #[workflow]
@@ -170,7 +170,7 @@ async fn a_transcript_tells_what_has_expired() {
     .assert_eq(&run.transcript());
 }
 
-/// Each branch asks for a time of its own.
+/// Each branch has a request with its own time limit.
 struct Polling;
 
 #[workflow]
@@ -208,14 +208,14 @@ fn an_expiry_belongs_to_the_branch_that_asked() {
     explore(|| Scenario::new(Polling).start(Begin(2))).orders(100).assert(|run| run.assert_output(&Done(3)));
     explore(|| Scenario::new(Polling).reply(|ask: &Ask| 10 * ask.0).start(Begin(2))).orders(300).assert(
         |run| {
-            // Whatever wins in each branch.
+            // Either may win in each branch.
             assert_eq!(run.executions("answered") + run.executions("unanswered"), 2);
             run.assert_executions("join", 1);
         },
     );
 }
 
-/// Asks again until somebody answers.
+/// Repeats its request until a reply arrives.
 struct Persistent;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! Why each step ran, and why it did not: asked of a run that waits, of one that has ended, and of a large one.
+//! Explanations of a waiting run, an ended run, and a large one.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 

@@ -1,5 +1,5 @@
-//! One run with a huge fan-out does not starve others. What is counted is how far the one gets for each step that
-//! the other takes; no clock is read.
+//! A run with a huge fan-out does not starve others. The tests count the progress of the huge run per step of the
+//! other, and read no clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Part, until};
 
-/// What the huge runs have done so far, and whether they are to come to their end.
+/// The progress of the huge runs, and whether they may end.
 #[derive(Clone, Default)]
 struct Progress {
     counted: Arc<AtomicU64>,
@@ -28,7 +28,7 @@ impl Progress {
     }
 }
 
-/// Fans out, and each branch has one execution that never waits.
+/// Fans out; each branch has one execution that never waits.
 struct Executes(Progress);
 
 #[workflow]
@@ -50,7 +50,7 @@ impl Executes {
     }
 }
 
-/// Fans out, and each branch has one execution that goes on, poll after poll, until it may end.
+/// Fans out; each branch has one execution that wakes itself at each poll, until it may end.
 struct Polls(Progress);
 
 #[workflow]
@@ -75,7 +75,7 @@ impl Polls {
     }
 }
 
-/// Fans out, and in each branch three attempts fail with this class before one succeeds.
+/// Fans out; in each branch three attempts fail with this class before one succeeds.
 struct Attempts(Progress, ErrorClass);
 
 fn thrice() -> RetryPolicy {
@@ -106,7 +106,7 @@ impl Attempts {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Hop(u32);
 
-/// Goes so many hops, each of which waits once, and notes at each how far the huge runs are.
+/// Makes this many hops, each of which waits once, and records the progress of the huge runs at each.
 struct Hops {
     progress: Progress,
     seen: Seen,
@@ -121,7 +121,7 @@ impl Hops {
 
     #[step(loops)]
     async fn next(&self, hop: &Hop) -> (Option<Hop>, Option<Done>) {
-        // Something outside of the run has to happen first, so that it really waits for its turn.
+        // A task outside the run must run first, so the hop really waits for its turn.
         tokio::spawn(async {}).await.unwrap();
         self.seen.lock().unwrap().push(self.progress.counted());
         let next = hop.0.checked_sub(1).map(Hop);
@@ -130,7 +130,7 @@ impl Hops {
     }
 }
 
-/// How far the huge run was at each hop.
+/// The progress of the huge run at each hop.
 type Seen = Arc<Mutex<Vec<u64>>>;
 
 fn hops(progress: &Progress) -> (Hops, Seen) {
@@ -138,13 +138,13 @@ fn hops(progress: &Progress) -> (Hops, Seen) {
     (Hops { progress: progress.clone(), seen: Arc::clone(&seen) }, seen)
 }
 
-/// The most that the huge run did between two hops.
+/// The maximum progress of the huge run between two hops.
 fn most_between(seen: &Seen) -> u64 {
     let seen = seen.lock().unwrap();
     seen.windows(2).map(|hops| hops[1] - hops[0]).max().unwrap()
 }
 
-/// What a run handles before it lets others have their turn.
+/// The number of actions in one turn of a run.
 const SLICE: u64 = 256;
 
 const BRANCHES: u32 = 10_000;
@@ -163,7 +163,7 @@ async fn a_huge_fan_out_executes_no_more_than_two_slices_for_each_hop_of_another
     assert!(most > 0 && most <= 2 * SLICE, "{most} executions between two hops");
 }
 
-/// How many executions of a run there are at a time by default; the rest waits for its turn.
+/// The default limit of concurrent executions of a run; the rest waits.
 const AT_A_TIME: u64 = 1_024;
 
 // S11, S21
@@ -224,7 +224,7 @@ async fn a_crowd_whose_retries_fall_due_together_lets_another_run_have_its_turns
     let huge = engine.start::<Attempts>(Begin(BRANCHES)).await.unwrap();
     until(|| progress.counted() == u64::from(BRANCHES)).await;
     let small = engine.start::<Hops>(Begin(1_000)).await.unwrap();
-    // By then every attempt that failed was taken in.
+    // By then the run has handled every failed attempt.
     until(|| seen.lock().unwrap().len() > 100).await;
     tokio::time::advance(Duration::from_secs(10)).await;
     small.outcome().await.unwrap();
@@ -234,9 +234,8 @@ async fn a_crowd_whose_retries_fall_due_together_lets_another_run_have_its_turns
     assert_eq!(huge.outcome().await.unwrap(), Done(BRANCHES));
 }
 
-/// How often the branches of the huge runs may be polled while another run goes a hundred hops, with two threads that
-/// the system may stop at any time: far more than they are, and nothing against what they would be if they did not
-/// let others have their turn, which is without end.
+/// The limit of branch polls in the huge runs while another run makes a hundred hops, with two threads that the system
+/// may stop at any time. It is far above the real number, but without turns there would be no end.
 const PATIENCE: u64 = 100_000_000;
 
 // S21

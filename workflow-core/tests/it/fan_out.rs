@@ -1,5 +1,4 @@
-//! Map and gather, as a program sees them (S44–S51). What several topics share stands here; one module per topic
-//! stands below.
+//! Map and gather, as a program sees them (S44–S51). This file has the shared parts; each module below has one topic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,23 +22,23 @@ mod reports;
 mod requests;
 mod settling;
 
-/// Says what a step was handed: no step takes it.
+/// Records a step's input; no step takes this event.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 pub(crate) struct Noted(pub(crate) String);
 
-/// What steps were handed, in the log's order.
+/// The recorded inputs, in log order.
 fn noted<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
     run.emitted::<Noted>().iter().map(|noted| noted.0.clone()).collect()
 }
 
-/// The same in the order of the alphabet, where steps end in any.
+/// The same in alphabetical order, where steps end in any order.
 fn noted_sorted<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
     let mut lines = noted(run);
     lines.sort();
     lines
 }
 
-/// Ends a run with what its last step was handed.
+/// Ends a run with its last step's input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(stop)]
 struct Told(Vec<String>);
@@ -48,7 +47,7 @@ fn told(lines: impl IntoIterator<Item = impl Into<String>>) -> Told {
     Told(lines.into_iter().map(Into::into).collect())
 }
 
-/// A gate per place, so that a test decides the order in which steps end. Clones are the same gates.
+/// One gate per index, so that a test decides the order in which steps end. Clones share the gates.
 #[derive(Debug, Clone)]
 pub(crate) struct Gates(Arc<[Gate]>);
 
@@ -61,7 +60,7 @@ impl Gates {
         self.0[place as usize].pass().await;
     }
 
-    /// Lets whoever comes to this place pass, now and later.
+    /// Opens this gate, for current and later waiters.
     pub(crate) fn open(&self, place: usize) {
         self.0[place].let_pass(1_000);
     }
@@ -97,7 +96,7 @@ impl Random {
     }
 }
 
-/// How many there are now, and how many there were at most. Clones share the counts.
+/// The current number and its maximum. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Level(Arc<(AtomicUsize, AtomicUsize)>);
 

@@ -1,5 +1,5 @@
-//! Many branches: memory goes by those that are open and by the log, work by their number (S50). And what a
-//! run without branches costs. All of it is counted, nothing is timed.
+//! Many branches: memory depends on the open ones and on the log, work on their number (S50); and the cost of a run
+//! without branches. The tests count, and time nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ impl Mapped {
     }
 }
 
-/// What a run cost, and what of it is still alive at its end: the log, the trace and the decisions.
+/// The cost of a run, and the memory still live at its end: the log, the trace and the decisions.
 struct Cost {
     allocations: u64,
     peak: u64,
@@ -65,7 +65,7 @@ fn cost_of<W: Workflow<Output = Done>>(workflow: W, begin: u32) -> (Cost, RunHan
     let mut ended = None;
     let info: AllocationInfo = allocation_counter::measure(|| {
         ended = Some(runtime.block_on(async {
-            // Every branch has an execution, and a fan-out of the largest size more than a run may have by default.
+            // Every branch has an execution, and the largest fan-out exceeds the default limit of a run.
             let engine = Engine::builder()
                 .replay_check(false)
                 .workflow(workflow)
@@ -84,8 +84,7 @@ fn cost_of<W: Workflow<Output = Done>>(workflow: W, begin: u32) -> (Cost, RunHan
     (Cost { allocations: info.count_total, peak: info.bytes_max, kept }, ended.unwrap())
 }
 
-/// 12,500 and 100,000 stand at the same place between two powers of two: buffers that double have the same
-/// slack in both.
+/// 12,500 and 100,000 lie at the same point between two powers of two: doubling buffers have the same slack in both.
 const FEW: u32 = 12_500;
 const MANY: u32 = 100_000;
 
@@ -122,7 +121,7 @@ fn memory_beyond_the_log_goes_by_the_open_branches() {
     }
 }
 
-/// Every outer branch fans out again, and there one of three fails, which drops the others.
+/// Every outer branch fans out again; one of three inner branches fails, which drops the others.
 struct Dropping(Level);
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -176,7 +175,7 @@ fn branches_that_are_dropped_cost_the_same_however_many_were_dropped_before() {
     assert_alike("allocations", few.allocations, many.allocations);
     assert_alike("bytes kept", few.kept, many.kept);
     assert_alike("bytes at most", few.peak, many.peak);
-    // Three steps in each of the open branches, and those that were dropped a moment ago.
+    // Three steps in each open branch, plus branches that were just dropped.
     assert!(level.highest() <= 4 * OPEN as usize, "{} steps were alive", level.highest());
     assert_eq!(level.now(), 0);
 }
@@ -220,9 +219,9 @@ impl WaitingHops {
     }
 }
 
-/// Allocations of a thousand more hops, per hop; what a growing buffer adds is far less than one.
+/// Allocations of a thousand more hops, per hop; a growing buffer adds far less than one.
 fn allocations_per_hop<W: Workflow<Output = Done>>(workflow: impl Fn() -> W) -> u64 {
-    // What is made once per process is made now.
+    // Performs the one-time allocations of the process.
     cost_of(workflow(), 1);
     let [few, many] = [1_000, 2_000].map(|hops| cost_of(workflow(), hops).0.allocations);
     (many - few) / 1_000

@@ -1,4 +1,4 @@
-//! Events and small tools that several topics share. What only one topic needs stands in that topic's file.
+//! Events and small tools shared by several topics. Tools of one topic are in that topic's file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,34 +13,34 @@ use workflow_testkit::TestRun;
 #[event(start)]
 pub(crate) struct Begin(pub(crate) u32);
 
-/// Comes from outside.
+/// An external event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 #[event(external)]
 pub(crate) struct Alpha(pub(crate) u32);
 
-/// Comes from outside as well.
+/// Another external event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 #[event(external)]
 pub(crate) struct Beta(pub(crate) u32);
 
-/// Asks a workflow from outside to come to its end.
+/// An external event that ends a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 #[event(external)]
 pub(crate) struct Close;
 
-/// Is passed from step to step.
+/// A control event between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Item(pub(crate) u32);
 
-/// Is passed from step to step as well.
+/// Another control event between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Part(pub(crate) u32);
 
-/// What a step was handed, in its own words.
+/// A step's input, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Saw(pub(crate) String);
 
-/// What the steps of a run were handed, in the order in which they ended.
+/// The recorded inputs of a run's steps, in the order in which they ended.
 pub(crate) fn saw<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
     run.emitted::<Saw>().iter().map(|saw| saw.0.clone()).collect()
 }
@@ -56,7 +56,7 @@ pub(crate) async fn started<W: Workflow>(workflow: W, begin: u32) -> RunHandle<W
     engine.start::<W>(Begin(begin)).await.unwrap()
 }
 
-/// Runs a workflow to its end, however it ends.
+/// Runs a workflow to its end, of any kind.
 pub(crate) async fn report_of<W: Workflow>(workflow: W, begin: u32) -> Arc<RunReport> {
     started(workflow, begin).await.report().await.unwrap()
 }
@@ -66,12 +66,12 @@ pub(crate) fn log_of(report: &RunReport) -> Vec<&str> {
     report.log.iter().map(|logged| &*logged.event).collect()
 }
 
-/// What came of each execution of a step, in the order in which they started.
+/// The outcome of each execution of a step, in order of their starts.
 pub(crate) fn outcomes_of<'a>(report: &'a RunReport, step: &str) -> Vec<&'a ExecutionOutcome> {
     report.trace.iter().filter(|trace| &*trace.step == step).map(|trace| &trace.outcome).collect()
 }
 
-/// What steps were handed, in the order in which they said so. Clones share the lines.
+/// The recorded inputs of steps, in order. Clones share the lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// Keeps steps waiting until a test lets them pass, in the order in which they came. Clones are one gate.
+/// Blocks steps until a test lets them pass, in order of arrival. Clones share one gate.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate(Arc<Semaphore>);
 
@@ -103,7 +103,7 @@ impl Gate {
     }
 }
 
-/// Counts what is alive: every guard, until it is dropped. Clones share the count.
+/// Counts live guards. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Alive(Arc<AtomicUsize>);
 
@@ -118,7 +118,7 @@ impl Alive {
     }
 }
 
-/// One thing that is alive.
+/// A counted guard.
 #[derive(Debug)]
 pub(crate) struct Guard(Alive);
 
@@ -135,7 +135,7 @@ pub(crate) async fn everyone_else() {
     }
 }
 
-/// Lets others go on until something is so. That it never is fails the test.
+/// Yields to other tasks until a condition holds; fails the test if it never does.
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     let patience = Patience::new();
     while !is_so() {
@@ -144,7 +144,7 @@ pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// How long a test waits for what has to happen, by the real clock: only what never happens takes so long.
+/// The real-time limit of a wait: only an event that never happens takes so long.
 pub(crate) struct Patience(std::time::Instant);
 
 impl Patience {
@@ -152,7 +152,7 @@ impl Patience {
         Self(std::time::Instant::now())
     }
 
-    /// Panics when it has come to its end.
+    /// Panics once the limit has passed.
     pub(crate) fn check(&self) {
         assert!(self.0.elapsed() < std::time::Duration::from_mins(2), "what is waited for does not happen");
     }

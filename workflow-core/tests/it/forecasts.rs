@@ -1,6 +1,6 @@
-//! The guide says how often a step runs, case by case. Its excerpts are these workflows: every step as it is
-//! declared here, with the forecast of the table. Each is run as well, in every order, and its steps run
-//! as often as was forecast.
+//! The guide explains case by case how often a step runs. Its excerpts are these workflows: every step as declared
+//! here, with the forecast of the table. Each test also runs its workflow in every order, and compares the number of
+//! executions with the forecast.
 
 use workflow_core::prelude::*;
 use workflow_core::{Forecast, Graph, Node, RunStatus};
@@ -400,7 +400,7 @@ fn steps(graph: &Graph) -> impl Iterator<Item = (&Node, &Forecast)> {
     graph.nodes.iter().filter_map(|node| Some((node, node.forecast.as_ref()?)))
 }
 
-/// Whether the step ran as often as was forecast. The least is of runs that complete.
+/// Asserts that the step ran as often as forecast. The minimum applies to completed runs.
 fn assert_holds<W: Workflow>(forecast: &Forecast, step: &Node, run: &TestRun<W>) {
     let report = run.report();
     let events = |per: &str| report.log.iter().filter(|logged| &*logged.event == per).count() as u64;
@@ -412,7 +412,7 @@ fn assert_holds<W: Workflow>(forecast: &Forecast, step: &Node, run: &TestRun<W>)
     assert!((least..=greatest).contains(&runs), "{step} of {workflow} ran {runs} times: {forecast}");
 }
 
-/// The step as it stands in this file, without what all of them have.
+/// The declaration of the step in this file, without common parts.
 fn declared(workflow: &str, step: &str) -> String {
     let (_, block) = SOURCE.split_once(&format!("\nimpl {workflow} {{\n")).unwrap();
     let (before, after) = block.split_once(&format!("    async fn {step}(&self, ")).unwrap();

@@ -1,4 +1,4 @@
-//! The futures of the public API: where they may go, and what dropping one does.
+//! The futures of the public API: where they may run, and the effect of dropping them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::fixtures::{
     Alive, Alpha, Begin, Close, Done, Gate, Item, Seen, everyone_else, log_of, started, until,
 };
 
-/// What may be spawned.
+/// Accepts only futures that can be spawned.
 fn spawnable<F: Future + Send + 'static>(future: F) -> F {
     future
 }

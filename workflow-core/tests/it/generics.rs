@@ -1,5 +1,5 @@
-//! What the macros take besides the plain form: generics, fields, descriptions, other attributes, and another
-//! path to the library.
+//! Input to the macros besides the plain form: generics, fields, descriptions, other attributes, and another path to
+//! the library.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Done, Item, Part};
 
-/// What an agent asks.
+/// The model that an agent asks.
 trait Model: Send + Sync + 'static {
     fn answer(&self, question: u32) -> impl Future<Output = Result<u32, ModelError>> + Send;
 }

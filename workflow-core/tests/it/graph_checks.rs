@@ -1,5 +1,5 @@
-//! Tables built at run time are refused for the same mistakes as workflows are by the compiler, in the same
-//! words: each test compares its message with what the compiler says of the same graph in `tests/ui`.
+//! Tables built at run time are refused for the same mistakes and with the same words as workflows by the compiler:
+//! each test compares its message with the compiler's for the same graph in `tests/ui`.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
@@ -44,7 +44,7 @@ fn refuses(table: TableBuilder, expected: &Expect) {
     expected.assert_eq(&table.build().unwrap_err().to_string());
 }
 
-/// The same, and the compiler says it too.
+/// The same, and the compiler reports it too.
 #[track_caller]
 fn refuses_like_the_compiler(table: TableBuilder, said: &str, expected: &Expect) {
     let error = table.build().unwrap_err();
@@ -160,7 +160,7 @@ fn a_fixed_list_of_nothing_is_refused() {
     );
 }
 
-/// Drafts, so many of which are compared.
+/// Drafts, of which a number is compared.
 fn compares(drafts: InputDef, write: StepDef) -> TableBuilder {
     table(&[("Draft", CONTROL), ("Facts", CONTROL), ("Review", CONTROL), ("Hint", CONTROL.external())])
         .step(write)
@@ -270,7 +270,7 @@ fn a_gather_of_what_needs_two_branches_that_do_not_see_each_other_is_refused() {
     );
 }
 
-/// A step of two fan-outs, which are gathered elsewhere.
+/// A step with two fan-outs, which are gathered elsewhere.
 fn pairs(pair: &[InputDef]) -> TableBuilder {
     table(&[("Part", CONTROL), ("Page", CONTROL), ("Facts", CONTROL)])
         .step(step("parts", &[one("Question")], &[OutputDef::fan_out("Part")]))
@@ -330,7 +330,7 @@ fn branches_see_what_lies_around_them() {
     assert!(nested.build().is_ok());
 }
 
-/// Prices and questions, of which a run has only one to begin with.
+/// Prices and questions; a run begins with only one of them.
 fn shop(order: Roles, bill: &[InputDef]) -> TableBuilder {
     table(&[("Order", order), ("Price", CONTROL), ("Invoice", CONTROL)])
         .step(step("price", &[one("Order")], &[emits("Price")]))
@@ -528,7 +528,7 @@ fn a_workflow_that_nothing_ends_is_refused() {
     );
 }
 
-/// A writer and a reviewer that trigger each other, and an answer that comes from elsewhere.
+/// A writer and a reviewer that trigger each other, and an answer from elsewhere.
 fn loops(review: OutputDef, policy: StepPolicy) -> TableBuilder {
     table(&[("Draft", CONTROL), ("Review", CONTROL), ("Note", CONTROL)])
         .step(step("write", &[InputDef::one_of(["Question", "Review"])], &[emits("Draft"), emits("Note")]))

@@ -1,4 +1,4 @@
-//! What steps are handed besides events: the library's injectables and a user's own (S6).
+//! Parameters besides events: the library's injectables and a user's own (S6).
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn executions_of_one_run_have_different_idempotency_keys() {
     assert_ne!(keys[0], keys[1]);
 }
 
-/// A request id, made of who is calling.
+/// A request id, made from the caller.
 #[derive(Debug, Clone, PartialEq)]
 struct CallName(String);
 
@@ -82,7 +82,7 @@ impl StepInput for &CallName {
     }
 }
 
-/// What a run's context says of its budget; an injectable that reads another.
+/// The budget from a run's context; an injectable that reads another.
 struct Budget(RunContext);
 
 impl StepInput for Budget {

@@ -1,4 +1,4 @@
-//! Event inputs: when they are there, what they are bound to, and what they cost (S5, S8, S12–S17).
+//! Event inputs: their readiness, binding and cost (S5, S8, S12–S17).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

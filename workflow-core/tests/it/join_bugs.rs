@@ -1,5 +1,5 @@
-//! The bugs that joins after fan-outs are known for, each named after its symptom (S44–S50). Where an order could bring
-//! one out, all orders are tried, or many.
+//! The known bugs of joins after fan-outs, each named after its symptom (S44–S50). Where an order could trigger one,
+//! the tests try all orders, or many.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct Round(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined(u32);
 
-/// The plain case: items, a part of each unless it is told otherwise, and one join.
+/// The plain case: items, by default a part of each, and one join.
 #[derive(Default, Clone, Copy)]
 struct Plain {
     without: Option<u32>,
@@ -54,7 +54,7 @@ impl Plain {
 }
 
 impl Plain {
-    /// Asserts that there is one join in whatever order the branches end, and what it sees.
+    /// Asserts that in every order of the branches there is one join, and its input.
     fn joins(self, items: u32, expected: &str) {
         let explored = explore(|| Scenario::new(self).start(Begin(items))).every_order().assert(|run| {
             run.assert_output(&Done(items));
@@ -133,7 +133,7 @@ fn pairs_items_across_branches() {
 
 /// Rounds with a fan-out each.
 struct Looping {
-    /// Whether a round begins before the fan-out of the one before is gathered.
+    /// Whether a round begins before the previous fan-out is gathered.
     overlaps: bool,
 }
 
@@ -259,7 +259,7 @@ fn order_of_results_differs_from_order_of_items() {
     Plain::default().joins(4, "0 1 2 3");
 }
 
-/// The first of the inner branches fails, which drops the others; the outer branch goes on.
+/// The first inner branch fails, which drops the others; the outer branch continues.
 struct Cancelling;
 
 #[workflow]
@@ -305,7 +305,7 @@ fn result_of_a_cancelled_branch_leaks() {
         let dropped = works.iter().filter(|outcome| ***outcome == ExecutionOutcome::Dropped).count();
         was_dropped.update(|times| times + dropped);
         assert_eq!(log_of(run.report()).iter().filter(|event| **event == "Part").count(), 3 - dropped);
-        // The branch that is dropped may have ended before, and been watched.
+        // The dropped branch may have ended before, and been recorded.
         let (cancelled, mut others): (Vec<_>, Vec<_>) = saw(run).into_iter().partition(|line| line == "[1]");
         others.sort();
         assert_eq!(others, ["[2]", "[3]"]);

@@ -1,4 +1,4 @@
-//! The journal of a run: what is in it, when it is written, and what follows when it cannot be (S23, S38, S40).
+//! The journal of a run: its records, the times of its writes, and the effects of a failing store (S23, S38, S40).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, 
 
 mod attempts;
 
-/// A store that a test holds up, makes fail, and counts the batches of. Clones are one store.
+/// A store that a test can block or make fail, and that counts its batches. Clones are one store.
 #[derive(Debug, Clone, Default)]
 struct Shelf {
     kept: Arc<MemoryStore>,
@@ -40,7 +40,7 @@ impl Shelf {
 
 impl EventStore for Shelf {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        // That a run waits is told beside everything else.
+        // A record that a run waits may come at any time.
         if batch.records.iter().all(is_wait) {
             return self.kept.append(run, expected, batch);
         }
@@ -78,7 +78,7 @@ impl EventStore for Shelf {
     }
 }
 
-/// What a journal says, a record a line.
+/// The journal, one record per line.
 fn is_wait(record: &Record) -> bool {
     matches!(record, Record::RunWaiting { .. })
 }
@@ -170,7 +170,7 @@ async fn nothing_that_depends_on_a_batch_starts_before_the_store_has_it() {
     assert!(!starting.is_finished());
     store.let_pass(1);
     let run = starting.await.unwrap();
-    // The empty fan-out is split and gathered; the join waits for both to be in the store.
+    // The empty fan-out is opened and gathered; the join waits until the store has both.
     until(|| store.appends() == 2).await;
     everyone_else().await;
     assert_eq!(seen.lines(), [""; 0]);
@@ -221,11 +221,11 @@ async fn what_falls_due_together_is_one_batch() {
     everyone_else().await;
     gate.let_pass(3);
     assert_eq!(run.outcome().await.unwrap(), Done(6));
-    // The beginning, the three items, the end.
+    // The start, the three items, the end.
     assert_eq!(store.appends(), 3);
 }
 
-/// Waits for the outside.
+/// Waits for an outside event.
 struct Patient;
 
 #[workflow]
@@ -377,7 +377,7 @@ async fn a_cancel_that_comes_while_the_stop_event_is_written_is_too_late() {
     assert_eq!(journal(&store, run.id()).await.lines().last(), Some("ended completed"));
 }
 
-// S31: what the store was given before the cancel is in the log, and nothing after it.
+// S31: the log has everything given to the store before the cancel, and nothing later.
 #[tokio::test]
 async fn a_cancel_waits_for_what_is_being_written() {
     let store = Shelf::gated();
@@ -425,7 +425,7 @@ async fn nothing_follows_the_end_in_a_journal() {
     assert_eq!(store.appends(), 2);
 }
 
-/// A store that panics where the callers of it are not to blame.
+/// A store that panics without fault of its callers.
 #[derive(Debug, Default)]
 struct Panics(AtomicUsize, usize);
 
@@ -469,7 +469,7 @@ async fn a_store_that_panics_ends_the_run_like_one_that_fails() {
     assert_eq!(cause, "it panicked: a bug in a store");
 }
 
-/// Keeps something alive while it runs.
+/// Holds a guard while it runs.
 struct Holds(Alive);
 
 #[workflow]
@@ -496,7 +496,7 @@ async fn what_runs_is_dropped_before_the_end_is_written() {
     cancelled.await.unwrap().unwrap();
 }
 
-/// Counts in its context how often it was called.
+/// Counts its calls in its context.
 struct Counts;
 
 #[workflow]
@@ -551,7 +551,7 @@ async fn observers_hear_nothing_of_a_run_that_did_not_begin() {
     assert_eq!(heard.lines(), ["began", "ended completed"]);
 }
 
-/// Notes beginnings and ends.
+/// Records beginnings and ends.
 struct Hears(Seen);
 
 impl workflow_core::Observer for Hears {

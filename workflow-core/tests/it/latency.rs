@@ -1,5 +1,5 @@
-//! How soon a new run begins, however many others are busy. What is counted is turns: how often each of the others has
-//! had its turn between the start of the new run and the beginning of its first step. No clock is read.
+//! The delay of a new run beside busy ones. The tests count turns: how often each other run has had its turn between
+//! the start of the new run and its first step. They read no clock.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use workflow_core::prelude::*;
 
 use crate::fixtures::{Begin, Done, Item, until};
 
-/// What each of the busy runs has done so far.
+/// The progress of each busy run.
 #[derive(Clone, Default)]
 struct Progress(Arc<Mutex<Vec<u64>>>);
 
@@ -27,7 +27,7 @@ impl Progress {
     }
 }
 
-/// Is polled once in each turn of its run, and has more to do.
+/// Is polled once in each turn of its run, and never ends.
 struct Polled(Progress);
 
 #[workflow]
@@ -41,7 +41,7 @@ impl Polled {
     }
 }
 
-/// Executes a step after the other, none of which waits.
+/// Executes consecutive steps, none of which waits.
 struct Executing(Progress);
 
 #[workflow]
@@ -58,7 +58,7 @@ impl Executing {
     }
 }
 
-/// Notes what the others have done when it begins.
+/// Records the others' progress when it begins.
 struct New {
     progress: Progress,
     seen: Arc<Mutex<Vec<u64>>>,
@@ -73,8 +73,8 @@ impl New {
     }
 }
 
-/// How much a run of a kind did before a new one began: every number that there was, with so many of them busy, and the
-/// new one started at so many different moments.
+/// The progress of a kind of run before a new one began: all values that occurred, with this many busy runs, and with
+/// the new one started at this many moments.
 async fn before_a_new_run_begins<W: Workflow>(
     busy: u32,
     moments: usize,
@@ -111,7 +111,7 @@ async fn a_new_run_begins_after_one_turn_of_each_other_run_whether_ten_are_busy_
     }
 }
 
-/// What a run handles in a turn: it is more than its executions, each of which is handled several times.
+/// The number of actions in one turn of a run. Each execution takes several actions.
 const SLICE: u64 = 256;
 
 // S21

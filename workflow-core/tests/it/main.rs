@@ -1,4 +1,4 @@
-//! How the library behaves, seen from outside: one module per topic.
+//! The behaviour of the library from outside: one module per topic.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 

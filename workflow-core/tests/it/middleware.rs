@@ -1,4 +1,4 @@
-//! What stands around the calls of steps.
+//! Middleware around the calls of steps.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Two {
 
 type Answer = BoxFuture<'static, Result<Emitted, StepError>>;
 
-/// Notes each call and what came of it.
+/// Records each call and its result.
 struct Noting(&'static str, Seen);
 
 impl Middleware for Noting {
@@ -43,7 +43,7 @@ impl Middleware for Noting {
     }
 }
 
-/// Answers for one step with a function of the call.
+/// Replaces one step by a function of the call.
 struct Instead(&'static str, fn(StepCall) -> Answer);
 
 impl Middleware for Instead {
@@ -109,7 +109,7 @@ async fn what_the_step_does_not_declare_is_not_committed() {
     assert_eq!(log_of(&report), ["Begin"]);
 }
 
-/// Never answers; says that it was asked.
+/// Never answers; reports that it was called.
 struct Holding(Arc<Semaphore>);
 
 impl Middleware for Holding {

@@ -1,4 +1,4 @@
-//! What observers see of runs, and how little they can do to them.
+//! The observations of observers, and the isolation of runs from them.
 
 use std::fmt::Write as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +12,7 @@ use workflow_core::{Observation, Observed, Observer, RunOptions, RunStatus, Trac
 
 use crate::fixtures::{Begin, Close, Done, Item, Part};
 
-/// Writes down what it sees: a line per observation, behind the run it is of.
+/// Records its observations: a line each, with the run.
 #[derive(Clone, Default)]
 struct Scribe(Arc<Mutex<Vec<(String, String)>>>);
 
@@ -130,7 +130,7 @@ async fn an_observer_sees_everything_of_a_run_in_the_order_in_which_it_happened(
     assert_eq!(lines[16..], ["run ended: completed"]);
 }
 
-/// Sees what happens before the run goes on.
+/// Receives observations synchronously, before the run continues.
 struct AtOnce(Scribe);
 
 impl Observer for AtOnce {
@@ -199,7 +199,7 @@ async fn an_observer_that_panics_harms_neither_runs_nor_other_observers() {
     assert_eq!(scribe.0.lock().unwrap().len(), 6);
 }
 
-/// Blocks at its first observation, until it is released.
+/// Blocks at its first observation, until the test releases it.
 struct Blocks(Mutex<Receiver<()>>);
 
 impl Blocks {
@@ -211,7 +211,7 @@ impl Blocks {
 
 impl Observer for Blocks {
     fn observe(&self, _: &Observation) {
-        // An error says that the test is over.
+        // The receive fails only if the test is over.
         let _ = self.0.lock().unwrap().recv();
     }
 }
@@ -238,7 +238,7 @@ async fn a_shut_down_waits_no_longer_for_observers_than_it_is_told() {
     drop(release);
 }
 
-/// For every `tracing` event: the spans it lies in, outermost first, and then the event itself.
+/// For every `tracing` event: its spans, outermost first, and then the event itself.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<String>>>);
 

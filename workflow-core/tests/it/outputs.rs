@@ -1,4 +1,4 @@
-//! What steps leave in the log by returning it, and by emitting it (S7, S24).
+//! Events that steps return and emit (S7, S24).
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

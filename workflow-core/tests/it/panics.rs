@@ -1,5 +1,4 @@
-//! What panics in values of users' types: the failure of an execution at most, and never that of a run, an engine or a
-//! handle (S27).
+//! Panics in values of users' types: at most they fail the execution, never a run, an engine or a handle (S27).
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ mod events;
 mod payloads;
 mod surroundings;
 
-/// Panics when it is dropped, with one like it that does so once less.
+/// Panics when dropped, with a payload like itself that does so once less.
 struct Bomb(u32);
 
 impl Drop for Bomb {
@@ -25,12 +24,12 @@ impl Drop for Bomb {
     }
 }
 
-/// Panics with what panics for ever when it is dropped.
+/// Panics with a payload that panics endlessly when dropped.
 fn explode() -> ! {
     panic_any(Bomb(u32::MAX))
 }
 
-/// Goes well whatever happened before on its engine.
+/// Succeeds, independent of earlier runs of its engine.
 struct Fine;
 
 #[workflow]
@@ -41,13 +40,13 @@ impl Fine {
     }
 }
 
-/// That the engine goes on as if nothing had been.
+/// Asserts that the engine works as before.
 async fn goes_on(engine: &Engine) {
     let run = engine.start::<Fine>(Begin(7)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(7));
 }
 
-/// What the executions of a step failed with.
+/// The errors of a step's executions.
 fn failures_of(report: &Arc<RunReport>, step: &str) -> Vec<String> {
     let of_step = report.trace.iter().filter(|trace| &*trace.step == step);
     let failed = of_step.filter_map(|trace| match &trace.outcome {

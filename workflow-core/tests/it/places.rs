@@ -1,11 +1,11 @@
-//! Places among the runs that run at a time: of the engine and of a workflow, waited for or refused.
+//! Permits of active runs, per engine and workflow: waiting for them, or refusal.
 
 use workflow_core::prelude::*;
 use workflow_core::{BuildProblem, RunHandle, RunId, RunOptions, RunStatus, StartError, WhenFull};
 
 use crate::fixtures::{Alpha, Begin, Done, Gate, everyone_else};
 
-/// Begins with 0 by waiting for the outside, and with anything else by waiting at its gate.
+/// With input 0, waits for an outside event; otherwise waits at its gate.
 struct Left(Gate);
 
 #[workflow]
@@ -53,7 +53,7 @@ impl Both {
     }
 }
 
-/// A start that goes on in a task of its own.
+/// A start in a task of its own.
 type Starting<W> = tokio::task::JoinHandle<Result<RunHandle<W>, StartError>>;
 
 fn starting<W: Workflow>(engine: &Engine, id: &str, begin: u32) -> Starting<W> {
@@ -139,7 +139,7 @@ async fn a_run_that_waits_for_the_outside_gives_up_both_places_and_queues_for_th
     let left = started::<Left>(&engine, "left", 1).await;
     let right = started::<Right>(&engine, "right", 1).await;
     everyone_else().await;
-    // What was started is not refused any more.
+    // A started run is never refused later.
     waiting.send(Alpha(7)).await.unwrap();
     everyone_else().await;
     assert_eq!(engine.queued(), ids(&["waiting"]));
@@ -174,7 +174,7 @@ async fn a_start_that_is_given_up_leaves_the_queue_and_no_place_behind() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs(1).max_concurrent_runs_of::<Right>(1).build().unwrap();
     let working = started::<Left>(&engine, "working", 1).await;
-    // It has its workflow's place and waits for the engine's.
+    // This start holds its workflow's permit and waits for the engine's.
     let given_up = starting::<Right>(&engine, "given up", 1);
     everyone_else().await;
     assert_eq!(engine.queued(), ids(&["given up"]));

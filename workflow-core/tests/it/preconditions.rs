@@ -1,4 +1,4 @@
-//! Preconditions: what they may read, when they are asked, and what their failure means (S18).
+//! Preconditions: their parameters, the times of their evaluation, and the effect of their failure (S18).
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Reviewed {
         Item(begin.0)
     }
 
-    /// The parameters of the precondition have other names and stand in another order: types decide.
+    /// The precondition's parameters have other names and another order: types decide.
     #[step(precondition = reviewed)]
     async fn publish(&self, item: &Item, review: Option<&Beta>, _settings: &Config<Settings>) -> (Saw, Done) {
         (Saw(format!("{} {}", item.0, review.is_some())), Done(item.0))
@@ -203,7 +203,7 @@ impl fmt::Display for Unreachable {
 
 impl std::error::Error for Unreachable {}
 
-/// How the precondition of `guarded` fails.
+/// The way the precondition of `guarded` fails.
 #[derive(Clone, Copy)]
 enum Way {
     Error,
@@ -349,7 +349,7 @@ impl Slow {
 async fn a_precondition_that_waits_holds_nothing_else_up() {
     let scenario = Scenario::new(Slow).send_after(Duration::ZERO, Alpha(1));
     let run = scenario.send_after(Duration::ZERO, Alpha(2)).send(Close).start(Begin(0)).await;
-    // It was not waiting, and so not closed, before they had said yes.
+    // The run did not wait, and so was not closed, before both had agreed.
     run.assert_output(&Done(0));
     assert_eq!(saw(&run), ["free 1", "free 2", "worked 1", "worked 2"]);
 }

@@ -1,4 +1,4 @@
-//! Random workflows with random runs: whatever happens, the scheduler does what the model does.
+//! Random workflows with random runs: the scheduler always does what the model does.
 
 use std::cell::RefCell;
 

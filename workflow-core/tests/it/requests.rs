@@ -254,7 +254,7 @@ struct AskRating {
     of: String,
 }
 
-/// Asks two people, one of them for a time.
+/// Makes two requests, one of which expires.
 struct Ratings(Seen);
 
 #[workflow]
@@ -375,7 +375,7 @@ struct Which {
     place: u32,
 }
 
-/// Asks two people at once, and fails if a reply does not reach its own request.
+/// Makes two requests at once, and fails if a reply does not reach its own request.
 struct Pairs;
 
 #[workflow]
@@ -398,7 +398,7 @@ impl Pairs {
     }
 }
 
-/// Replies to these requests of these runs, one after the other.
+/// Replies to these requests, one after the other.
 async fn reply_to_all(open: Vec<(RunHandle<Pairs>, OpenRequest)>) {
     for (run, request) in open {
         let Which { run: number, place } = *request.downcast_ref().unwrap();
@@ -410,7 +410,7 @@ async fn reply_to_all(open: Vec<(RunHandle<Pairs>, OpenRequest)>) {
     }
 }
 
-// S5, S33: all are open before the first is answered, and four tasks answer them in an order that is drawn.
+// S5, S33: all requests are open before the first reply, and four tasks reply in random order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_thousand_runs_every_reply_reaches_its_own_request() {
     let engine = Engine::builder().workflow(Pairs).build().unwrap();

@@ -1,4 +1,4 @@
-//! Attempts that fail and are followed by others: when, with what, and what is left of them (S23, S25, S35–S37).
+//! Failing attempts and their retries: times, inputs and remains (S23, S25, S35–S37).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,7 +34,7 @@ const CLASSES: [ErrorClass; 6] = [
     ErrorClass::Rejected,
 ];
 
-/// Fails with one class after the other and then succeeds. Notes when each attempt began.
+/// Fails with each class in turn and then succeeds. Records when each attempt began.
 struct Flaky {
     fails: Vec<ErrorClass>,
     began: Moments,
@@ -48,7 +48,7 @@ impl Moments {
         self.0.lock().unwrap().push(Instant::now());
     }
 
-    /// How long after the first.
+    /// The times since the first attempt.
     fn since_first(&self) -> Vec<Duration> {
         let moments = self.0.lock().unwrap();
         moments.iter().map(|moment| *moment - moments[0]).collect()
@@ -71,7 +71,7 @@ impl Flaky {
     }
 }
 
-/// Runs it, and says how many seconds after the first each attempt began.
+/// Runs it, and returns the seconds from the first attempt to each.
 async fn flaky(
     fails: &[ErrorClass],
     set: impl FnOnce(ScenarioOf<Flaky>) -> ScenarioOf<Flaky>,

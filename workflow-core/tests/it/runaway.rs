@@ -1,4 +1,4 @@
-//! The most executions of a run, and what its error says of the loop that ran away.
+//! The limit of a run's executions, and its error about the runaway loop.
 
 use expect_test::{Expect, expect};
 use workflow_core::RunStatus;
@@ -26,7 +26,7 @@ fn says(error: &RunError, expected: &Expect) {
     expected.assert_eq(&error.to_string());
 }
 
-/// Drafts and reviews until somebody is satisfied, which nobody is.
+/// Drafts and reviews endlessly, because no review is satisfied.
 struct Authors;
 
 #[workflow]
@@ -167,7 +167,7 @@ async fn a_loop_can_lead_through_branches_and_their_gather() {
     );
 }
 
-/// A loop that goes round a few times, and a fan-out that has nothing to do with it.
+/// A loop with a few rounds, and an unrelated fan-out.
 struct Apart;
 
 #[workflow]

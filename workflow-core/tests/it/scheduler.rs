@@ -1,5 +1,5 @@
-//! The scheduler alone, rule by rule: facts in, actions out, no runtime. Events are numbered from #1,
-//! executions from x1, questions from q0; scope 0 is the run, and is not written.
+//! The scheduler alone, rule by rule: facts in, actions out, no runtime. Events are numbered from #1, executions from
+//! x1, precondition evaluations from q0. Scope 0 is the run, and is not written.
 
 mod branches;
 mod ends;

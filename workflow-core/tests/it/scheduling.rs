@@ -1,4 +1,4 @@
-//! When steps are evaluated and how they share the machine (S11, S14, S20–S22).
+//! Evaluation of steps, and their sharing of threads (S11, S14, S20–S22).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ impl NothingElse {
         Ok(context.get::<bool>("allowed").await?.unwrap_or(false))
     }
 
-    /// Writes what the precondition reads, and ends after it was asked.
+    /// Writes the precondition's data, and ends after the evaluation.
     #[step]
     async fn allow(&self, _begin: &Begin, context: &RunContext) -> Result<(), StepError> {
         tokio::task::yield_now().await;
@@ -183,7 +183,7 @@ struct Worked;
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined;
 
-/// Opens branches in a branch, of which the first fails; the others wait for their turn behind it.
+/// Opens inner branches, of which the first fails; the others wait for their turn behind it.
 struct Within(Seen);
 
 #[workflow]
@@ -281,7 +281,7 @@ impl Level {
     async fn visit(&self) {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.highest.fetch_max(now, Ordering::SeqCst);
-        // As many as may be here at a time have to meet once, however few threads have time for them.
+        // The maximum number must be reached once, even with few threads.
         until(|| self.highest.load(Ordering::SeqCst) >= 3).await;
         self.now.fetch_sub(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! How large an event may be, and how much may wait in a mailbox.
+//! The maximum size of events, and the capacity of mailboxes.
 
 use std::task::{Context, Poll, Waker};
 
@@ -24,7 +24,7 @@ struct Question(String);
 #[event(stop)]
 struct Closed(String);
 
-/// Text of so many bytes of JSON.
+/// Text with this many bytes of JSON.
 fn text(bytes: usize) -> String {
     "x".repeat(bytes - 2)
 }
@@ -44,7 +44,7 @@ impl Post {
     }
 }
 
-/// Sets a timer for what may be too large.
+/// Sets a timer with a possibly too large event.
 struct Later;
 
 #[workflow]
@@ -88,7 +88,7 @@ async fn what_is_just_small_enough_passes_and_one_byte_more_is_refused() {
     let SendError::TooLarge(EventTooLarge { event: "Question.reply", limit: 100, .. }) = refused else {
         panic!("{refused:?}");
     };
-    // It is still open.
+    // The request is still open.
     run.reply(request, text(100)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Closed("98 98".into()));
 }
@@ -106,7 +106,7 @@ async fn without_a_bound_everything_passes() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Page(String);
 
-/// Emits a small page and then one of as many bytes as it is told, in as many ways as there are.
+/// Emits a small page and then one of the given size, in every possible way.
 struct Pages;
 
 #[workflow]
@@ -177,7 +177,7 @@ impl Collects {
     }
 }
 
-/// How many of ten events a run takes whose senders look only once, while it does nothing.
+/// The number of events that a busy run accepts, of ten whose senders poll only once.
 async fn taken(engine: workflow_core::EngineBuilder) -> usize {
     let engine = engine.workflow(Collects).build().unwrap();
     let run = engine.start::<Collects>(Begin(0)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The `tracing` spans of runs and executions: how they nest, what they are called, and what is written on them.
+//! The `tracing` spans of runs and executions: nesting, names and fields.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Write as _};
@@ -14,14 +14,14 @@ use workflow_core::{RetryPolicy, RunOptions, TracingObserver};
 
 use crate::fixtures::{Begin, Done, Item, Part, everyone_else};
 
-/// Keeps every span, with what is written on it and what happens in it.
+/// Records every span, with its fields and events.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Recorded>>);
 
 #[derive(Default)]
 struct Recorded {
     spans: Vec<Recording>,
-    /// Ids are used again.
+    /// The subscriber reuses ids.
     by_id: HashMap<Id, usize>,
 }
 
@@ -80,7 +80,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
 }
 
 impl Recorder {
-    /// The tree of spans, each with the fields that one of the prefixes picks.
+    /// The tree of spans, each with the fields that match one of the prefixes.
     fn tree(&self, prefixes: &[&str]) -> String {
         let recorded = self.0.lock().unwrap();
         assert!(recorded.spans.iter().all(|span| !span.is_open), "every span is closed");

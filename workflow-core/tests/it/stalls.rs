@@ -1,5 +1,5 @@
-//! Every way in which a run can stall, each with the whole text of its report (S30). No test waits: a stall is
-//! noticed the moment nothing is left to do, which the virtual clock proves.
+//! Every way in which a run can stall, each with the full text of its report (S30). No test waits: the virtual clock
+//! proves that a stall is noticed the moment the run is idle.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 
@@ -16,7 +16,7 @@ mod arrivals;
 mod branches;
 mod errors;
 
-/// Why this run stalls.
+/// The stall report of this scenario.
 async fn stall_of<W: Workflow>(scenario: Start<W>) -> StallReport {
     let run = scenario.await;
     run.assert_stalled("stalled: nothing runs");
@@ -37,7 +37,7 @@ async fn stall<W: Workflow>(workflow: W) -> StallReport {
     stall_of(Scenario::new(workflow).start(Begin(3))).await
 }
 
-/// What steps fail with here.
+/// The error of these steps.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} has no price")]
 struct NoPrice(u32);
@@ -381,7 +381,7 @@ async fn a_loop_that_ends_without_a_stop() {
     .assert_eq(&stall(NoWayOn).await.to_string());
 }
 
-/// Asks a person.
+/// A request to a person.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = bool)]
 struct Approve;

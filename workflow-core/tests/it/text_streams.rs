@@ -1,4 +1,4 @@
-//! Text that is shown while it comes in, and streams of it with thoughts in them (S25).
+//! Streamed text, and streams with thoughts in them (S25).
 
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -11,7 +11,7 @@ use crate::fixtures::{Begin, Done, Gate, everyone_else, started};
 
 const TAGS: [&str; 2] = ["<think>", "</think>"];
 
-/// A letter per kind and then the text, for each item that is there by now.
+/// A letter per kind and then the text, for each item so far.
 fn shown(viewer: &mut DisplayStream) -> Vec<String> {
     let items = std::iter::from_fn(|| viewer.next().now_or_never().flatten());
     items.map(|item| line(&item)).collect()
@@ -28,7 +28,7 @@ fn line(item: &DisplayItem) -> String {
     }
 }
 
-/// What is shown of the pieces, and what they add up to.
+/// The displayed pieces, and the whole text.
 async fn streamed(pieces: &[&str]) -> (Vec<String>, StreamedText) {
     let (display, mut viewer) = Display::detached();
     let whole = display.stream_text(stream::iter(pieces.iter().copied())).await;
@@ -80,7 +80,7 @@ async fn every_kind_of_text_can_be_streamed() {
     assert_eq!([owned, shared, cow, checked.unwrap()].map(|whole| whole.text), ["a"; 4]);
 }
 
-/// Forwards what a test sends, and waits for the gate before it answers.
+/// Forwards a test's pieces, and waits for the gate before it answers.
 struct Oracle {
     tokens: std::sync::Mutex<Option<futures::channel::mpsc::UnboundedReceiver<Result<String, StepError>>>>,
     gate: Gate,
@@ -132,7 +132,7 @@ async fn an_error_of_the_stream_goes_through_and_what_was_shown_is_taken_back() 
     assert_eq!(shown(&mut viewer), ["t a", "c b", "retracted", "failed"]);
 }
 
-/// Says what a model would.
+/// Streams a text like a model.
 struct Talking;
 
 #[workflow]
@@ -181,7 +181,7 @@ async fn a_stream_that_always_has_a_next_piece_keeps_nobody_waiting() {
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }
 
-/// What a text means that is there as a whole: the text, the thoughts, and how much of its end may become a tag.
+/// The meaning of a whole text: the text, the thoughts, and the length of its end that may become a tag.
 fn reading(mut rest: &str) -> (String, Vec<String>, usize) {
     let (mut text, mut thoughts, mut inside) = (String::new(), Vec::new(), false);
     while let Some((before, after)) = rest.split_once(TAGS[usize::from(inside)]) {
@@ -203,7 +203,7 @@ fn reading(mut rest: &str) -> (String, Vec<String>, usize) {
     (text, thoughts, held)
 }
 
-/// Texts that are full of tags, of what almost is one, and of characters of several bytes.
+/// Texts with many tags, near-tags, and characters of several bytes.
 fn any_text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("<think>"),

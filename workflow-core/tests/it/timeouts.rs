@@ -1,4 +1,4 @@
-//! How long a run may be active (S32).
+//! The limit of a run's active time (S32).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, log_of, outcomes_o
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Works for as many hours as it is told, each time it is told.
+/// Works for as many hours as each event says.
 struct Works(Alive);
 
 #[workflow]
@@ -86,7 +86,7 @@ async fn time_in_a_queue_for_a_place_does_not_count() {
     assert_eq!(queued.outcome().await.unwrap(), Done(1));
 }
 
-/// Runs others at the same time, each for an hour.
+/// Runs children concurrently, each for an hour.
 struct Crowded;
 
 #[workflow]
@@ -128,7 +128,7 @@ async fn a_parent_that_goes_on_without_a_child_that_ran_out_of_time_is_degraded(
     assert_eq!(run.report().children[0].status, RunStatus::TimedOut);
 }
 
-/// Goes on without its child.
+/// Continues without its child.
 struct Lenient;
 
 #[workflow]
@@ -139,7 +139,7 @@ impl Lenient {
     }
 }
 
-// S30, S32, S33: what comes from outside may come at the very moment at which the time is over.
+// S30, S32, S33: an outside event may come at the very moment of the timeout.
 #[test]
 fn a_run_ends_in_time_or_out_of_time_in_any_order() {
     let works = || {
@@ -193,7 +193,7 @@ async fn to_wait_for_a_timer_is_to_wait() {
     assert_eq!((run.status(), run.elapsed()), (RunStatus::TimedOut, 101 * HOUR));
 }
 
-/// One step after the other, each of which returns at once.
+/// Consecutive steps, each of which returns at once.
 struct Hurries;
 
 #[workflow]

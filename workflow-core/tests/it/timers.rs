@@ -19,14 +19,14 @@ struct Tick(u32);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 struct Tock(u32);
 
-/// When each event of this name entered the log, from the first event on.
+/// The times at which events of this name entered the log, from the first event on.
 fn times<W: Workflow>(run: &TestRun<W>, event: &str) -> Vec<Duration> {
     let log = &run.report().log;
     let of_name = log.iter().filter(|logged| &*logged.event == event);
     of_name.map(|logged| logged.at.duration_since(log[0].at).unwrap()).collect()
 }
 
-/// What the timers held, in the order in which they fired.
+/// The values of the timers, in firing order.
 fn ticks<W: Workflow>(run: &TestRun<W>) -> Vec<u32> {
     let log = run.report().log.iter();
     log.filter_map(|logged| logged.value.downcast_ref::<Tick>().map(|tick| tick.0)).collect()
@@ -101,7 +101,7 @@ struct Several(Vec<Timed>);
 #[derive(Clone, Copy)]
 enum Timed {
     Hours(u32),
-    /// Of the year 1999.
+    /// A day of the year 1999.
     Day(u64),
 }
 
@@ -128,7 +128,7 @@ impl Several {
     }
 }
 
-// S4: by due time, and then in the order of setting.
+// S4: by due time, then in the order of setting.
 #[tokio::test]
 async fn timers_fire_in_the_order_of_their_times_and_then_of_their_setting() {
     use Timed::Hours;
@@ -147,7 +147,7 @@ async fn a_time_that_has_passed_comes_at_once_and_still_in_order() {
     assert_eq!(run.elapsed(), Duration::ZERO);
 }
 
-/// Fails after it was decided to set a timer.
+/// Makes a timer and then fails.
 struct Failing;
 
 #[workflow]
@@ -212,7 +212,7 @@ async fn a_run_that_waits_for_a_timer_takes_no_place() {
     let timers = first.timers().await.unwrap();
     assert_eq!((timers[0].timer, &*timers[0].step, &*timers[0].event), (TimerId(1), "set", "Tick"));
     assert_eq!((timers[0].due, timers[0].after), (VirtualClock::beginning() + HOUR, HOUR));
-    // It can only begin because the first one has given up its place.
+    // It can begin only because the first one has given up its permit.
     let second = engine.start::<Alarm>(Begin(2)).await.unwrap();
     assert_eq!(first.outcome().await.unwrap(), Done(1));
     assert_eq!(second.outcome().await.unwrap(), Done(2));
@@ -286,7 +286,7 @@ fn a_branch_settles_only_after_its_timers() {
     explore(|| Scenario::new(Waits).start(Begin(3))).orders(200).assert(|run| run.assert_output(&Done(66)));
 }
 
-/// A step against a deadline.
+/// A race of a step and a timer.
 struct Deadline;
 
 #[workflow]
@@ -321,7 +321,7 @@ fn a_timer_may_fire_before_whatever_else_there_is() {
     assert!(explored.is_exhaustive());
 }
 
-/// Beats until it is told to stop.
+/// Sets its timer again until it gets a stop event.
 struct Heart;
 
 #[workflow]

@@ -1,5 +1,4 @@
-//! What is seen of executions that are due and wait for their turn (S21): by explanations, at any time, and by reports of
-//! runs that go on.
+//! Executions that are due and wait for their turn (S21): in explanations at any time, and in reports of active runs.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 
@@ -12,7 +11,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Alpha, Begin, Done, Gate, Item, Part, everyone_else};
 
-/// Works on so many items, one at a time, each at its gate.
+/// Works on this many items, one at a time, each at its gate.
 struct Queueing(Gate);
 
 #[workflow]
@@ -64,7 +63,7 @@ async fn started<W: Workflow>(engine: &Engine, id: &str, begin: u32) -> RunHandl
     engine.start_with::<W>(Begin(begin), RunOptions::new().id(id)).await.unwrap()
 }
 
-/// What the run says of itself now.
+/// Compares the run's present explanation.
 async fn explained<W: Workflow>(run: &RunHandle<W>, expected: &Expect) {
     everyone_else().await;
     expected.assert_eq(&run.explain().await.unwrap().to_string());
@@ -232,7 +231,7 @@ async fn what_waits_for_its_run_says_so_with_its_branch() {
     assert_eq!(run.outcome().await.unwrap(), Done(10));
 }
 
-/// Starts so many children, and hands them to whoever wants to look at them.
+/// Starts this many children, and passes on their handles.
 struct Starting(Arc<Mutex<Vec<RunHandle<Queueing>>>>);
 
 #[workflow]
@@ -301,7 +300,7 @@ async fn what_waits_for_a_place_among_the_children_says_so() {
         "#]],
     )
     .await;
-    // The first ends without what it needs.
+    // The first run ends without the missing event.
     gate.let_pass(1);
     explained(
         &children[1],
@@ -339,7 +338,7 @@ async fn what_waits_for_a_place_among_the_children_says_so() {
     .await;
 }
 
-/// Waits for the outside, and then at its gate.
+/// Waits for an outside event, and then at its gate.
 struct Woken(Gate);
 
 #[workflow]

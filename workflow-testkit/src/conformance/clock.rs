@@ -1,6 +1,6 @@
-//! What a `Clock` promises, sentence by sentence. Each check is a function that panics if the promise is
-//! broken; the macro makes a test of each. No check says how long something takes at most: only what comes
-//! after what, and that it comes at all.
+//! The contract of `Clock`, sentence by sentence. Each check is a function that panics if the contract is broken; the
+//! macro makes a test of each. No check limits how long something takes. Checks assert only order, and that something
+//! happens at all.
 
 pub mod drops;
 pub mod readings;
@@ -13,23 +13,23 @@ pub use subject::Subject;
 /// The tests that a [`Clock`](workflow_core::Clock) must pass: one for each sentence of its contract that can
 /// be tested.
 ///
-/// It takes an expression that makes a clock, of type `FnOnce() -> C` where `C: Clock`, and expands to a module
-/// `clock` of tests. The expression is evaluated once in each test, and sees the names of the module that it
-/// stands in. To test several clocks in one file, put each into a module of its own.
+/// The macro takes an expression that makes a clock, of type `FnOnce() -> C` where `C: Clock`, and expands to a module
+/// `clock` of tests. Each test evaluates the expression once, in the scope of the calling module. To test several
+/// clocks in one file, put each into a module of its own.
 ///
-/// - A clock whose time passes by itself is given alone. The tests wait for it: no longer than some twenty
-///   milliseconds at a time, if it goes as fast as others do.
-/// - A clock that is driven by hand needs a second expression, of type `Fn(&C, Duration)`, that makes so much
-///   time pass. It is called from any thread.
-/// - A clock that follows tokio's virtual time pauses it where it is made:
-///   `|| { tokio::time::pause(); VirtualClock::new() }`.
-/// - A clock is made in reach of a tokio runtime with one thread and its timers. Its sleeps are polled there;
-///   its time is read, and its sleeps are made, on other threads as well.
-/// - A test fails when it takes longer than ten seconds, and says what it waited for. Another patience is set at
-///   the end: `clock_conformance!(open, patience = Duration::from_mins(1))`.
+/// - A clock whose time passes by itself needs no second argument. The tests wait for it, at most about twenty
+///   milliseconds at a time if it runs at normal speed.
+/// - A clock that the test drives needs a second expression, of type `Fn(&C, Duration)`, that advances it by that much.
+///   The tests call it from any thread.
+/// - For a clock that follows tokio's virtual time, pause the time where you make it: `|| { tokio::time::pause();
+///   VirtualClock::new() }`.
+/// - Each clock is made inside a single-threaded tokio runtime with timers. Its sleeps are polled there. Other threads
+///   read its time and create sleeps as well.
+/// - A test fails after ten seconds and reports what it waited for. Set another limit at the end:
+///   `clock_conformance!(open, patience = Duration::from_mins(1))`.
 ///
-/// What it does not test: how soon a sleep ends once its time has come, and what a clock does when the machine
-/// is suspended or its clock is set.
+/// The suite does not test how soon a sleep ends after its time, nor a clock on a machine that is suspended or whose
+/// clock is set.
 ///
 /// ```
 /// mod system {
@@ -93,7 +93,7 @@ macro_rules! clock_conformance {
     };
 }
 
-/// The tests of a clock, by whatever makes its time pass.
+/// The tests of a clock, for either way of advancing it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __clock_conformance {

@@ -1,6 +1,6 @@
-//! What a `ContextStore` promises, sentence by sentence. Each check is a function that panics if the promise
-//! is broken; the macro makes a test of each. Every check uses scopes of its own, so that all of them can
-//! share one backend that keeps what earlier tests left.
+//! The contract of `ContextStore`, sentence by sentence. Each check is a function that panics if the contract is
+//! broken; the macro makes a test of each. Every check uses its own scopes, so all checks can share one backend with
+//! leftovers of earlier tests.
 
 pub mod cancel;
 pub mod clear;
@@ -15,21 +15,17 @@ pub mod values;
 /// The tests that a [`ContextStore`](workflow_core::ContextStore) must pass: one for each sentence of its
 /// contract that can be tested.
 ///
-/// It takes an expression that opens a store, of type `FnOnce() -> S` where `S: ContextStore`, and expands to
-/// a module `context_store` of tests. The expression is evaluated once in each test, and sees the names of
-/// the module that it stands in. To test several stores in one file, put each into a module of its own.
+/// The macro takes an expression that opens a store, of type `FnOnce() -> S` where `S: ContextStore`, and expands to a
+/// module `context_store` of tests. Each test evaluates the expression once, in the scope of the calling module. To
+/// test several stores in one file, put each into a module of its own.
 ///
-/// - The stores may share a backend, at the same time too: no two tests use the same scope. The suite does
-///   not clean up behind itself.
-/// - A store is opened and dropped outside of any task, in reach of a tokio runtime with several threads, its
-///   timers and its I/O. What has to be awaited can be:
-///   `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
-/// - A test fails when it takes longer than a minute: by far the longest makes 200 updates of one key, eight
-///   at a time.
+/// - The stores may share a backend, even concurrently: no two tests use the same scope. The suite does not clean up.
+/// - Each store is opened and dropped outside of any task, inside a multi-threaded tokio runtime with timers and I/O.
+///   To await in the expression, write `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
+/// - A test fails after a minute. The longest by far makes 200 updates of one key, eight at a time.
 ///
-/// What it does not test: what a store does while its backend is out of reach
-/// ([`Unavailable`](workflow_core::ContextError::Unavailable)), what survives a crash, and that the promises
-/// hold between several processes.
+/// The suite does not test a store whose backend is unreachable
+/// ([`Unavailable`](workflow_core::ContextError::Unavailable)), crash safety, or several processes.
 ///
 /// ```
 /// # use workflow_core::MemoryContexts;

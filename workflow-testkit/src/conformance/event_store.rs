@@ -1,6 +1,6 @@
-//! What an `EventStore` promises, sentence by sentence. Each check is a function that panics if the promise
-//! is broken; the macro makes a test of each. Every check uses runs and workflows of its own, so that all of
-//! them can share one backend that keeps what earlier tests left.
+//! The contract of `EventStore`, sentence by sentence. Each check is a function that panics if the contract is broken;
+//! the macro makes a test of each. Every check uses its own runs and workflows, so all checks can share one backend
+//! with leftovers of earlier tests.
 
 pub mod append;
 pub mod cancel;
@@ -24,27 +24,25 @@ pub use subject::Subject;
 /// The tests that an [`EventStore`](workflow_core::EventStore) must pass: one for each sentence of its
 /// contract that can be tested.
 ///
-/// It takes an expression that opens a store, of type `FnOnce() -> S` where `S: EventStore`, and expands to a
-/// module `event_store` of tests. The expression is evaluated once in each test, and sees the names of the
-/// module that it stands in. To test several stores in one file, put each into a module of its own.
+/// The macro takes an expression that opens a store, of type `FnOnce() -> S` where `S: EventStore`, and expands to a
+/// module `event_store` of tests. Each test evaluates the expression once, in the scope of the calling module. To test
+/// several stores in one file, put each into a module of its own.
 ///
-/// - The stores may share a backend, at the same time too: no two tests use the same run, nor the same
-///   workflow, and what others keep there makes no difference. The suite does not clean up behind itself.
-///   One test alone uses the run whose id is empty, and removes it before and after.
-/// - A store is opened and dropped outside of any task, in reach of a tokio runtime with several threads, its
-///   timers and its I/O. What has to be awaited can be:
-///   `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
-/// - A test fails when a call takes longer than a minute; the longest makes some 300 calls, one after the other.
-///   Another patience is set at the end: `event_store_conformance!(open, patience = Duration::from_secs(5))`.
-/// - Where a second handle on the same backend can be had, `event_store_conformance!(open, reopen = again)` tests two
-///   of them side by side, as two processes have them: a lock within the store does not keep those apart. `again`
-///   has the type of `open`, and is evaluated while the first handle is there; `patience` stands behind it.
+/// - The stores may share a backend, even concurrently: no two tests use the same run or workflow, and other data there
+///   makes no difference. The suite does not clean up. Only one test uses the run with the empty id, and removes it
+///   before and after.
+/// - Each store is opened and dropped outside of any task, inside a multi-threaded tokio runtime with timers and I/O.
+///   To await in the expression, write `|| tokio::runtime::Handle::current().block_on(MyStore::open(url))`.
+/// - A test fails if one call takes longer than a minute. The longest test makes about 300 calls in sequence. Set
+///   another limit at the end: `event_store_conformance!(open, patience = Duration::from_secs(5))`.
+/// - If your backend allows a second handle, `event_store_conformance!(open, reopen = again)` tests two handles side by
+///   side, as two processes would use them. A lock inside one store object does not separate them. `again` has the type
+///   of `open`, and is evaluated while the first handle exists; `patience` follows it.
 ///
-/// What it does not test: what a store does while its backend is out of reach
+/// The suite does not test a store whose backend is unreachable
 /// ([`Unavailable`](workflow_core::StoreError::Unavailable)) or damaged
-/// ([`Corrupt`](workflow_core::StoreError::Corrupt)), what survives a crash, that a slow run holds up no
-/// other, a retention of all workflows at once, and, unless a store can be reopened, that the promises hold between
-/// several handles on one backend.
+/// ([`Corrupt`](workflow_core::StoreError::Corrupt)), crash safety, whether a slow run delays others, a retention of
+/// all workflows at once, and, unless the store can be reopened, several handles on one backend.
 ///
 /// ```
 /// # use workflow_core::MemoryStore;
@@ -70,7 +68,7 @@ macro_rules! event_store_conformance {
     };
 }
 
-/// The tests of an event store, and those for which it has to be of some kind.
+/// The tests of an event store, and those that need a certain kind of store.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __event_store_conformance {

@@ -1,5 +1,5 @@
-//! What an `Observer` is up against, sentence by sentence. Each check is a function that panics if the
-//! observer does not stand it; the macro makes a test of each.
+//! The calls that an `Observer` must handle, sentence by sentence. Each check is a function that panics if the observer
+//! fails on them; the macro makes a test of each.
 
 use std::iter::once;
 use std::time::Duration;
@@ -15,19 +15,17 @@ mod story;
 
 /// The tests that an [`Observer`](workflow_core::Observer) should pass.
 ///
-/// It takes an expression that makes an observer, of type `FnOnce() -> O` where `O: Observer`, and expands to
-/// a module `observer` of tests. The expression is evaluated once in each test, within reach of a tokio
-/// runtime, and sees the names of the module that it stands in. To test several observers in one file, put
-/// each into a module of its own.
+/// The macro takes an expression that makes an observer, of type `FnOnce() -> O` where `O: Observer`, and expands to a
+/// module `observer` of tests. Each test evaluates the expression once, inside a tokio runtime, in the scope of the
+/// calling module. To test several observers in one file, put each into a module of its own.
 ///
-/// The contract of an observer is for the most part what it is promised, and there is little that it has to
-/// promise in return. What can be tested, and is, is that it makes use of what it is promised: an engine
-/// catches its panics and goes on without a call that never returns, but what it should have noted is lost.
-/// So each test tells it of runs the way an engine does, in order and from one thread without a runtime, and
-/// fails if a call panics, takes longer than ten seconds, or if dropping the observer does. The runs come by
-/// every kind of observation, interleave, are seen from their middle on, and have gaps.
+/// An observer receives guarantees and gives few in return, so the suite tests that it copes. An engine catches an
+/// observer's panics and continues without a call that never returns, but the observation is lost. So each test calls
+/// the observer as an engine does, in order and from one thread without a runtime. The test fails if a call or the
+/// observer's drop panics or takes longer than ten seconds. The runs cover every kind of observation, interleave, begin
+/// in the middle, and have gaps.
 ///
-/// What it does not test is what the observer makes of it all: only you know that.
+/// The suite does not test what the observer makes of the observations: only you know that.
 ///
 /// ```
 /// # use workflow_core::TracingObserver;
@@ -61,7 +59,7 @@ pub mod checks {
         every_kind_is_taken_within(PATIENCE, open);
     }
 
-    /// The same where each call may take so long.
+    /// The same with this time limit per call.
     pub fn every_kind_is_taken_within<O: Observer>(patience: Duration, open: impl FnOnce() -> O) {
         let mut all = told();
         let last = all.last().map(|last| missed(last, 1));
@@ -102,12 +100,12 @@ pub mod checks {
     }
 }
 
-/// What an observer is told in place of what was left out.
+/// The observation that replaces omitted ones.
 fn missed(instead_of: &Observation, count: u64) -> Observation {
     Observation { what: Observed::Missed { count }, ..instead_of.clone() }
 }
 
-/// The same of runs with other names, so that they are other runs.
+/// The same observations with other run ids, so that they belong to other runs.
 fn renamed(mut observations: Vec<Observation>, number: usize) -> Vec<Observation> {
     for observation in &mut observations {
         observation.run = RunId::new(format!("{}, told for the {number}th time", observation.run));
@@ -115,7 +113,7 @@ fn renamed(mut observations: Vec<Observation>, number: usize) -> Vec<Observation
     observations
 }
 
-/// One of each run in turn; each run keeps its order.
+/// One observation of each run in turn; each run keeps its order.
 fn interleaved(observations: Vec<Observation>) -> Vec<Observation> {
     let mut placed: Vec<(usize, Observation)> = Vec::new();
     for observation in observations {

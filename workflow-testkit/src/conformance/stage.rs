@@ -1,4 +1,4 @@
-//! Where checks run: a runtime with several threads, and someone who watches the time.
+//! Runs checks: on a multi-threaded runtime, with a watchdog.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -14,10 +14,10 @@ use tokio::task::block_in_place;
 use tokio::time::timeout;
 use workflow_core::ContextStore;
 
-/// How long a single call may take where the contract says that nothing holds it up.
+/// The time limit of a single call that, by contract, nothing may delay.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a check may take, or, where calls are counted, a call.
+/// The time limit of a check or, where calls are counted, of a call.
 pub(super) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Opens a context store and runs a check of it to its end. The store is opened and dropped by the calling
@@ -30,16 +30,16 @@ where
     run_within(LIMIT, || Arc::new(open()) as Arc<dyn ContextStore>, check);
 }
 
-/// How far a check has come.
+/// The progress of a check.
 pub(super) trait Progress {
-    /// A number that is another one whenever something has happened.
+    /// A number that changes with every sign of progress.
     fn moments(&self) -> u64;
 
-    /// What happened last, in words.
+    /// Describes the latest event.
     fn last(&self) -> String;
 }
 
-/// What is known of a check whose calls nobody counts: it has so much time for all of them.
+/// The progress of a check that counts no calls: one time limit covers all its calls.
 struct Unknown;
 
 impl Progress for Unknown {
@@ -60,7 +60,8 @@ where
     run_while(limit, &Unknown, open, check);
 }
 
-/// Opens what is tested and runs a check of it to its end, while it makes progress: at least once in so much time.
+/// Opens the subject and runs a check of it to its end, as long as the check makes progress within each period of the
+/// time limit.
 pub(super) fn run_while<T: Clone, C: Future<Output = ()> + Send + 'static>(
     patience: Duration,
     progress: &impl Progress,
@@ -82,7 +83,7 @@ pub(super) fn run_while<T: Clone, C: Future<Output = ()> + Send + 'static>(
     });
     drop(opened);
     drop(entered);
-    // A call that hangs keeps its thread, and must not keep the test.
+    // A hanging call blocks its thread, and must not block the test.
     runtime.shutdown_background();
     let ended = outcome.unwrap_or_else(|_| {
         panic!("a call never returned: {}, and nothing happened for {patience:?}", progress.last())
@@ -90,7 +91,7 @@ pub(super) fn run_while<T: Clone, C: Future<Output = ()> + Send + 'static>(
     ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
@@ -108,38 +109,38 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Starts it. It may take so long.
+    /// Starts the future with this time limit.
     pub(super) fn start(patience: Duration, work: impl Future + Send + 'static) -> Self {
         let (sender, ended) = channel();
         let handle = Handle::current();
         std::thread::spawn(move || {
             let _ = handle.block_on(work);
-            // An error says that nobody waits any more.
+            // The send fails only if no caller waits any more.
             let _ = sender.send(());
         });
         Self { until: Instant::now() + patience, ended }
     }
 
-    /// Blocks until it ended; `false` if it does not end in time.
+    /// Blocks until the future has ended; returns `false` after the time limit.
     pub(super) fn ends(&self) -> bool {
         blocking(|| self.ended.recv_timeout(self.until.saturating_duration_since(Instant::now())).is_ok())
     }
 }
 
-/// Polls a call so often and drops it; says whether it returned before.
+/// Polls a call that many times and drops it; returns whether the call returned before.
 pub(super) async fn abandon(call: impl Future, polls: u32) -> bool {
     let mut call = pin!(call);
     for _ in 0..polls {
         if poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await {
             return true;
         }
-        // What it waits for gets time to happen.
+        // Gives the call's dependencies time to make progress.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     false
 }
 
-/// Blocks without keeping the runtime from anything else.
+/// Blocks without stopping the runtime's other tasks.
 fn blocking<R>(work: impl FnOnce() -> R) -> R {
     let is_multi = Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_multi { block_in_place(work) } else { work() }
@@ -160,7 +161,7 @@ mod tests {
         run_within(Duration::from_millis(10), Arc::<MemoryContexts>::default, |_| std::future::pending());
     }
 
-    /// Something happens again and again, and after the ninth time the check ends.
+    /// Reports progress repeatedly; after the ninth time the check ends.
     struct Nine(AtomicU64, std::sync::Mutex<Option<oneshot::Sender<()>>>);
 
     impl Progress for Nine {

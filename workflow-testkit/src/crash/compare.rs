@@ -1,5 +1,4 @@
-//! What a run came to, in a form in which the run that was never interrupted and one that was resumed can be compared,
-//! and how the two differ.
+//! The result of a run, in a form that compares an uninterrupted run with a resumed one, and their difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,29 +9,29 @@ use workflow_core::{AnyEvent, Record, RunId, RunStatus, Workflow};
 use super::store::CrashStore;
 use crate::TestRun;
 
-/// The differences that are shown.
+/// The maximum number of reported differences.
 const SHOWN: usize = 20;
 
-/// What is compared.
+/// The scope of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All of it.
+    /// Everything.
     Everything,
     /// How the run ended.
     Outcome,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, PartialEq)]
 pub(super) struct Sum {
     status: RunStatus,
     /// The output as JSON, or the error.
     outcome: String,
-    /// How often each event was logged: its name and its JSON.
+    /// The number of each logged event, by name and JSON.
     log: Counted,
     /// How often each step was executed.
     executions: Counted,
-    /// How often each child run came to the same: its workflow, its end and its log.
+    /// The number of equal child runs, by workflow, end and log.
     children: Counted,
 }
 
@@ -52,7 +51,7 @@ impl Sum {
         }
     }
 
-    /// How the other one, which was resumed, differs; none if it does not.
+    /// The differences of the resumed run; `None` if there are none.
     pub(super) fn difference(&self, resumed: &Self, scope: Scope) -> Option<String> {
         let mut text = String::new();
         if self.status != resumed.status || self.outcome != resumed.outcome {
@@ -81,7 +80,7 @@ fn differ(text: &mut String, what: &str, whole: &Counted, resumed: &Counted) {
     }
 }
 
-/// The first record of what was there at the crash that is another one afterwards.
+/// The first record at the crash that was changed afterwards.
 pub(super) fn rewritten(before: &CrashStore, after: &CrashStore) -> Option<String> {
     before.kept_runs().iter().find_map(|(run, _)| {
         let (was, is) = (before.journal(run), after.journal(run));
@@ -119,8 +118,8 @@ fn outcome<W: Workflow>(run: &TestRun<W>) -> String {
     stops.next().map_or_else(String::new, |stop| said(&stop.event, &json(&stop.value)))
 }
 
-/// What each run below this one came to. Their ids say which execution has started them, and executions are numbered in
-/// the order in which they begin, which may be another one.
+/// The result of each run below this one. Their ids are not compared: they contain the starting execution's number,
+/// which depends on the order in which executions begin.
 fn children(run: &RunId, store: &CrashStore) -> impl Iterator<Item = String> {
     let others = store.kept_runs().into_iter().filter(move |(id, _)| id != run);
     others.map(|(id, summary)| {
@@ -133,7 +132,7 @@ fn children(run: &RunId, store: &CrashStore) -> impl Iterator<Item = String> {
         });
         let mut logged: Vec<String> = logged.collect();
         logged.sort();
-        // Nothing waits for the record that a run waits, so that a store that confirms late may lack it.
+        // Nothing depends on the record that a run waits, so a store that confirms late may lack it.
         let status = if summary.status.is_ended() { summary.status.to_string() } else { "open".into() };
         format!("of {}, {status} with {}", summary.workflow, logged.join(", "))
     })

@@ -1,5 +1,5 @@
-//! When the store of a process that is killed confirms its writes, and what waits for its turn until nothing else can go
-//! on. The journals themselves are in `store`.
+//! Decides when the store of a killed process confirms its writes, and holds everything that waits until the run is
+//! idle. The journals themselves are in `store`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,29 +13,29 @@ use workflow_core::{Emitted, Middleware, Next, RunId, Seq, StepCall, StepError, 
 
 use super::store::{CrashStore, Lot};
 
-/// When the store that [`crash_everywhere`](crate::crash_everywhere()) gives to an engine confirms its writes.
+/// The times at which the store of [`crash_everywhere`](crate::crash_everywhere()) confirms writes.
 ///
-/// A run writes one thing at a time: the batches that come while a write is under way share the next one. So how batches
-/// are merged into writes, and with that at which points a run can be cut off, depends on when the store confirms.
+/// A run has one write under way at a time, and batches that arrive meanwhile share the next one. So the times of
+/// confirmations decide how batches are merged into writes, and at which points a crash can cut off a run.
 /// [`CrashEverywhere`](crate::CrashEverywhere) tries all of these unless
 /// [`confirming`](crate::CrashEverywhere::confirming) names some.
 ///
-/// No way of confirming takes virtual time: a late one comes before the clock jumps to the next timer.
+/// No way of confirming takes virtual time: a late confirmation comes before the clock jumps to the next timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Confirms {
-    /// Each write at once. Batches that come at the same time share a write.
+    /// Each write at once. Batches that arrive at the same time share a write.
     #[default]
     AtOnce,
-    /// Each write at once, and steps complete one at a time, each when nothing else can go on: so each completion has a
-    /// write of its own.
+    /// Each write at once, and steps complete one at a time, each when the run is idle. So each completion has its own
+    /// write.
     OneByOne,
-    /// Late: a write is confirmed when nothing else can go on, the oldest first, so that as many batches as possible share
-    /// the next one.
+    /// Late: a write is confirmed when the run is idle, the oldest first, so that as many batches as possible share the
+    /// next write.
     Late,
-    /// Late, and those of the scenario's run after those of all other runs, as its child runs.
+    /// Late, and the writes of the scenario's run after those of all other runs, such as its child runs.
     OthersFirst,
-    /// Late, and those of the scenario's run before those of all other runs.
+    /// Late, and the writes of the scenario's run before those of all other runs.
     OthersLast,
 }
 
@@ -48,7 +48,7 @@ impl Confirms {
         matches!(self, Self::Late | Self::OthersFirst | Self::OthersLast)
     }
 
-    /// Whether it makes a difference only where there are several runs.
+    /// Whether this way differs only for scenarios with several runs.
     pub(super) fn is_about_others(self) -> bool {
         matches!(self, Self::OthersFirst | Self::OthersLast)
     }
@@ -66,30 +66,31 @@ impl fmt::Display for Confirms {
     }
 }
 
-/// What waits until nothing else can go on.
+/// An entry that waits until the run is idle.
 #[derive(Debug)]
 pub(super) struct Held {
     run: RunId,
-    /// How far its run's log is confirmed with it; none for what is not a write, and a write without events.
+    /// The position up to which this write confirms its run's log; `None` for a write without events, and for anything
+    /// else.
     until: Option<Seq>,
-    /// What becomes of the write if the store goes down with it.
+    /// The fate of the write if the store goes down with it.
     lot: Option<Lot>,
     tell: oneshot::Sender<()>,
 }
 
-/// What waits, oldest first.
+/// The waiting entries, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     held: VecDeque<Held>,
     /// The scenario's run.
     own: Option<RunId>,
-    /// How many calls another thread works at, so that the process looks as if nothing in it could go on.
+    /// The number of calls in progress on other threads; meanwhile the process only looks idle.
     pub(super) under_way: u32,
 }
 
-/// What had its turn.
+/// The entry that had its turn.
 pub(super) enum Turn {
-    /// It is confirmed, or goes on.
+    /// The entry was confirmed or continues.
     Taken(RunId, Option<Seq>),
     /// The store goes down with it.
     Down(RunId),
@@ -100,29 +101,29 @@ impl Turns {
         Self { own, ..Self::default() }
     }
 
-    /// How many wait, those counted that were dropped since.
+    /// The number of waiting entries, including dropped ones.
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether nothing waits, and the store is to go down with nothing.
+    /// Whether nothing waits and the store is not about to go down.
     pub(super) fn is_empty(&self) -> bool {
         self.held.iter().all(|held| held.lot.is_none() && held.tell.is_closed())
     }
 
-    /// Whether something of the run waits.
+    /// Whether an entry of the run waits.
     pub(super) fn has(&self, run: &RunId) -> bool {
         self.held.iter().any(|held| held.run == *run)
     }
 
-    /// Waits behind what waits already.
+    /// Appends an entry to the queue.
     fn hold(&mut self, run: &RunId, until: Option<Seq>, lot: Option<Lot>) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
         self.held.push_back(Held { run: run.clone(), until, lot, tell });
         told
     }
 
-    /// The next one's turn; none if nothing waits, or something is under way.
+    /// Gives the next entry its turn; `None` if nothing waits, or a call is in progress.
     pub(super) fn next(&mut self, confirms: Confirms) -> Option<Turn> {
         if self.under_way > 0 {
             return None;
@@ -147,7 +148,7 @@ impl Turns {
 }
 
 impl CrashStore {
-    /// Confirms a write of which the store has what it is to have, or goes down with it: at once, or at its turn.
+    /// Confirms a write, or goes down with it, after the store has kept or lost it: at once, or at its turn.
     pub(super) fn confirm(&self, run: &RunId, until: Option<Seq>, lot: Option<Lot>) -> StoreFuture<()> {
         if !self.confirms().is_late() {
             if lot.is_some() {
@@ -166,21 +167,21 @@ impl CrashStore {
         })
     }
 
-    /// Notes that another thread works at a call, until this is dropped.
+    /// Marks a call as in progress on another thread until the result is dropped.
     pub(super) fn under_way(&self) -> UnderWay {
         self.turns(|turns| turns.under_way += 1);
         UnderWay(self.clone())
     }
 
-    /// Waits until nothing else can go on.
+    /// Waits until the run is idle.
     async fn turn(&self, run: &RunId) {
         let told = self.turns(|turns| turns.hold(run, None, None));
-        // An error says that there is no store any more.
+        // The receive fails only if the store is gone.
         let _ = told.await;
     }
 }
 
-/// A call that another thread works at.
+/// A call in progress on another thread.
 pub(super) struct UnderWay(CrashStore);
 
 impl Drop for UnderWay {

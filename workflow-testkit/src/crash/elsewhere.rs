@@ -1,5 +1,5 @@
-//! Journals that a store of the user's keeps as well: each call is made on a thread that may block, so that the virtual
-//! clock stands still meanwhile, and one append after the other, so that nothing is under way after a crash.
+//! Journals that a user's store keeps as well. Each call runs on a thread that may block, so the virtual clock stands
+//! still. Appends run one after the other, so none is in progress after a crash.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ impl CrashStore {
                 appended = appended.and_then(|()| store.keep(&its, &batch));
             }
             if lot.is_some() && !store.confirms().is_late() {
-                // Nothing else is given to the store before it is down.
+                // The store gets no other call before it is down.
                 store.go_down(&its);
                 return None;
             }
-            // What a store says that is going down, nobody hears.
+            // Nobody receives the answer of a store that goes down.
             Some(if lot.is_some() { Ok(lot) } else { appended.map(|()| lot) })
         });
         let (store, run) = (self.clone(), run.clone());
@@ -72,7 +72,7 @@ impl CrashStore {
         })
     }
 
-    /// Changes something while nobody else does, unless the store is down.
+    /// Performs a change exclusively, unless the store is down.
     fn alone<T: Send + 'static>(
         &self,
         change: impl FnOnce() -> Option<Result<T, StoreError>> + Send + 'static,
@@ -80,7 +80,7 @@ impl CrashStore {
         let store = self.clone();
         StoreFuture::new(async move {
             let _under_way = store.under_way();
-            // Whoever asks first is first: the order of appends is the same each time.
+            // Waiters proceed in order of arrival, so the order of appends is the same each time.
             let alone = store.one_at_a_time().lock_owned().await;
             let is_up = store.down().is_none();
             let change = move |_alone: OwnedMutexGuard<()>| if is_up { change() } else { None };
@@ -89,7 +89,7 @@ impl CrashStore {
     }
 }
 
-/// Reads something. What a store that is down is asked is never answered.
+/// Performs a read. A store that is down never answers.
 fn read<T: Send + Unpin + 'static>(
     store: &CrashStore,
     call: impl FnOnce() -> StoreFuture<T> + Send + 'static,
@@ -102,7 +102,7 @@ fn read<T: Send + Unpin + 'static>(
     })
 }
 
-/// What comes of work on a thread that may block; it never comes if there is no answer.
+/// The result of work on a thread that may block; pending for ever if there is no answer.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Option<Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -113,7 +113,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// How what a user's store has differs from what it was given; none if it does not, or if there is no such store.
+/// The difference between a user's store and everything it was given; `None` if there is none, or no such store.
 pub(super) fn unfaithful(store: &CrashStore) -> Option<String> {
     let keeper = store.keeper()?;
     let runtime = match Builder::new_current_thread().enable_all().build() {

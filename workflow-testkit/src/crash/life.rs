@@ -1,5 +1,5 @@
-//! One life of the process that drives a run: from its start, or its restart, to the crash or until the run has ended
-//! or waits. Each has a runtime of its own, and all that a process leaves behind is in the [`World`].
+//! One life of the process that drives a run: from its start or restart to the crash, or until the run has ended or
+//! waits. Each life has a runtime of its own. Everything that survives a process is in the [`World`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -21,19 +21,19 @@ use crate::script::{Performance, Planned, Script};
 use crate::start::{Hooks, Past, Prepared};
 use crate::{Start, TestRun};
 
-/// How long the runs may take that outlive theirs, in virtual time.
+/// The time limit, in virtual time, for runs that outlive the scenario's run.
 const AFTERWARDS: Duration = Duration::from_hours(24);
 
-/// What outlives a process: what it has stored, and what is outside of it.
+/// The state that survives a process: its store and the outside world.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) store: CrashStore,
     contexts: Arc<MemoryContexts>,
-    /// How many processes there were.
+    /// The number of processes so far.
     lives: u32,
-    /// How much virtual time has passed.
+    /// The elapsed virtual time.
     elapsed: Duration,
-    /// When replies are due that were to be given later.
+    /// The times of planned replies.
     planned: Planned,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct World {
 #[derive(Debug)]
 pub(super) enum End<W: Workflow> {
     Crashed,
-    /// The run has ended, or waits for what is not in the script.
+    /// The run has ended, or waits for an event outside the script.
     Settled(Box<TestRun<W>>),
 }
 
@@ -54,7 +54,7 @@ impl World {
     /// Lives until the store goes down or the run has settled.
     ///
     /// # Errors
-    /// Why there is no end to it, or no beginning.
+    /// Describes why the run does not end, or cannot start.
     pub(super) fn live<W: Workflow>(&mut self, mut start: Start<W>) -> Result<End<W>, String> {
         let records = self.store.records(&start.run_id());
         recall(&mut start, &records);
@@ -72,7 +72,7 @@ impl World {
         let parked = Arc::clone(&patience);
         let store = self.store.clone();
         let parked = move || {
-            // What has its turn goes on before virtual time does.
+            // Waiting entries have their turns before virtual time passes.
             if !store.next_turn() {
                 parked.parked();
             }
@@ -81,13 +81,13 @@ impl World {
         let runtime = builder.build().map_err(|error| format!("no runtime for a scenario: {error}"))?;
         let lived = || runtime.block_on(self.lived(prepared, patience));
         let lived = catch_unwind(AssertUnwindSafe(lived));
-        // What a step still computes on a thread is left to itself.
+        // Computations of steps on other threads are abandoned.
         runtime.shutdown_background();
         let lived = lived.unwrap_or_else(|panic| Err(panic_message(panic)))?;
         self.store.premature().map_or(Ok(lived), Err)
     }
 
-    /// What a process is driven with.
+    /// The hooks of a process.
     fn hooks(&self, past: Past) -> Hooks {
         let store = self.store.clone();
         let engine = move |engine: EngineBuilder, contexts| {
@@ -128,7 +128,7 @@ async fn go_on<W: Workflow>(
     let run = started.await.map_err(|failure| failure.to_string())?;
     settle(script, run.clone(), since, patience, planned).await?;
     if run.status().is_ended() {
-        // An error says that they wait, or go on for too long.
+        // A timeout means that they wait, or run for too long.
         let _ = tokio::time::timeout(AFTERWARDS, store.all_ended()).await;
     }
     store.all_confirmed().await;
@@ -154,14 +154,14 @@ async fn seen<W: Workflow>(
     TestRun::driven(run, journal, since.elapsed()).await.map_err(|failure| failure.to_string())
 }
 
-/// Takes out of a scenario what has happened already, as the run's journal tells of it.
+/// Removes from a scenario the actions that the run's journal already contains.
 fn recall<W: Workflow>(start: &mut Start<W>, records: &[Record]) {
     let Some(Record::RunStarted { at: began, .. }) = records.first() else { return };
     let after = |at: &SystemTime| at.duration_since(*began).unwrap_or_default();
     let mut is_first = true;
     for record in records {
         match record {
-            // The first event is the one that the run was started with.
+            // The first event is the start event.
             Record::EventLogged { cause: Cause::Outside, event, at, .. }
                 if !std::mem::take(&mut is_first) =>
             {

@@ -1,11 +1,11 @@
-//! Whether a process keeps to what its store has confirmed: nothing begins that follows from an event which the store
-//! has not confirmed, and nobody hears of one (S38).
+//! Checks that nothing begins, and no observer sees an event, before the store has confirmed what they follow from
+//! (S38).
 
 use workflow_core::{Observation, Observed, Observer, RunId, Seq};
 
 use super::store::CrashStore;
 
-/// Compares what is observed with what is confirmed.
+/// Compares observations with confirmations.
 pub(super) struct Promises(pub(super) CrashStore);
 
 impl Observer for Promises {

@@ -1,4 +1,4 @@
-//! What is said of crashes: how many a scenario has survived, and which one it has not.
+//! The reports on crashes: the number survived, and the failing one.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::confirm::Confirms;
 use super::store::Crash;
 
-/// The records before a crash that are shown.
+/// The number of reported records before a crash.
 const SHOWN: usize = 5;
 
-/// How much is shown of a record.
+/// The reported length of a record.
 const WIDTH: usize = 300;
 
-/// The crashes that a scenario has survived. It prints as a sentence.
+/// The number of crashes that a scenario has survived. It prints as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Crashes {
     pub(super) appends: u64,
@@ -22,18 +22,18 @@ pub struct Crashes {
 }
 
 impl Crashes {
-    /// How many writes of the uninterrupted run and its child runs the store has answered, in all the ways of
-    /// [confirming](crate::Confirms) together that were tried.
+    /// The number of writes of the uninterrupted run and its child runs that the store has answered, summed over all
+    /// tried ways of [confirming](crate::Confirms).
     pub fn appends(&self) -> u64 {
         self.appends
     }
 
-    /// How many runs were gone on with after one crash: after each append that was kept, and before each.
+    /// The number of runs resumed after one crash: after each kept append, and before each.
     pub fn once(&self) -> u64 {
         self.once
     }
 
-    /// How many runs were gone on with after two crashes.
+    /// The number of runs resumed after two crashes.
     pub fn twice(&self) -> u64 {
         self.twice
     }
@@ -51,21 +51,21 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a scenario has not survived.
+/// A crash that a scenario has not survived.
 #[derive(Debug)]
 pub(super) struct NotSurvived<'a> {
-    /// What is wrong.
+    /// The problem.
     pub(super) what: &'a str,
     pub(super) crashes: &'a [Crash],
     /// How many appends the uninterrupted run had.
     pub(super) appends: u64,
     /// When the store confirms.
     pub(super) confirms: Confirms,
-    /// The records of the run that went down last with the store, as JSON.
+    /// The records of the last run whose write the store went down with, as JSON.
     pub(super) records: &'a [Value],
-    /// What the uninterrupted run did.
+    /// The transcript of the uninterrupted run.
     pub(super) whole: &'a str,
-    /// What the last process saw of the run, if it could be seen.
+    /// The transcript of the last process, if there is one.
     pub(super) resumed: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! The store of a process that is killed: it keeps journals as bytes, and at one append it goes down.
+//! The store of a killed process. It keeps journals as bytes, and goes down at one append.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +18,13 @@ use workflow_core::{
 use super::confirm::{Confirms, Turn, Turns};
 use super::elsewhere::{self, Keeper};
 
-/// An [`EventStore`] that [`crash_everywhere`](crate::crash_everywhere()) gives to a scenario's engine. Clones are one
-/// store.
+/// The [`EventStore`] that [`crash_everywhere`](crate::crash_everywhere()) gives to a scenario's engine. Clones share
+/// one store.
 ///
-/// It keeps journals as the bytes that a store on a disk would, so that every record goes through its JSON both ways.
-/// Where the test says so, a [store of its own](crate::CrashEverywhere::on) keeps them as well, and is read. When it is
-/// told to, it goes down with an append, kept or not, and answers nothing any more. It [confirms](crate::Confirms) what
-/// it has at once or late. One that is made by [`default`](Self::default) never goes down, and confirms at once.
+/// The store keeps journals as bytes, like a store on a disk, so every record goes through its JSON in both directions.
+/// With [`on`](crate::CrashEverywhere::on) a user's store keeps them as well, and answers reads. At the chosen append
+/// the store goes down, with or without keeping it, and answers nothing any more. It [confirms](crate::Confirms) writes
+/// at once or late. A [`default`](Self::default) store never goes down and confirms at once.
 ///
 /// ```
 /// use workflow_core::{EventStore, Position};
@@ -46,11 +46,11 @@ pub struct CrashStore {
 struct Shared {
     state: Mutex<State>,
     leases: Leases,
-    /// Told of every append that was kept, and when the store goes down.
+    /// Notified of every kept append, and when the store goes down.
     news: Notify,
-    /// Keeps the journals as well.
+    /// The user's store that keeps the journals as well.
     keeper: Option<Keeper>,
-    /// Held by whoever changes what the keeper has.
+    /// Held during each change of the keeper.
     one_at_a_time: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -63,11 +63,11 @@ struct State {
     /// The run whose write it went down with.
     down: Option<RunId>,
     confirms: Confirms,
-    /// What waits to be confirmed.
+    /// The writes that wait for confirmation.
     turns: Turns,
-    /// How far the logs of runs are confirmed.
+    /// The confirmed end of each run's log.
     confirmed: BTreeMap<RunId, Seq>,
-    /// What of a run was seen before the store had confirmed it.
+    /// The first observation that came before its confirmation.
     premature: Option<String>,
     /// A digest of each write that it has, in order.
     writes: Vec<u64>,
@@ -77,9 +77,9 @@ struct State {
 struct Kept {
     records: Vec<Box<[u8]>>,
     run: RunSummary,
-    /// When its latest batch was written, by the machine's clock.
+    /// The time of its latest batch, by the machine's clock.
     written: SystemTime,
-    /// How far its log goes; none without events.
+    /// The end of its log; `None` without events.
     until: Option<Seq>,
 }
 
@@ -90,20 +90,20 @@ impl Kept {
     }
 }
 
-/// When a store goes down.
+/// The point at which a store goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crash {
-    /// With which of its appends, from 1.
+    /// The number of the append, from 1.
     pub(super) at: u64,
     pub(super) batch: Lot,
 }
 
-/// What becomes of the batch that a store goes down with.
+/// The fate of the batch that a store goes down with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lot {
-    /// It is not kept.
+    /// The store does not keep the batch.
     Lost,
-    /// It is kept, and nobody hears of it.
+    /// The store keeps the batch, but no caller gets the confirmation.
     Unheard,
 }
 
@@ -122,13 +122,13 @@ impl fmt::Display for Crash {
 }
 
 impl CrashStore {
-    /// An empty one that confirms in this way, and whose journals this store keeps as well.
+    /// An empty store that confirms in this way and passes its journals to the keeper.
     pub(super) fn kept_by(keeper: Option<Keeper>, confirms: Confirms) -> Self {
         let state = Mutex::new(State { confirms, ..State::default() });
         Self { shared: Arc::new(Shared { state, keeper, ..Shared::default() }) }
     }
 
-    /// The store as it is after a restart. Blocks until nothing is under way.
+    /// The store after a restart. Blocks until no call is in progress.
     pub(super) fn restarted(&self, crash: Option<Crash>) -> Self {
         let _nothing_is_under_way = self.shared.one_at_a_time.blocking_lock();
         let state = self.lock().restarted(crash);
@@ -167,7 +167,7 @@ impl CrashStore {
         change(&mut self.lock().turns)
     }
 
-    /// Nothing else can go on: what waits for that has its turn, one at a time. Says whether something had.
+    /// Called when the run is idle: gives one waiting entry its turn. Returns whether there was one.
     pub(super) fn next_turn(&self) -> bool {
         let mut state = self.lock();
         if state.down.is_some() {
@@ -175,7 +175,7 @@ impl CrashStore {
         }
         let (confirms, before) = (state.confirms, state.turns.len());
         match state.turns.next(confirms) {
-            // Some may have been dropped.
+            // Some entries may have been dropped.
             None if state.turns.len() == before => return false,
             None => {}
             Some(Turn::Down(run)) => state.down = Some(run),
@@ -190,24 +190,24 @@ impl CrashStore {
         self.lock().note_confirmed(run, until);
     }
 
-    /// Whether this event of a run is confirmed, or the run is none that is journaled here.
+    /// Whether this event of a run is confirmed, or this store does not have the run.
     pub(super) fn has_confirmed(&self, run: &RunId, event: Seq) -> bool {
         let state = self.lock();
         let is_here = state.journals.contains_key(run) || state.turns.has(run);
         !is_here || state.confirmed.get(run).is_some_and(|until| *until >= event)
     }
 
-    /// Notes that something was seen before the store had confirmed it; the first counts.
+    /// Records an observation that came before its confirmation; the first counts.
     pub(super) fn note_premature(&self, what: String) {
         self.lock().premature.get_or_insert(what);
     }
 
-    /// What was seen before the store had confirmed it.
+    /// The first observation that came before its confirmation.
     pub(super) fn premature(&self) -> Option<String> {
         self.lock().premature.clone()
     }
 
-    /// The run whose write it went down with; none if it has not.
+    /// The run whose write the store went down with; `None` if it has not.
     pub(super) fn down(&self) -> Option<RunId> {
         self.lock().down.clone()
     }
@@ -217,19 +217,19 @@ impl CrashStore {
         self.until(|state| state.down.is_some()).await;
     }
 
-    /// Waits until every run has ended that it has.
+    /// Waits until every run of the store has ended.
     pub(super) async fn all_ended(&self) {
         self.until(|state| state.journals.values().all(|kept| kept.run.status.is_ended())).await;
     }
 
-    /// Waits until every write is confirmed that it was given.
+    /// Waits until every received write is confirmed.
     pub(super) async fn all_confirmed(&self) {
         self.until(|state| state.turns.is_empty()).await;
     }
 
     async fn until(&self, is_so: impl Fn(&State) -> bool) {
         loop {
-            // Whoever is told later is told for this one too.
+            // A later notification covers this one too.
             let told = self.shared.news.notified();
             if is_so(&self.lock()) {
                 return;
@@ -238,7 +238,7 @@ impl CrashStore {
         }
     }
 
-    /// Every run that it has.
+    /// All runs of the store.
     pub(super) fn kept_runs(&self) -> Vec<(RunId, RunSummary)> {
         self.lock().journals.iter().map(|(id, kept)| (id.clone(), kept.run.clone())).collect()
     }
@@ -275,8 +275,8 @@ impl CrashStore {
         self.confirm(run, until, lot)
     }
 
-    /// Takes an append that is not a conflict, and says what becomes of its batch if the store goes down with it. None
-    /// if it is down.
+    /// Accepts an append that is no conflict, and returns the fate of its batch if the store goes down with it. `None`
+    /// if the store is down.
     pub(super) fn admit(&self, run: &RunId, expected: Position) -> Option<Result<Option<Lot>, StoreError>> {
         self.lock().admit(run, expected)
     }
@@ -319,7 +319,7 @@ impl CrashStore {
         listed.map(|(id, kept)| kept.stored(id)).take(query.page()).collect()
     }
 
-    /// The runs that no rule keeps.
+    /// The runs that no rule of the retention keeps.
     pub(super) fn chosen(&self, retention: &Retention) -> Vec<RunId> {
         let state = self.lock();
         let runs = state.journals.iter().map(|(id, kept)| (kept.stored(id), kept.written));
@@ -333,7 +333,7 @@ impl CrashStore {
         if self.down().is_some() { StoreFuture::new(pending()) } else { StoreFuture::ready(answer()) }
     }
 
-    /// Nothing in here is ever left half-changed.
+    /// No code leaves the state half-changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -372,7 +372,7 @@ impl State {
         }
     }
 
-    /// What the next process finds: all that it reads is confirmed.
+    /// The state that the next process finds: everything it reads is confirmed.
     fn restarted(&self, crash: Option<Crash>) -> Self {
         let confirmed = self.journals.iter().filter_map(|(run, kept)| Some((run.clone(), kept.until?)));
         Self {
@@ -385,7 +385,7 @@ impl State {
     }
 }
 
-/// How far a log goes with these records; none if there is no event among them.
+/// The end of a log with these records; `None` if they have no event.
 pub(super) fn last_event(records: &[Record]) -> Option<Seq> {
     let events = records.iter().filter_map(|record| match record {
         Record::EventLogged { seq, .. } | Record::FanOutGathered { seq, .. } => Some(*seq),

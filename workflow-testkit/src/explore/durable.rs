@@ -11,7 +11,7 @@ use workflow_core::{
 use super::footprint::Footprint;
 use super::gate::{Actor, Gate};
 
-/// What the store has at once, and confirms when it is its turn. What child runs write is confirmed at once.
+/// A store that keeps a write at once and confirms it at its turn. It confirms writes of child runs at once.
 pub(super) struct GatedStore {
     kept: MemoryStore,
     run: RunId,

@@ -1,30 +1,31 @@
-//! What an operation touches, and whether two of them commute: whether it makes no difference which one goes first.
-//! In doubt they do not.
+//! What an operation touches, and whether two operations commute, that is, whether swapping them makes no difference.
+//! In doubt they do not commute.
 //!
-//! Three rules are wider than anything is known to need, and only cost orders: a step with a single optional input counts
-//! as one that can tell orders, so does one with a precondition, and what a precondition finds in a context commutes with
-//! nothing.
+//! Three rules are wider than necessary, and only cost orders: a step with a single optional input counts as able to
+//! see orders, so does a step with a precondition, and a precondition's access to a context commutes with nothing.
 //!
-//! That a commit ends the run, because a precondition fails or the run comes to a limit, or that it fails itself, because
-//! the core refuses it, shows only afterwards. From then on the operation counts as touching everything. That is soon
-//! enough: a limit is on a sum, so that of two operations that come to it in one order, one does in the other order too.
+//! A commit may end the run, through a failing precondition or a limit, or may fail because the core refuses it. This
+//! shows only afterwards. From then on the operation counts as touching everything. That is soon enough: a limit
+//! applies to a sum, so if one of two operations reaches it in one order, one of them does in the other order too.
 //!
-//! Some workflows are hardly reduced. Where branches open in branches, a footprint knows the scope that its
-//! events enter, but not what this scope lies in: the commit of an inner branch may be the last that its outer branch
-//! waits for, and open, settle or gather there, so commits in different scopes do not commute. Where a fan-out waits for
-//! all its branches although one has failed, whichever commit settles the last branch fails the run, and which one that
-//! is shows only afterwards: each commit in a branch touches everything. Where a step takes failures, which hold the numbers
-//! of their executions, and where one gathers and several fan-outs may open, because a gather holds the numbers of its
-//! branches, commits do not commute with each other. An injectable that is not the core's own may look at anything:
-//! nothing commutes.
+//! Some workflows are hardly reduced:
 //!
-//! A step that takes a `RunInfo` sees the number of its execution, which counts the executions that were scheduled
-//! before, and the positions of the events that it is bound to, which count the events before them. All else that it sees
-//! is the same in every order: run, thread, workflow, step, parent and attempt, and the scope where branches open in one
-//! place and once at most. So a commit of events that such a step takes commutes with no other that has events or may
-//! start an execution. Two commits of events that it does not take commute as ever: they swap numbers that nobody sees,
-//! and shift by the same sum what comes after both. A step that takes `Children` sees the number of its execution in the
-//! ids of its children.
+//! - Where branches open in branches, a footprint knows the scope that its events enter, but not the scopes around it.
+//!   The commit of an inner branch may be the last that its outer branch waits for, and open, settle or gather there.
+//!   So commits in different scopes do not commute.
+//! - Where a fan-out waits for all its branches after one has failed, the commit that settles the last branch fails the
+//!   run, and which one that is shows only afterwards. So each commit in a branch touches everything.
+//! - Where a step takes failures, which contain the numbers of their executions, commits do not commute with each
+//!   other. The same holds where a step gathers and several fan-outs may open, because a gather contains the numbers of
+//!   its branches.
+//! - A user's injectable may look at anything: nothing commutes.
+//!
+//! A step with a `RunInfo` sees the number of its execution, which counts the executions scheduled before, and the
+//! positions of its events, which count the events before them. The rest is the same in every order: run, thread,
+//! workflow, step, parent and attempt, and the scope where branches open in one place and at most once. So a commit of
+//! events for such a step commutes with no other commit that has events or may start an execution. Two commits of other
+//! events commute as usual: they swap numbers that no step sees, and shift later numbers by the same sum. A step with
+//! `Children` sees the number of its execution in the ids of its children.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -39,80 +40,80 @@ use super::gate::{Op, OpId};
 /// What an operation touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Footprint {
-    /// The end of the run, or what nobody knows.
+    /// The end of the run, or an unknown effect.
     Everything,
     /// Events enter the log.
     Log(Entry),
-    /// The store confirms a write: what follows from it begins, and the next write takes all batches until then.
+    /// The store confirms a write: its effects begin, and the next write takes all batches until then.
     Confirmation,
-    /// One key of the run's context, or of its thread's; all of them if none is named.
+    /// One key of the run's or the thread's context; all keys if none is named.
     Context { of_thread: bool, key: Option<String>, writes: bool },
 }
 
-/// What the log's next batch is to the steps.
+/// The effect of the log's next batch on the steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     scope: ScopeId,
-    /// The steps that can tell in which order their events came: that will be evaluated, or gather them.
+    /// The steps that can see the order of the events: those that will be evaluated, or gather them.
     steps: Vec<usize>,
-    /// The steps whose executions are not independent of each other, that it may start one of, or end one of.
+    /// The steps with dependent executions of which the batch may start or end one.
     bounded: Vec<usize>,
-    /// In a branch: the steps that can tell when its fan-out was gathered.
+    /// In a branch: the steps that can see when its fan-out was gathered.
     gathers: Vec<usize>,
-    /// Whether it is the failure of an execution.
+    /// Whether this is the failure of an execution.
     fails: bool,
-    /// Whether a step may be bound to its events, or start after it, that sees the numbers of both.
+    /// Whether a step that sees numbers may be bound to its events or start after it.
     numbered: bool,
-    /// Whether numbers may depend on it: it has events, or may start an execution without any.
+    /// Whether later numbers may depend on it: it has events, or may start an execution without any.
     shifts: bool,
 }
 
 impl Footprint {
-    /// Whether it is that of events, and not of a failure.
+    /// Whether the entry has events and is no failure.
     pub(super) fn is_of_events(&self) -> bool {
         matches!(self, Self::Log(entry) if !entry.fails)
     }
 }
 
-/// What the steps of a workflow take an interest in.
+/// The events and orders that a workflow's steps can distinguish.
 #[derive(Debug)]
 pub(super) struct Interest {
     table: DependencyTable,
-    /// The steps that take anything else than one event at a time.
+    /// Per step, whether it takes anything other than one event at a time.
     discerning: Vec<bool>,
-    /// The steps whose executions are not independent of each other, in all branches: there is a bound of concurrent
-    /// ones, or the first are failed.
+    /// Per step, whether its executions depend on each other across all branches: their concurrency is limited, or the
+    /// first calls fail.
     bounded: Vec<bool>,
     /// The discerning steps that gather.
     gathers: Vec<usize>,
-    /// Per step the events that its gathers collect, by name: a branch hands them on in their order.
+    /// Per step the names of the events that its gathers collect: a branch passes them on in order.
     collected: Vec<Vec<&'static str>>,
-    /// Whether a run opens branches in one place only, and there once at most.
+    /// Whether a run opens branches in only one place, and there at most once.
     one_fan_out: bool,
     /// Whether branches open in branches.
     nested: bool,
-    /// The steps that see the numbers of their own executions and of the events that these are bound to.
+    /// Per step, whether it sees the number of its execution and the positions of its events.
     numbered: Vec<bool>,
     sight: Sight,
     /// Whether the run has a store whose confirmations are operations.
     durable: bool,
-    /// What has turned out to touch everything, in some run.
+    /// The operations that turned out to touch everything in some run.
     wide: Mutex<HashSet<OpId>>,
 }
 
-/// What the steps can see beside events and contexts, other than what [`Interest::numbered`] says.
+/// What the steps can see besides events and contexts, except for [`Interest::numbered`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Nothing,
-    /// Positions in the log, and the numbers of executions and of branches, which are given out in order.
+    /// Positions in the log, and numbers of executions and branches, which are assigned in order.
     Numbers,
-    /// What nobody knows: a step takes an injectable that is not the core's.
+    /// Anything: a step takes a user's injectable.
     Anything,
 }
 
 impl Sight {
-    /// A failure holds the number of its execution. A gather holds those of its branches, which are always the same
-    /// where one step opens branches, and once.
+    /// A failure contains the number of its execution. A gather contains those of its branches, which are always the
+    /// same if one step opens branches, once.
     fn of(table: &DependencyTable, one_fan_out: bool) -> Self {
         let inputs = || table.steps().iter().flat_map(StepRow::inputs);
         let failures: Vec<_> = table.steps().iter().filter_map(StepRow::failure).collect();
@@ -134,7 +135,7 @@ impl Sight {
 }
 
 impl Interest {
-    /// `fails_first` says of which steps the first calls are failed, `durable` whether confirmations of a store are
+    /// `fails_first` tells whether the first calls of a step fail, and `durable` whether a store's confirmations are
     /// operations.
     pub(super) fn of<W: Workflow>(durable: bool, fails_first: impl Fn(&str) -> bool) -> Self {
         let table = DependencyTable::from_spec(W::TABLE).unwrap_or_else(|error| panic!("{error}"));
@@ -197,7 +198,7 @@ impl Interest {
         !is_flat(&self.table)
     }
 
-    /// What an execution touches that commits this. What ends the run, sets a timer or fails touches everything.
+    /// The footprint of a commit. A commit that ends the run, sets a timer or fails touches everything.
     pub(super) fn of_commit(&self, step: &str, scope: ScopeId, emitted: &Emitted) -> Footprint {
         // Timers for one time fire in the order in which they were set.
         let sets_timer = emitted.timed_events().next().is_some();
@@ -228,7 +229,7 @@ impl Interest {
         }
     }
 
-    /// What an execution touches that fails: where a step catches it, what its failure as an event does (S29).
+    /// The footprint of a failure: that of its event, if a step catches it (S29).
     pub(super) fn of_failure(&self, step: &str, scope: ScopeId) -> Footprint {
         let Some(step) = self.table.step_named(step) else { return Footprint::Everything };
         let failure = self.table.steps()[step.get()].failure();
@@ -242,11 +243,11 @@ impl Interest {
         footprint
     }
 
-    /// What events of these names touch when they enter the log.
+    /// The footprint of events with these names.
     pub(super) fn of_events<'a>(&self, scope: ScopeId, names: impl Iterator<Item = &'a str>) -> Footprint {
         let in_branch = scope != ScopeId::ROOT;
         let (mut steps, mut bounded, mut shifts) = (Vec::new(), Vec::new(), in_branch);
-        // The commit of a branch may be the one that its fan-out is gathered with.
+        // The commit of a branch may complete its fan-out's gather.
         let mut numbered = in_branch && self.gathers_numbered();
         for name in names {
             let Some(event) = self.table.event_named(name) else { return Footprint::Everything };
@@ -281,7 +282,7 @@ impl Interest {
         self.wide.lock().unwrap_or_else(PoisonError::into_inner).insert(op);
     }
 
-    /// Whether it makes no difference to a run which of both goes first.
+    /// Whether swapping the two makes no difference to the run.
     pub(super) fn commute(&self, one: &Op, other: &Op) -> bool {
         let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
         let wide = wide.contains(&one.id) || wide.contains(&other.id);
@@ -291,10 +292,10 @@ impl Interest {
     fn footprints_commute(&self, one: &Footprint, other: &Footprint) -> bool {
         match (one, other) {
             _ if self.sight == Sight::Anything => false,
-            // What enters the log first is given the lower positions, and starts executions with the lower numbers.
+            // The first to enter the log gets the lower positions, and starts executions with the lower numbers.
             (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
-            // Which batches share a write, and which is confirmed first, depends on their order among each other and
-            // on that of confirmations among them.
+            // The order among batches and confirmations decides which batches share a write and which is confirmed
+            // first.
             (Footprint::Log(_), Footprint::Log(_)) if self.durable => false,
             (Footprint::Everything, _)
             | (_, Footprint::Everything)
@@ -308,7 +309,7 @@ impl Interest {
                 let share_a_key = key.is_none() || other_key.is_none() || key == other_key;
                 of_thread != other_of_thread || !share_a_key || !(*writes || *other_writes)
             }
-            // Nothing triggers a step but an event, and no event writes a context.
+            // Only events trigger steps, and no event writes a context.
             (Footprint::Log(_) | Footprint::Confirmation, Footprint::Context { .. })
             | (Footprint::Context { .. }, Footprint::Log(_) | Footprint::Confirmation) => true,
         }
@@ -324,11 +325,11 @@ impl Interest {
         if one.scope == other.scope {
             return !intersect(&one.steps, &other.steps);
         }
-        // A branch may settle, and what comes from above is evaluated in those that are open.
+        // A branch may settle, and outer events are evaluated in open branches.
         if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested {
             return false;
         }
-        // Siblings do not see each other; who gathers one fan-out does not see who was last.
+        // Siblings do not see each other, and a gather of one fan-out does not see which branch was last.
         self.one_fan_out || !intersect(&one.gathers, &other.gathers)
     }
 }
@@ -337,8 +338,7 @@ fn is_gathering(step: &StepRow) -> bool {
     step.inputs().iter().any(|input| input.kind() == InputKind::Gather)
 }
 
-/// Whether an injectable tells the number of the execution that it is injected into: that number is a part of the ids of
-/// the children.
+/// Whether an injectable contains the number of its execution, which is part of child ids.
 fn tells_numbers(label: &str) -> bool {
     matches!(label, "RunInfo" | "Children")
 }
@@ -353,8 +353,8 @@ fn collected(step: &StepSpec) -> Vec<&'static str> {
     gathers.flat_map(InputSpec::events).map(EventType::name).collect()
 }
 
-/// Whether each event that the step takes has an execution of its own, whatever came before: it has one input, which
-/// is not a list, and no precondition.
+/// Whether each event of the step has an execution of its own, regardless of earlier events: the step has one input,
+/// which is no list, and no precondition.
 fn takes_one_at_a_time(step: &StepRow) -> bool {
     let mut inputs = step.inputs().iter().filter(|input| input.kind().takes_events());
     let single = |input: &InputRow| {

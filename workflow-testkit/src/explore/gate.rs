@@ -1,4 +1,4 @@
-//! The gate at which a run's operations wait until it is their turn, with who waits there.
+//! The gate at which a run's operations wait for their turn.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,47 +9,47 @@ use workflow_core::{ExecutionId, Seq};
 
 use super::footprint::Footprint;
 
-/// Whose operation it is.
+/// The origin of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Actor {
     Execution(ExecutionId),
     /// A precondition, or a task that a step has spawned.
     Unknown,
-    /// What a scenario sends, by its place in the script.
+    /// A sent event, by its index in the script.
     Send(usize),
-    /// What a scenario replies to the request at this position.
+    /// A reply to the request at this position.
     Reply(Seq),
-    /// What confirms the run's writes.
+    /// The store, which confirms the run's writes.
     Store,
-    /// What is due next. The number stands for who waits for it, so that it is another operation when others do.
+    /// The passing of time. The number identifies the set of waiters, so that it is another operation when others wait.
     Time(u64),
 }
 
-/// An operation of a run: the same one in every run that has gone the same way before it was at the gate.
+/// Identifies an operation across all runs that made the same choices before it reached the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct OpId {
     pub(super) actor: Actor,
-    /// How many operations of the actor were at the gate before it.
+    /// The number of earlier operations of the same actor.
     nth: u32,
 }
 
 impl OpId {
-    /// What comes from outside is one operation.
+    /// An arrival is one operation.
     pub(super) fn arrival(actor: Actor) -> Self {
         Self { actor, nth: 0 }
     }
 }
 
-/// An operation whose place in the order matters.
+/// An operation whose position in the order matters.
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) id: OpId,
-    /// What it does, in words.
+    /// Describes the operation.
     pub(super) words: Arc<str>,
     pub(super) footprint: Arc<Footprint>,
 }
 
-/// Who runs, for the operations that it will come to the gate with.
+/// The running execution, for its later operations.
 #[derive(Debug, Clone)]
 pub(super) struct Who {
     pub(super) actor: Actor,
@@ -64,10 +64,10 @@ pub(super) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order in which they came.
+    /// The waiting operations, in order of arrival.
     held: Vec<(Op, oneshot::Sender<()>)>,
     came: HashMap<Actor, u32>,
-    /// How often the calls that go on have been polled.
+    /// The number of polls of each active call.
     calling: BTreeMap<ExecutionId, u64>,
     /// How often each step was called.
     calls: HashMap<String, u32>,
@@ -84,7 +84,7 @@ impl State {
 }
 
 impl Gate {
-    /// Names an execution by its step and by how many of the step there were before.
+    /// Names an execution by its step and its index among the step's executions.
     pub(super) fn who(&self, step: &str, execution: ExecutionId) -> Who {
         let mut state = self.state();
         let calls = state.calls.entry(step.to_owned()).or_default();
@@ -102,18 +102,18 @@ impl Gate {
             *came += 1;
             state.held.push((Op { id, words: words.into(), footprint: Arc::new(footprint) }, permit));
         }
-        // An error says that there is no gate any more.
+        // The receive fails only if the gate is gone.
         let _ = permitted.await;
     }
 
-    /// Notes that a call of a step goes on, until what it returns is dropped.
+    /// Marks a call of a step as active until the result is dropped.
     pub(super) fn calling(self: &Arc<Self>, execution: ExecutionId) -> Calling {
         self.state().calling.insert(execution, 0);
         Calling { gate: Arc::clone(self), execution }
     }
 
-    /// Who goes on, or would, and is not at the gate, as a number: each waits for a timer, or for another step. It is
-    /// another number once one of them has been polled. None if there is nobody.
+    /// A number for the set of active calls that are not at the gate; each waits for a timer or another step. The
+    /// number changes once one of them is polled. `None` if there are none.
     pub(super) fn elsewhere(&self) -> Option<u64> {
         let state = self.state();
         let mut elsewhere =
@@ -124,31 +124,31 @@ impl Gate {
         Some(hasher.finish())
     }
 
-    /// Whether a call of the execution goes on, or waits at the gate.
+    /// Whether a call of the execution is active or waits at the gate.
     pub(super) fn is_called(&self, execution: ExecutionId) -> bool {
         let state = self.state();
         state.calling.contains_key(&execution) || state.holds(execution)
     }
 
-    /// How many operations have come to the gate.
+    /// The number of operations that have reached the gate.
     pub(super) fn came(&self) -> u32 {
         self.state().came.values().sum()
     }
 
-    /// Who waits, in the order in which they came. Those that were dropped do not.
+    /// The waiting operations in order of arrival, without dropped ones.
     pub(super) fn waiting(&self) -> Vec<Op> {
         let mut state = self.state();
         state.held.retain(|(_, permit)| !permit.is_closed());
         state.held.iter().map(|(op, _)| op.clone()).collect()
     }
 
-    /// Whether a write of the run waits to be confirmed: it answers no question before.
+    /// Whether a write of the run waits for confirmation: until then the run answers no query.
     pub(super) fn holds_a_write(&self) -> bool {
         let state = self.state();
         state.held.iter().any(|(op, permit)| op.id.actor == Actor::Store && !permit.is_closed())
     }
 
-    /// Lets an operation go on; says whether it was there.
+    /// Lets an operation continue; returns whether it was waiting.
     pub(super) fn permit(&self, id: OpId) -> bool {
         let mut state = self.state();
         let Some(place) = state.held.iter().position(|(op, _)| op.id == id) else { return false };
@@ -177,7 +177,7 @@ impl Gate {
     }
 }
 
-/// A call of a step that goes on.
+/// An active call of a step.
 #[derive(Debug)]
 pub(super) struct Calling {
     gate: Arc<Gate>,

@@ -1,4 +1,4 @@
-//! What brings a run's operations to the gate: around the calls of its steps, and in front of its contexts.
+//! Brings a run's operations to the gate, around its step calls and in front of its contexts.
 
 use std::any::Any;
 use std::future::{Future as _, poll_fn};
@@ -23,13 +23,13 @@ tokio::task_local! {
     static WHO: Who;
 }
 
-/// Gates the completions and the context operations of a run. What its child runs do is a part of the step that runs
-/// them, and goes on in one order.
+/// Gates the completions and context operations of a run. A child run is part of the step that runs it, and has one
+/// order.
 pub(super) fn gated(run: RunId, gate: &Arc<Gate>, outside: &Outside, interest: &Arc<Interest>) -> Hooks {
     let (gate, outside, interest) = (Arc::clone(gate), outside.clone(), Arc::clone(interest));
     let engine = move |engine: EngineBuilder, contexts: Arc<MemoryContexts>| {
         let contexts = GatedContexts { contexts, run: run.clone(), gate: Arc::clone(&gate) };
-        // Which executions wait for a place among those that run would be another thing to explore.
+        // The choice of executions that wait for a permit is not explored.
         let engine = engine.max_concurrent_executions(MOST_OPERATIONS);
         let engine = engine.observer(outside.observer(run.clone()));
         let store = interest.is_durable().then(|| GatedStore::new(run.clone(), Arc::clone(&gate)));
@@ -39,7 +39,7 @@ pub(super) fn gated(run: RunId, gate: &Arc<Gate>, outside: &Outside, interest: &
     Hooks { engine: Box::new(engine), ..Hooks::default() }
 }
 
-/// Lets a step run to its end, and then holds back what has come of it.
+/// Runs a step to its end, and then holds back its result.
 struct Turnstile {
     run: RunId,
     gate: Arc<Gate>,
@@ -66,7 +66,7 @@ impl Middleware for Turnstile {
             let called = AssertUnwindSafe(call).catch_unwind().await;
             drop(calling);
             note_branches(&gate, &called);
-            // The last branch to settle may fail the run, whatever it commits itself.
+            // The last branch to settle may fail the run, independent of its own commit.
             let may_fail = scope != ScopeId::ROOT && gate.waits_for_all_branches();
             let footprint = footprint_of(&interest, &step, scope, &called);
             let footprint = if may_fail { Footprint::Everything } else { footprint };
@@ -109,7 +109,7 @@ fn words_of(who: &Who, called: &Called) -> String {
     }
 }
 
-/// Contexts of which every operation waits for its turn.
+/// Contexts whose operations wait for their turn.
 struct GatedContexts {
     contexts: Arc<MemoryContexts>,
     run: RunId,
@@ -117,9 +117,9 @@ struct GatedContexts {
 }
 
 impl GatedContexts {
-    /// Without a key, it is about all of them.
+    /// Without a key, the operation concerns all keys.
     async fn pass(&self, verb: &str, scope: &ContextScope, key: Option<&str>, writes: bool) {
-        // The context of a child is nobody else's.
+        // Only the child itself uses its context.
         if matches!(scope, ContextScope::Run(run) if *run != self.run) {
             return;
         }
@@ -130,7 +130,7 @@ impl GatedContexts {
                 let of_thread = matches!(scope, ContextScope::Thread(_));
                 (who.actor, Footprint::Context { of_thread, key: key.map(str::to_owned), writes })
             }
-            // A precondition, or a child: what follows from its answer is not known here.
+            // A precondition or a child: the consequences of its answer are unknown here.
             None => (Actor::Unknown, Footprint::Everything),
         };
         let name = who.as_ref().map_or("a precondition or a child", |who| &who.name);

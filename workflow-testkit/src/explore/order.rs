@@ -1,4 +1,4 @@
-//! An order in which a run's operations took place, as the choices that lead to it, and who chooses.
+//! The order of a run's operations, as a list of choices, and the strategies that choose.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::gate::{Op, OpId};
 
-/// An order: at each point where several operations could go next, which one did, in the order in which they came to
-/// the gate. Where it is silent the one that came first goes first, so that zeros at its end say nothing.
+/// At each point with several ready operations, the index of the chosen one, in order of arrival at the gate. A missing
+/// choice is the first, so zeros at the end have no meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Order(Vec<usize>);
 
@@ -23,7 +23,7 @@ impl Order {
     }
 }
 
-/// Shorter ones are smaller, and of equally long ones those that depart less from who came first goes first.
+/// Shorter orders are smaller. Of equally long ones, the one that departs less from arrival order is smaller.
 impl Ord for Order {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.len().cmp(&other.0.len()).then_with(|| self.0.cmp(&other.0))
@@ -52,13 +52,13 @@ impl FromStr for Order {
     }
 }
 
-/// Says which operation goes next.
+/// Chooses the next operation.
 pub(super) trait Choose {
-    /// The place of one of these; none to give the run up.
+    /// The index of the chosen operation; `None` abandons the run.
     fn choose(&mut self, ops: &[Op]) -> Option<usize>;
 
-    /// Takes in that what was chosen last cannot happen: time has passed, and nothing has come of it. The run is given
-    /// up then, as it is no longer what it would be if something else had been chosen.
+    /// Reports that the last choice is impossible: time has passed without an effect. The run is then abandoned,
+    /// because it differs from a run with another choice.
     fn retract(&mut self) {}
 }
 
@@ -66,7 +66,7 @@ pub(super) trait Choose {
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     left: &'a [usize],
-    /// Whether a choice that there is not is given up on; otherwise the last one there is stands in for it.
+    /// Whether an invalid choice abandons the run; otherwise the last valid one replaces it.
     strict: bool,
 }
 
@@ -101,17 +101,17 @@ impl Choose for Replay<'_> {
 pub(super) struct Random {
     state: u64,
     ways: f64,
-    /// The choices so far. After a choice was retracted, those before it are made again.
+    /// The choices so far. After a retraction, the next run repeats the choices before it.
     way: Vec<usize>,
     at: usize,
     last: Option<OpId>,
-    /// What was retracted.
+    /// The retracted operations.
     never: Vec<OpId>,
     retracted: bool,
 }
 
 impl Random {
-    /// What is drawn at this place of a seed's draws: the draws of neighbouring seeds have nothing in common.
+    /// The draws at this index of a seed: neighbouring seeds have nothing in common.
     pub(super) fn new(seed: u64, place: u64) -> Self {
         let seeded = Self::from_state(seed).next();
         Self::from_state(Self::from_state(seeded ^ place).next())
@@ -122,8 +122,8 @@ impl Random {
         Self { state, ways: 1.0, way, at: 0, last: None, never, retracted: false }
     }
 
-    /// Whether the run was given up because a choice was retracted. The next run is given the choices before that one
-    /// again, and another one in its place.
+    /// Whether the run was abandoned because of a retraction. The next run repeats the choices before that one, and
+    /// makes another one in its place.
     pub(super) fn begins_again(&mut self) -> bool {
         if !std::mem::take(&mut self.retracted) {
             return false;
@@ -132,8 +132,8 @@ impl Random {
         true
     }
 
-    /// How many ways there would be if every point of every way had as many choices as were met on this one. The mean
-    /// over many draws is near how many ways there are (Knuth, 1975).
+    /// The number of orders if every point of every order had as many choices as were met on this one. The mean over
+    /// many draws estimates the real number (Knuth, 1975).
     pub(super) fn ways(&self) -> f64 {
         self.ways
     }

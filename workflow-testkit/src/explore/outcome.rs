@@ -1,5 +1,5 @@
-//! What tells the outcomes of two runs apart: how the run ended and with what, and which executions of which events
-//! there were, by where the events come from and what they hold, and not by their places in the log.
+//! Distinguishes the outcomes of runs: how the run ended and with what, and which executions of which events there
+//! were. Events are identified by their origin and value, not by their positions in the log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -13,21 +13,21 @@ use workflow_core::{
 use super::footprint::Interest;
 use super::gate::Actor;
 
-/// What came of a run, as far as it can be told apart from what came of others.
+/// The outcome of a run, comparable with that of other runs.
 ///
-/// Two outcomes are equal if the runs ended alike, with the same output, and executed the same steps with the same
-/// events, which left the same events: events are the same if the same execution has emitted them with the same values,
-/// wherever they stand in the log. The elements of a list count in their order. What arrived from outside and no execution
-/// has taken does not count.
+/// Two outcomes are equal if the runs ended alike with the same output, and executed the same steps with the same
+/// events, which emitted the same events. Events are the same if the same execution emitted them with the same values,
+/// at any position in the log. The order of list elements counts. Events from outside that no execution has taken do
+/// not count.
 ///
-/// It prints in a line, which does not tell events apart: two outcomes that differ only in which events executions took
-/// print alike, and to [replay](crate::Explore::replay) their [orders](crate::Explored::order_of) shows how they differ.
+/// An outcome prints in one line, without events. So two outcomes that differ only in the events that executions took
+/// print alike. [Replay](crate::Explore::replay) their [orders](crate::Explored::order_of) to see the difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Outcome {
     status: RunStatus,
     output: Option<String>,
     executions: BTreeMap<String, u64>,
-    /// A digest of every execution with what it was bound to and has emitted.
+    /// A digest of every execution with its inputs and outputs.
     lineage: u64,
 }
 
@@ -73,7 +73,7 @@ fn output(report: &RunReport) -> Option<String> {
     Some(format!("{} {json}", stop.event))
 }
 
-/// Where each event of a run comes from, as digests.
+/// The origin of each event of a run, as digests.
 struct Lineage<'a> {
     report: &'a RunReport,
     interest: &'a Interest,
@@ -107,7 +107,7 @@ impl<'a> Lineage<'a> {
         digest(&all)
     }
 
-    /// An execution's inputs stand before what it emits, so that one pass in the log's order will do.
+    /// An execution's inputs precede its outputs in the log, so one pass is enough.
     fn trace_events(&mut self) {
         let mut outside = 0;
         for logged in &self.report.log {
@@ -129,7 +129,7 @@ impl<'a> Lineage<'a> {
         }
     }
 
-    /// What the branches of the fan-out hold by then, each in its order.
+    /// The events of the fan-out's branches, each in order.
     fn gathered(&self, gathered: &LoggedEvent) -> u64 {
         let below = self.branches_of(gathered);
         let before = self.report.log.iter().take_while(|logged| logged.seq < gathered.seq);
@@ -144,7 +144,7 @@ impl<'a> Lineage<'a> {
         digest(&(self.scope(gathered.scope), branches))
     }
 
-    /// The branches that were opened for the items which the event holds, by a step after which it is named.
+    /// The branches opened for the items of the event, by the step it names.
     fn branches_of(&self, gathered: &LoggedEvent) -> HashSet<ScopeId> {
         let mut fan_outs = HashMap::<ExecutionId, Vec<&BranchReport>>::new();
         for branch in self.report.branches.iter().filter(|branch| branch.parent == gathered.scope) {
@@ -203,7 +203,7 @@ impl<'a> Lineage<'a> {
         }
     }
 
-    /// The events that the list parameter at this place can see, oldest first.
+    /// The events that the list parameter with this index can see, oldest first.
     fn listed(&self, trace: &'a ExecutionTrace, place: usize) -> impl Iterator<Item = &'a LoggedEvent> {
         let table = self.interest.table();
         let step = table.step_named(&trace.step).map(|step| &table.steps()[step.get()]);
@@ -231,7 +231,7 @@ impl<'a> Lineage<'a> {
     }
 }
 
-/// What an event holds; what is gathered is in the branches.
+/// The value of an event; gathered events are in the branches.
 fn value(logged: &LoggedEvent) -> u64 {
     if logged.is_gathered() {
         return 0;
@@ -242,7 +242,7 @@ fn value(logged: &LoggedEvent) -> u64 {
     }
 }
 
-/// The same one for objects whose members stand in another order.
+/// A digest that does not depend on the order of object members.
 fn json_digest(json: &serde_json::Value) -> u64 {
     match json {
         serde_json::Value::Object(members) => {

@@ -1,11 +1,11 @@
-//! What goes on in a run outside of the calls of its steps, by what is observed of it.
+//! Tracks, through observations, the activity of a run outside of step calls.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow_core::{ExecutionId, Observation, Observed, Observer, RunId};
 
-/// What is outside of the calls of a run's steps. Clones share it.
+/// Activity outside of step calls. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outside {
     state: Arc<Mutex<State>>,
@@ -13,12 +13,12 @@ pub(super) struct Outside {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those of which an attempt has failed, and that have not ended.
+    /// Executions with a failed attempt that have not ended.
     retried: BTreeSet<ExecutionId>,
-    /// Those that go on.
+    /// Active child runs.
     children: BTreeSet<RunId>,
     had_children: bool,
-    /// Those of which an attempt has failed since somebody asked.
+    /// Executions with an attempt that failed since the last query.
     failed: HashSet<ExecutionId>,
 }
 
@@ -43,12 +43,12 @@ impl Outside {
         self.state().had_children
     }
 
-    /// The executions of which an attempt has failed since this was asked last.
+    /// The executions with an attempt that failed since the last call.
     pub(super) fn take_failed(&self) -> HashSet<ExecutionId> {
         std::mem::take(&mut self.state().failed)
     }
 
-    /// Nothing in here is ever left half-changed.
+    /// No code leaves the state half-changed.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

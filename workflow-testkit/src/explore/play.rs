@@ -26,20 +26,20 @@ mod time;
 
 use ask::Said;
 
-/// How many operations a run may have.
+/// The maximum number of operations of a run.
 pub(super) const MOST_OPERATIONS: usize = 4_096;
 
-/// The operations in words that are shown of a run: so many of its first, and of its last.
+/// The number of operations that a failure prints, from the beginning and from the end.
 const SHOWN: usize = 50;
 
-/// What is said of a run in which nothing can go on any more.
+/// The message for a run that is stuck.
 const STUCK: &str =
     "the run does not end: a step or a precondition waits for something that cannot happen here";
 
 /// A point at which an operation was chosen.
 #[derive(Debug)]
 pub(super) struct Moment {
-    /// What could go next, in the order in which it came to the gate.
+    /// The possible operations, in order of arrival at the gate.
     pub(super) ops: Vec<Op>,
     pub(super) chosen: usize,
 }
@@ -54,18 +54,18 @@ impl Moment {
 #[derive(Debug)]
 pub(super) struct Played<W: Workflow> {
     pub(super) moments: Vec<Moment>,
-    /// The run, when it has ended or waits for what is not in the script; none if it was given up. A run that is broken
-    /// is shown as it stands, if it can be.
+    /// The run, ended or waiting for something outside the script; `None` if it was abandoned. A broken run is shown as
+    /// it stands, if possible.
     pub(super) run: Option<TestRun<W>>,
-    /// Why there is no end to it, or no going on.
+    /// Why the run does not end or cannot continue.
     pub(super) broken: Option<String>,
-    /// What was at the gate when it was given up.
+    /// The operations at the gate when the run was abandoned.
     pub(super) left: Vec<Op>,
-    /// What came from outside, in order.
+    /// The arrivals from outside, in order.
     pub(super) arrived: Vec<Actor>,
     pub(super) opens_branches_in_turn: bool,
     pub(super) caveats: Caveats,
-    /// What the run lives on, if it waits.
+    /// The runtime of a waiting run.
     _runtime: Runtime,
 }
 
@@ -80,7 +80,7 @@ impl<W: Workflow> Played<W> {
 /// Runs a scenario in the order that is chosen.
 ///
 /// # Panics
-/// If it cannot be started.
+/// Panics if the run cannot be started.
 pub(super) fn play<W: Workflow>(
     start: Start<W>,
     interest: &Arc<Interest>,
@@ -145,7 +145,7 @@ pub(super) fn play<W: Workflow>(
     }
 }
 
-/// What can be asserted on, or shown.
+/// The run as a value to assert on or show.
 async fn seen<W: Workflow>(
     handle: RunHandle<W>,
     journal: Journal,
@@ -155,26 +155,26 @@ async fn seen<W: Workflow>(
     if !broken {
         return TestRun::driven(handle, journal, since.elapsed()).await.map(Some);
     }
-    // The task that drives the run may be what does not go on.
+    // The task that drives the run may itself be stuck.
     let seen = TestRun::driven_so_far(handle, journal, since.elapsed());
     tokio::time::timeout(IDLE, seen).await.map_or(Ok(None), |seen| seen.map(Some))
 }
 
-/// How the driving of a run ended.
+/// How driving the run ended.
 enum End {
     /// It has ended, or waits.
     Settled,
-    /// With what was at the gate.
+    /// The run was abandoned, with these operations at the gate.
     GivenUp(Vec<Op>),
-    /// Why it does not go on, or goes on for ever.
+    /// Describes why the run is stuck or endless.
     Broken(String),
 }
 
 struct Stage<'a, W: Workflow> {
     handle: RunHandle<W>,
-    /// None for what has been sent.
+    /// The events to send; `None` once sent.
     sends: Vec<Option<Sent<W>>>,
-    /// How many of these, from the first, are sent one after the other.
+    /// The number of events, from the first, that keep their order.
     in_turn_until: usize,
     script: Script<W>,
     gate: Arc<Gate>,
@@ -183,7 +183,7 @@ struct Stage<'a, W: Workflow> {
     quiet: Arc<Quiet>,
     moments: Vec<Moment>,
     arrived: Vec<Actor>,
-    /// What was sent or replied, in order, and is not known to have been taken.
+    /// Sent events and replies, in order, that the run has not confirmed yet.
     acts: Vec<(Actor, JoinHandle<Result<(), SendError>>)>,
     said: Said,
     /// When the run began.
@@ -194,7 +194,7 @@ struct Stage<'a, W: Workflow> {
 }
 
 impl<W: Workflow> Stage<'_, W> {
-    /// Until the run ends or waits, is given up or proves broken.
+    /// Drives the run until it ends, waits, is abandoned or proves broken.
     async fn perform(&mut self, choose: &mut dyn Choose) -> End {
         loop {
             self.quiet.reached().await;
@@ -217,13 +217,13 @@ impl<W: Workflow> Stage<'_, W> {
         }
     }
 
-    /// Notes of the last operation what shows only afterwards: that it has ended the run, or that what it was to commit
-    /// has become a failure.
+    /// Records consequences of the last operation that show only afterwards: it ended the run, or its commit became a
+    /// failure.
     fn note_last(&self) {
         let failed = self.outside.take_failed();
         let Some(op) = self.moments.last().map(Moment::op) else { return };
         let failed = matches!(op.id.actor, Actor::Execution(execution) if failed.contains(&execution));
-        // A run stalls when nothing is left, whatever was last.
+        // A run stalls when nothing is left, independent of the last operation.
         let status = self.handle.status();
         let ends = status.is_ended() && status != RunStatus::Stalled || self.has_dropped(op);
         if ends || failed && op.footprint.is_of_events() {
@@ -231,8 +231,7 @@ impl<W: Workflow> Stage<'_, W> {
         }
     }
 
-    /// Whether others were dropped with the last operation: of a run whose store has not confirmed it, that is all that
-    /// shows of its end.
+    /// Whether the last operation dropped others: the only sign of its end in a run whose store has not confirmed it.
     fn has_dropped(&self, last: &Op) -> bool {
         let before = self.moments.last().map_or(&[][..], |moment| &moment.ops);
         let waits =
@@ -242,7 +241,7 @@ impl<W: Workflow> Stage<'_, W> {
         self.interest.is_durable() && before.iter().filter(waits).any(is_gone)
     }
 
-    /// Performs what is chosen of these; how the run ended, if that is the end of it.
+    /// Performs the chosen operation; returns how the run ended, if it did.
     async fn choose(&mut self, ops: Vec<Op>, choose: &mut dyn Choose) -> Option<End> {
         let Some(chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
         let op = ops[chosen].clone();
@@ -253,19 +252,19 @@ impl<W: Workflow> Stage<'_, W> {
         self.go_on(&op).await.err().map(End::Broken)
     }
 
-    /// How the run ended if nothing comes of time, which is the last of these.
+    /// Handles passing time, the last of these operations, that had no effect.
     async fn in_vain(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
         ops.pop();
         if !ops.is_empty() {
             choose.retract();
             return End::GivenUp(ops);
         }
-        // What a child waits for is not what the run waits for.
+        // The run itself does not wait for what its child waits for.
         let waits = self.handle.status() == RunStatus::Waiting && self.timer().await.is_none();
         if waits { End::Settled } else { End::Broken(STUCK.to_owned()) }
     }
 
-    /// What waits at the gate, what may arrive, and, as the last, that time passes.
+    /// The operations at the gate, the possible arrivals and, last, the passing of time.
     async fn ops(&mut self) -> Vec<Op> {
         let mut ops = self.gate.waiting();
         let first = self.sends[..self.in_turn_until].iter().position(Option::is_some);
@@ -296,7 +295,7 @@ impl<W: Workflow> Stage<'_, W> {
     }
 
     fn arrival(&self, actor: Actor, event: &str, words: String) -> Op {
-        // A reply enters the scope of its request, which is not known here; in a branch others may come first.
+        // A reply enters the scope of its request, which is unknown here; in a branch other operations may come first.
         let footprint = match actor {
             Actor::Reply(_) if self.interest.has_branches() => Footprint::Everything,
             _ => self.interest.of_events(ScopeId::ROOT, std::iter::once(event)),
@@ -307,7 +306,7 @@ impl<W: Workflow> Stage<'_, W> {
     /// Performs an operation.
     ///
     /// # Errors
-    /// What a reply that panics says.
+    /// The message of a reply's panic.
     async fn go_on(&mut self, op: &Op) -> Result<(), String> {
         if self.gate.permit(op.id) {
             return Ok(());
@@ -324,18 +323,18 @@ impl<W: Workflow> Stage<'_, W> {
         };
         let Some(act) = act else { return Ok(()) };
         if self.interest.is_durable() {
-            // It returns once the store has confirmed it.
+            // The send returns once the store has confirmed the event.
             let run = self.handle.clone();
             let acts = tokio::spawn(async move { act(&run).await });
             self.acts.push((op.id.actor, acts));
         } else if act(&self.handle).await.is_ok() {
-            // An error says that the run does not take it.
+            // An error means that the run refused it.
             self.arrived.push(op.id.actor);
         }
         Ok(())
     }
 
-    /// Notes what the run has taken of what was sent and replied.
+    /// Records which sent events and replies the run has taken.
     async fn note_arrived(&mut self) {
         for (actor, act) in std::mem::take(&mut self.acts) {
             if act.is_finished() && act.await.is_ok_and(|taken| taken.is_ok()) {
@@ -345,7 +344,7 @@ impl<W: Workflow> Stage<'_, W> {
     }
 }
 
-/// What somebody panicked with.
+/// The message of a panic.
 pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(message) => *message,

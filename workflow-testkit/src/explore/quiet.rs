@@ -1,5 +1,5 @@
-//! Noticing that a runtime has nothing left to do, without a clock: a single-threaded runtime says so before it parks.
-//! A runtime that waits for another thread of its own, or for the network, parks too, and is taken for quiet.
+//! Detects without a clock that a runtime is idle: a single-threaded runtime reports before it parks. A runtime that
+//! waits for one of its other threads or for the network parks too, and counts as idle.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, error::Elapsed, timeout_at};
 
-/// How long nothing may come to the gate, in virtual time.
+/// The maximum virtual time without an operation at the gate.
 pub(super) const IDLE: Duration = Duration::from_hours(365 * 24);
 
-/// Wakes whoever waits for a runtime to be quiet.
+/// Wakes a task when the runtime is idle.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
     state: Mutex<State>,
@@ -21,13 +21,13 @@ pub(super) struct Quiet {
 #[derive(Debug, Default)]
 struct State {
     waits: Option<Waker>,
-    /// Whether the next park passes: only in one does virtual time advance.
+    /// Whether the next park may happen: virtual time advances only during a park.
     advance: bool,
     reached: bool,
 }
 
 impl Quiet {
-    /// A runtime with one thread and virtual time, and how to notice that it is quiet.
+    /// Creates a single-threaded runtime with virtual time, and its idle detector.
     pub(super) fn runtime() -> (Runtime, Arc<Self>) {
         let quiet = Arc::<Self>::default();
         let parked = Arc::clone(&quiet);
@@ -36,16 +36,16 @@ impl Quiet {
         (builder.build().unwrap_or_else(|error| panic!("no runtime to explore on: {error}")), quiet)
     }
 
-    /// Waits until nothing can go on.
+    /// Waits until the runtime is idle.
     pub(super) async fn reached(&self) {
         self.wait(false).await;
     }
 
-    /// Lets virtual time advance to the next timer, or on the way to one that is far, and waits until nothing can go on
-    /// again.
+    /// Lets virtual time advance to the next timer, or part of the way to a distant one, and waits until the runtime is
+    /// idle again.
     ///
     /// # Errors
-    /// When it is `until`.
+    /// Returns an error at `until`.
     pub(super) async fn after_time(&self, until: Instant) -> Result<(), Elapsed> {
         timeout_at(until, self.wait(true)).await
     }

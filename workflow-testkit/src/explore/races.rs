@@ -1,5 +1,5 @@
-//! Which operations of a run could have gone in another order, with a difference: the races of dynamic partial-order
-//! reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, 2014).
+//! Finds the operations of a run that could have gone in another order, with a difference: the races of dynamic
+//! partial-order reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, 2014).
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use super::footprint::Interest;
 use super::gate::{Op, OpId};
 use super::play::Moment;
 
-/// Something that is to be tried: at this moment, one of these operations, if none of them is.
+/// An alternative to try: at this moment one of these operations, unless one of them was tried already.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reversal {
     pub(super) moment: usize,
     pub(super) initials: Vec<OpId>,
 }
 
-/// Every race that one of the operations from the moment `from` on is the second of, as what reverses it. `left` was
-/// still at the gate in the end. O(n³) for n operations, in words of 64.
+/// The reversals of all races whose second operation is at `from` or later. `left` holds the operations at the gate at
+/// the end. O(n³) for n operations, in words of 64.
 pub(super) fn reversals(moments: &[Moment], left: &[Op], from: usize, interest: &Interest) -> Vec<Reversal> {
     let past = Past::of(moments, interest);
     let performed = (from..moments.len()).map(|at| (at, moments[at].op()));
@@ -27,7 +27,7 @@ pub(super) fn reversals(moments: &[Moment], left: &[Op], from: usize, interest: 
     performed.chain(dropped).flat_map(|(at, op)| past.races(at, op)).collect()
 }
 
-/// What happened before what: the closure of what enabled an operation, and of what it does not commute with.
+/// The happens-before relation: the closure of enabling and of not commuting.
 struct Past<'a> {
     moments: &'a [Moment],
     interest: &'a Interest,
@@ -60,7 +60,7 @@ impl<'a> Past<'a> {
         set.extend(&self.before[moment]);
     }
 
-    /// What had to happen for the operation to come to the gate: the operation before it came.
+    /// The moments that enabled the operation: those before it reached the gate.
     fn enabling(&self, op: &Op) -> Set {
         let mut enabling = Set::default();
         let seen = self.first_seen.get(&op.id).copied().unwrap_or(0);
@@ -78,7 +78,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// The races of an operation that goes, or could have gone, at this moment.
+    /// The races of an operation that goes, or could go, at this moment.
     fn races(&self, at: usize, op: &Op) -> Vec<Reversal> {
         let enabling = self.enabling(op);
         let clashing: Vec<usize> = self.clashing(at, op).collect();
@@ -95,8 +95,8 @@ impl<'a> Past<'a> {
         races.map(|first| self.reversal(first, at, op, &before)).collect()
     }
 
-    /// What can go first at `first` for `op` to come before it: whatever of the rest, `op` included, does not depend on
-    /// it, nor on anything else of the rest.
+    /// The operations that can go first at `first` so that `op` comes before it: those of the rest, including `op`,
+    /// that depend neither on `first` nor on each other.
     fn reversal(&self, first: usize, at: usize, op: &Op, before: &Set) -> Reversal {
         let rest: Vec<usize> = (first + 1..at).filter(|later| !self.before[*later].has(first)).collect();
         let mut initials: Vec<OpId> = (rest.iter().enumerate())

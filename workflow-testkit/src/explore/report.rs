@@ -1,30 +1,29 @@
-//! What an exploration says: how many orders there were and how many were tried, what came of them, and the order that
-//! failed.
+//! The result of an exploration: the number of orders, the tried ones, their outcomes, and the failing order.
 
 use std::fmt;
 
 use super::order::Order;
 use super::outcome::Outcome;
 
-/// What is said of a scenario of which no order can be found again.
+/// The message for a scenario whose orders cannot be repeated.
 pub(super) const NOT_THE_SAME: &str = "a run does not do the same each time";
 
-/// Why that may be.
+/// Possible reasons.
 pub(super) const WHY_NOT_THE_SAME: &str = "a step that waits for another thread, as with `blocking` or \
     `spawn_blocking`, or for the network, or that draws at random does not: replace it by a stand-in";
 
-/// What was explored. It prints as a sentence.
+/// The result of an exploration. It prints as a sentence.
 #[derive(Debug, Clone)]
 pub struct Explored {
     pub(super) tried: u64,
     pub(super) exhaustive: bool,
-    /// Whether no two of those that were not drawn at random are equivalent as far as is known.
+    /// Whether the systematic orders are pairwise different, as far as is known.
     pub(super) reduced: bool,
     pub(super) left_out: u64,
     pub(super) caveats: Caveats,
-    /// How many were drawn at random, and the seed.
+    /// The number of random orders, and the seed.
     pub(super) drawn: Option<(u64, u64)>,
-    /// About how many orders there are, equivalent ones counted.
+    /// The estimated number of orders, including equivalent ones.
     pub(super) estimate: Option<f64>,
     pub(super) outcomes: Vec<(Outcome, Order)>,
 }
@@ -43,24 +42,27 @@ impl Explored {
         }
     }
 
-    /// How many different orders were tried.
+    /// The number of different orders that were tried.
     pub fn tried(&self) -> u64 {
         self.tried
     }
 
-    /// Whether these stand for all orders there are.
+    /// Whether the tried orders stand for all orders.
     pub fn is_exhaustive(&self) -> bool {
         self.exhaustive
     }
 
-    /// An estimate of how many orders there are, those counted that cannot be told apart: from how many choices there were
-    /// on the way of each order that was drawn at random, so that it varies with the seed. None if none was drawn.
+    /// The estimated number of orders, including equivalent ones.
+    ///
+    /// The estimate comes from the number of choices on the way of each random order, so it depends on the seed. `None`
+    /// if no order was drawn at random.
     pub fn estimated_orders(&self) -> Option<f64> {
         self.estimate
     }
 
-    /// How often, at a point of some order, another operation could have gone next and was not tried, because that
-    /// leads to orders which cannot be told apart from those that were. Each stands for at least one order.
+    /// The number of alternatives left out because they lead to equivalent orders.
+    ///
+    /// Each stands for at least one order.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -70,7 +72,7 @@ impl Explored {
         self.outcomes.iter().map(|(outcome, _)| outcome)
     }
 
-    /// What to give to [`Explore::replay`](crate::Explore::replay) for this outcome, if it is one of these.
+    /// The order of an outcome, for [`Explore::replay`](crate::Explore::replay); `None` for a foreign outcome.
     pub fn order_of(&self, outcome: &Outcome) -> Option<String> {
         let known = self.outcomes.iter().find(|(known, _)| known == outcome);
         known.map(|(_, order)| order.to_string())
@@ -107,10 +109,10 @@ impl fmt::Display for Explored {
     }
 }
 
-/// What orders may have been missed for, in runs that were tried.
+/// The reasons why orders may be missing, from the tried runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Caveats {
-    /// So many timers ran out in vain that nobody knows what would have come of more.
+    /// The limit of timers without an effect was reached, so later effects are unknown.
     pub(super) gave_up_on_time: bool,
     pub(super) had_children: bool,
 }
@@ -151,7 +153,7 @@ impl fmt::Display for NotAgain<'_> {
     }
 }
 
-/// A number of which the first digit counts, once it is large.
+/// A number that prints with one significant digit once it is large.
 struct Rounded(f64);
 
 impl fmt::Display for Rounded {
@@ -168,7 +170,7 @@ impl fmt::Display for Rounded {
     }
 }
 
-/// An order under which an assertion does not hold.
+/// An order for which an assertion fails.
 pub(super) struct Refuted<'a> {
     pub(super) message: &'a str,
     pub(super) words: &'a str,

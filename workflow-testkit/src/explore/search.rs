@@ -1,6 +1,5 @@
-//! The search through all orders, depth first: each run goes another way from some point on. What was tried is left
-//! out where it commutes with what goes before it (sleep sets), and where nothing shows that it makes a difference
-//! (races).
+//! The depth-first search through all orders: each run makes another choice at some point. The search skips
+//! alternatives that commute with what precedes them (sleep sets), and those without a known difference (races).
 
 use super::footprint::Interest;
 use super::gate::{Actor, Op, OpId};
@@ -8,26 +7,27 @@ use super::order::Choose;
 use super::play::Moment;
 use super::races::reversals;
 
-/// Which orders are left out.
+/// The orders that the search skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reduction {
     /// None.
     Off,
-    /// Those in which operations that commute have changed places.
+    /// Orders that differ by swapped commuting operations.
     Sleep,
-    /// The same, and runs that would come to nothing but those. It relies on each operation being enabled by one other,
-    /// or by several that do not commute; branches that open in turn are enabled by whichever other settles first.
+    /// The same, and runs that could lead only to such orders. This requires that each operation is enabled by one
+    /// other, or by several that do not commute. Branches that open in turn violate this: they are enabled by whichever
+    /// other settles first.
     Races,
 }
 
-/// A point of the current way.
+/// A point of the current order.
 #[derive(Debug)]
 struct Node {
     ops: Vec<Op>,
     chosen: usize,
-    /// What need not be tried here: it was, here or before, and commutes with all since.
+    /// The operations to skip here: tried here or before, and commuting with everything since.
     sleep: Vec<Op>,
-    /// What is to be tried here.
+    /// The operations to try here.
     wanted: Vec<OpId>,
     tried: usize,
 }
@@ -44,15 +44,14 @@ pub(super) struct Search<'a> {
     interest: &'a Interest,
     reduction: Reduction,
     way: Vec<Node>,
-    /// How many choices of the next run are given.
+    /// The number of given choices of the next run.
     given: usize,
     at: usize,
-    /// How many alternatives were left out.
+    /// The number of skipped alternatives.
     pub(super) left_out: u64,
-    /// What cannot happen from a point of the way on, though it was there to choose: no timer runs out of which anything
-    /// would come.
+    /// Operations that are impossible from a point on, although offered: passing time without any effect.
     never: Vec<(usize, OpId)>,
-    /// The operations that were there again in a run that went the same way, and those that had been.
+    /// The operations of a repeated run, and those of the original, where they differ.
     pub(super) differs: Option<(Vec<Op>, Vec<Op>)>,
 }
 
@@ -79,8 +78,7 @@ impl<'a> Search<'a> {
         *self = Self::new(self.interest, reduction);
     }
 
-    /// Takes in what the run was that has been chosen for, and finds where the next one goes another way; says whether
-    /// there is one.
+    /// Records the finished run, and finds the next alternative; returns whether there is one.
     pub(super) fn advance(&mut self, moments: &[Moment], left: &[Op]) -> bool {
         if self.reduction == Reduction::Races {
             let from = self.given.saturating_sub(1);
@@ -112,7 +110,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// What sleeps after the last choice: what slept before and commutes with it.
+    /// The operations that sleep after the last choice: those that slept before and commute with it.
     fn sleeping(&self, ops: &[Op]) -> Vec<Op> {
         let Some(node) = self.way.last().filter(|_| self.reduction != Reduction::Off) else {
             return Vec::new();
@@ -128,7 +126,7 @@ impl<'a> Search<'a> {
 
     fn explore(&mut self, ops: &[Op]) -> Option<usize> {
         let sleep = self.sleeping(ops);
-        // What is alone is not in vain as long as there may be something behind it.
+        // A single choice is not skipped while something may follow it.
         let can = |op: &Op| ops.len() == 1 || self.never.iter().all(|(_, never)| *never != op.id);
         let awake = |op: &Op| can(op) && sleep.iter().all(|sleeping| sleeping.id != op.id);
         let Some(chosen) = ops.iter().position(awake) else {
@@ -156,7 +154,7 @@ impl Choose for Search<'_> {
         Some(node.chosen)
     }
 
-    /// What was found holds as far back as the operation was there.
+    /// The finding holds back to the point where the operation appeared.
     fn retract(&mut self) {
         let Some((at, node)) = self.at.checked_sub(1).and_then(|at| Some((at, self.way.get_mut(at)?))) else {
             return;
@@ -169,7 +167,7 @@ impl Choose for Search<'_> {
     }
 }
 
-/// Whether it is the same operation, as far as it is the workflow's matter. How often somebody was polled is not.
+/// Whether both are the same operation of the workflow; the number of polls does not count.
 fn alike(one: &Op, other: &Op) -> bool {
     one.id == other.id || matches!((one.id.actor, other.id.actor), (Actor::Time(_), Actor::Time(_)))
 }

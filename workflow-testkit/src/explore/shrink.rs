@@ -2,22 +2,22 @@
 
 use super::order::Order;
 
-/// How many runs may be spent on it.
+/// The maximum number of runs for shrinking.
 const MOST_RUNS: usize = 500;
 
-/// A run of more operations than so many counts as several.
+/// A run with more operations than this counts as several.
 const OPERATIONS: usize = 256;
 
-/// A failing order, and what the assertion said of it.
+/// A failing order, and the message of the assertion.
 pub(super) struct Failing {
     pub(super) order: Order,
-    /// How many operations it has.
+    /// The number of its operations.
     pub(super) operations: usize,
     pub(super) message: String,
 }
 
-/// The smallest failing order that is found by cutting off the end, leaving choices out and lowering them. `fails`
-/// follows choices as far as they fit, and says which order that made and with what message it failed.
+/// Shrinks a failing order by cutting off its end, leaving choices out and lowering them. `fails` follows choices as
+/// far as they fit, and returns the resulting order and its failure message.
 pub(super) fn shrink(found: Failing, mut fails: impl FnMut(&[usize]) -> Option<Failing>) -> Failing {
     let (mut best, mut runs) = (found, 0);
     'smaller: loop {
@@ -26,7 +26,7 @@ pub(super) fn shrink(found: Failing, mut fails: impl FnMut(&[usize]) -> Option<F
             if runs >= MOST_RUNS {
                 return best;
             }
-            // Those that do not fail are about as long.
+            // Candidates that pass are about as long.
             runs += 1 + best.operations / OPERATIONS;
             if let Some(failing) = fails(&candidate)
                 && failing.order < best.order

@@ -1,4 +1,4 @@
-//! Going from run to run, with what was found on the way.
+//! Drives the exploration from run to run, and collects the findings.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -15,14 +15,13 @@ use super::search::{Reduction, Search};
 use super::{Explored, Outcome};
 use crate::Start;
 
-/// How many runs are made at most for each order that may be tried: some runs are given up when it shows that they are
-/// equivalent to others.
+/// The maximum number of runs per order: some runs are abandoned once they prove equivalent to others.
 const RUNS_PER_ORDER: u64 = 20;
 
-/// Is shown each run of another order.
+/// Called with each run of a new order.
 type Visit<'a, W> = &'a mut dyn FnMut(&Played<W>) -> ControlFlow<()>;
 
-/// An exploration on its way.
+/// An exploration in progress.
 pub(super) struct Walk<'a, W: Workflow, F> {
     scenario: &'a F,
     interest: Arc<Interest>,
@@ -30,12 +29,12 @@ pub(super) struct Walk<'a, W: Workflow, F> {
     seen: HashSet<Order>,
     outcomes: HashSet<Outcome>,
     visit: Visit<'a, W>,
-    /// How many runs there were.
+    /// The number of runs so far.
     played: u64,
 }
 
-/// So many runs are compared with their journals, and then each such one: the runs of an exploration are much alike, and
-/// the check takes longer than they do.
+/// The first this many runs are compared with their journals, and then one in this many: the runs of an exploration are
+/// similar, and the check takes longer than they do.
 const CHECKED: u64 = 16;
 
 impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
@@ -62,7 +61,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         played
     }
 
-    /// Every order that makes a difference, one after the other; whether there is an end to it within so many.
+    /// Tries every order that makes a difference; returns whether the search ended within the limit.
     pub(super) fn systematically(&mut self, mut search: Search<'_>, orders: u64) -> ControlFlow<(), bool> {
         let mut runs = 0;
         while self.explored.tried < orders && runs < orders.saturating_mul(RUNS_PER_ORDER) {
@@ -108,7 +107,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         ControlFlow::Continue(())
     }
 
-    /// A run in an order that is drawn.
+    /// Runs a random order.
     fn draw(&mut self, random: &mut Random) -> Played<W> {
         loop {
             let played = self.play(random);
@@ -148,7 +147,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
     }
 }
 
-/// An order stands for the same run each time.
+/// Panics if the same order leads to a different run.
 fn assert_same<W: Workflow>(search: &Search<'_>, played: &Played<W>) {
     let Some((before, now)) = &search.differs else { return };
     let list = |ops: &[Op]| ops.iter().map(|op| &*op.words).collect::<Vec<_>>().join("; ");

@@ -1,4 +1,4 @@
-//! The calls of a faulty store, and what a fault makes of one.
+//! The calls of a faulty store, and the effect of each fault.
 
 use std::error::Error;
 use std::fmt;
@@ -57,7 +57,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 }
 
-/// A call with a fault that any can have.
+/// A call with a fault that applies to every kind.
 fn faulty<T: Send + Unpin + 'static>(
     fault: Option<Fault>,
     call: impl FnOnce() -> StoreFuture<T>,
@@ -87,14 +87,14 @@ fn corrupt<T>(run: &RunId, position: Position) -> StoreFuture<T> {
     StoreFuture::ready(Err(StoreError::corrupt(run, position, OnPurpose::Corrupt)))
 }
 
-/// So many records of a batch, and never all; none if there are none.
+/// The first records of a batch, never all; `None` for an empty batch.
 fn part(mut batch: Batch, kept: usize) -> Option<Batch> {
     batch.records.truncate(kept.min(batch.records.len().saturating_sub(1)));
     batch.run.status = RunStatus::Running;
     (!batch.records.is_empty()).then_some(batch)
 }
 
-/// Pends so often, and is woken at once.
+/// Returns pending this many times, and wakes its task each time.
 async fn pend(mut polls: u32) {
     poll_fn(|cx| {
         if polls == 0 {
@@ -107,7 +107,7 @@ async fn pend(mut polls: u32) {
     .await;
 }
 
-/// What a fault is caused by.
+/// The source of an injected error.
 #[derive(Debug)]
 enum OnPurpose {
     Refused,

@@ -1,11 +1,11 @@
-//! Which calls go wrong, drawn from a seed.
+//! Draws faults from a seed.
 
 use super::{Fault, StoreCall};
 
 pub(super) struct Draw {
     state: u64,
     pub(super) one_in: u64,
-    /// Those that are drawn from.
+    /// The faults to draw from.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -15,9 +15,9 @@ impl Draw {
         Self { state: seed, one_in: 10, faults: faults.to_vec() }
     }
 
-    /// What goes wrong with a call, if anything does.
+    /// The fault of a call, if any.
     pub(super) fn fault(&mut self, call: StoreCall) -> Option<Fault> {
-        // Both are drawn in any case, so that each call takes as much of the seed as any other.
+        // Both draws happen in any case, so that each call uses the same amount of the seed.
         let (chance, place) = (self.next(), self.next());
         let faults: Vec<Fault> = self.faults.iter().copied().filter(|fault| fault.is_of(call)).collect();
         // The bias is that of a modulus far below 2^64.

@@ -1,5 +1,5 @@
-//! S30: whether something can still come to a run with nothing left to do that makes a step run. Everything
-//! that can come is tried for every step in every scope.
+//! S30: whether any arrival can still make a step run in an idle run. Tries every possible arrival for every step in
+//! every scope.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ struct Arrival {
 }
 
 impl Model {
-    /// Whatever can come may come any number of times, and preconditions may say yes.
+    /// Assumes that arrivals repeat any number of times, and that preconditions may agree.
     pub(super) fn can_go_on(&self) -> bool {
         let can_end = self.plan.events.iter().any(|event| event.external && event.stop);
         let coming = self.coming();
         can_end || self.triggers(&coming).iter().any(|(arrival, scope)| self.runs(&coming, *arrival, *scope))
     }
 
-    /// External events at the root, replies where they were asked for, and that a fan-out is gathered where
-    /// it was opened: its branches wait for replies.
+    /// External events at the root, replies in the scopes of their requests, and gathers in the scopes of fan-outs
+    /// whose branches wait for replies.
     fn coming(&self) -> BTreeSet<Arrival> {
         let events = self.plan.events.iter().enumerate();
         let external =
@@ -37,8 +37,8 @@ impl Model {
         external.chain(replies).chain(gathers).collect()
     }
 
-    /// What can come, with each scope that would be evaluated in: the scope itself and the open ones below.
-    /// An item comes to its own branch when that opens.
+    /// Possible arrivals with each scope to evaluate: the scope itself and the open ones below. An item arrives in its
+    /// own branch when the branch opens.
     fn triggers(&self, coming: &BTreeSet<Arrival>) -> Vec<(Arrival, u32)> {
         let mut triggers = Vec::new();
         for arrival in coming {
@@ -85,10 +85,10 @@ impl Model {
         coming.iter().any(|other| seen.contains(&other.scope) && events.contains(other.event))
     }
 
-    /// Whether the step would be handed what it was not handed before (S20), some of it the scope's own
-    /// (S46).
+    /// Whether the step would get a new combination (S20), with an event of the scope's own (S46).
     fn has_new_combination(&self, step: usize, arrival: Arrival, scope: u32) -> bool {
-        // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
+        // A fixed list is new in a new branch: the item may be older than the events that complete the list in outer
+        // scopes.
         let is_new = self.scope_state(scope) == ScopeState::Unopened;
         let is_full = |input: &PlannedInput, events| {
             matches!(input.take, Take::Fixed(_)) && !is_new && self.is_satisfied(input, events, scope)
@@ -102,7 +102,7 @@ impl Model {
             };
             return arrival.scope == scope || self.slots(step).any(keeps_own);
         }
-        // Only lists that are full take it, so nothing that the step would be handed is new.
+        // Only full lists take the event, so the step would get nothing new.
         let binding: Option<Vec<Vec<u64>>> = self.slots(step).map(|slot| self.handed(slot, scope)).collect();
         binding.is_some_and(|binding| {
             let mut seqs = binding.iter().flatten();
@@ -112,7 +112,7 @@ impl Model {
         })
     }
 
-    /// What a parameter is bound to when the trigger is none of its own (S15–S17).
+    /// The binding of a parameter that does not take the trigger (S15–S17).
     fn handed(&self, (input, events): (&PlannedInput, Events), scope: u32) -> Option<Vec<u64>> {
         let visible = self.visible(scope, events);
         let seqs = match input.take {
@@ -123,7 +123,7 @@ impl Model {
         (input.optional || !seqs.is_empty()).then_some(seqs)
     }
 
-    /// The items of branches whose turn has not come (S50).
+    /// The items of branches that have not opened yet (S50).
     fn items_to_come(&self) -> Vec<(u32, usize)> {
         let branches = self.open_groups().flat_map(|opening| &opening.branches);
         let is_unopened = |scope: u32| self.scope_state(scope) == ScopeState::Unopened;

@@ -1,5 +1,4 @@
-//! Scopes: the tree of them, when a branch opens, when it is settled, and what becomes of a fan-out
-//! (S44–S50).
+//! The tree of scopes: how branches open and settle, and how a fan-out ends (S44–S50).
 
 use workflow_core::scheduler::End;
 use workflow_core::{ExecutionId, FanOutPolicy};
@@ -20,7 +19,7 @@ pub(super) struct Scope {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScopeState {
-    /// Its item may be in the log, but it is not its turn yet (S50).
+    /// Its item may be in the log, but the branch is not open yet (S50).
     Unopened,
     Open,
     Settled,
@@ -65,7 +64,7 @@ impl Model {
         self.groups.iter().filter(|group| group.is_open).map(|group| &group.opening)
     }
 
-    /// Which fan-outs these are, and where they were opened.
+    /// The open fan-outs, each with the scope that opened it.
     pub(super) fn open_fan_outs(&self) -> Vec<(usize, u32)> {
         self.open_groups().map(|opening| (opening.fan_out, opening.opener)).collect()
     }
@@ -75,8 +74,8 @@ impl Model {
         std::iter::successors(Some(scope), |scope| self.scopes[*scope as usize].parent).collect()
     }
 
-    /// The scope and the open branches below it: each before those below it, and in fan-out order, which is
-    /// what sorting them by their paths from the root makes of them.
+    /// The scope and the open branches below it: each before its own branches, in fan-out order. Sorting by the paths
+    /// from the root gives this order.
     pub(super) fn open_below(&self, scope: u32) -> Vec<u32> {
         let open = self.scopes.iter().zip(0..).filter(|(scope, _)| scope.state == ScopeState::Open);
         let chains = open.map(|(_, open)| self.chain(open)).filter(|chain| chain.contains(&scope));
@@ -118,7 +117,7 @@ impl Model {
         self.open_branches(group);
     }
 
-    /// A fan-out without items is gathered once all of its batch is in the log.
+    /// Gathers a fan-out without items once its whole batch is in the log.
     pub(super) fn gather_empty(&mut self, before: usize) {
         for group in before..self.groups.len() {
             self.gather_if_settled(group);
@@ -129,8 +128,8 @@ impl Model {
         self.groups.len()
     }
 
-    /// S50: opens what may be open at a time. An item is evaluated when its branch opens; a branch that
-    /// opens late therefore sees what the scopes above it hold by then.
+    /// S50: opens as many branches as may be open at a time. The item of a branch is evaluated when the branch opens,
+    /// so a late branch sees what the outer scopes contain by then.
     fn open_branches(&mut self, group: usize) {
         for (branch, item) in self.groups[group].opening.branches.clone() {
             let most = self.groups[group].opening.concurrency.unwrap_or(usize::MAX);
@@ -147,7 +146,7 @@ impl Model {
         branches.filter(|(branch, _)| self.scopes[*branch as usize].state == state).count()
     }
 
-    /// S47: settles the first branch in and below which nothing is left to do; `false` if there is none.
+    /// S47: settles the first branch without remaining work in it and below; returns `false` if there is none.
     pub(super) fn settle_next(&mut self) -> bool {
         let Some(branch) = self.settled() else { return false };
         self.scopes[branch as usize].state = ScopeState::Settled;
@@ -158,10 +157,10 @@ impl Model {
         true
     }
 
-    /// The first open branch in and below which nothing is left to do.
+    /// The first open branch without remaining work in it and below.
     fn settled(&self) -> Option<u32> {
         let mut is_busy = vec![false; self.scopes.len()];
-        // What a dropped branch left on its way to the log keeps no one.
+        // Pending events of a dropped branch keep no scope busy.
         let busy = self.busy_scopes().into_iter().filter(|scope| self.is_open(*scope));
         for scope in busy.flat_map(|scope| self.chain(scope)) {
             is_busy[scope as usize] = true;
@@ -170,8 +169,8 @@ impl Model {
         branches.find(|(is_busy, branch)| !**is_busy && self.is_open(*branch)).map(|(_, branch)| branch)
     }
 
-    /// The scopes in which something is left to evaluate, asked, running, waiting for its turn,
-    /// waiting for a reply or a timer, or not gathered yet.
+    /// The scopes with work: an event to evaluate, a precondition, a running or queued execution, an open request or
+    /// timer, or an ungathered fan-out.
     fn busy_scopes(&self) -> Vec<u32> {
         let mut busy: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
         let questions = self.questions.iter().filter(|question| question.state != WorkState::Over);
@@ -205,7 +204,7 @@ impl Model {
         self.arrive(entry.seq);
     }
 
-    /// The branches in fan-out order, with what the gathers of the fan-out collect.
+    /// The branches in fan-out order, with the events that the fan-out's gathers collect.
     fn branch_lines(&self, group: usize) -> Vec<BranchLine> {
         let Opening { fan_out, ref branches, .. } = self.groups[group].opening;
         let line = |(scope, item): &(u32, Placed)| {

@@ -7,14 +7,14 @@ use super::work::WorkState;
 use super::{Model, Patience};
 
 impl Model {
-    /// S30: nothing is left to do. Told once, until something happens.
+    /// S30: reports once that nothing is left to do, until something happens.
     pub(super) fn rest(&mut self) -> bool {
         let is_busy = self.questions.iter().any(|question| question.state == WorkState::Running)
             || self.executions.iter().any(|execution| execution.state != WorkState::Over);
         if is_busy || self.waits || self.log.is_empty() {
             return false;
         }
-        // A timer fires by itself, whatever comes of it.
+        // A timer fires by itself, with or without an effect.
         let has_timer = !self.pending_timers().is_empty();
         if has_timer || self.patience == Patience::Endless || self.can_go_on() {
             self.waits = true;
@@ -25,7 +25,7 @@ impl Model {
         true
     }
 
-    /// Ends the run. What was not handed out yet is not wanted any more, but for refusals.
+    /// Ends the run and discards pending lines, except refusals.
     pub(super) fn finish(&mut self, end: End) {
         if self.end.is_some() {
             return;

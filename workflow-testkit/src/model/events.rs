@@ -1,6 +1,6 @@
-//! Sets of event types. A plan has few of them, and a model asks for them all the time.
+//! Sets of event types. A plan has few of them, and a model uses such sets constantly.
 
-/// The most event types there can be, those included that say that a fan-out is gathered.
+/// The maximum number of event types, including those of gathers.
 pub(super) const MOST: usize = 128;
 
 /// Event types by number, as bits.

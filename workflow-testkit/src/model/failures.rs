@@ -1,4 +1,4 @@
-//! Which steps take whose failures (S29).
+//! The relation between failing and catching steps (S29).
 
 use super::events::Events;
 use super::plan::{Plan, PlannedInput, Take};
@@ -9,7 +9,7 @@ pub(super) fn caught(plan: &Plan) -> Vec<usize> {
     (0..plan.steps.len()).filter(|step| caught.iter().flatten().any(|other| other == step)).collect()
 }
 
-/// The steps whose failures one takes: those it names, or all that take none.
+/// The steps whose failures this step takes: those it names, or all that take none.
 fn caught_by(plan: &Plan, step: usize) -> Vec<usize> {
     let planned = &plan.steps[step];
     if !takes_failures(plan, step) {
@@ -30,7 +30,7 @@ fn is_failure(plan: &Plan, event: usize) -> bool {
     plan.events.get(event).is_some_and(|planned| planned.failure)
 }
 
-/// The event types that a parameter names, failures among them as those of the steps that its step catches.
+/// The event types of a parameter; failures become those of the steps that its step catches.
 pub(super) fn named(plan: &Plan, step: usize, input: &PlannedInput) -> Events {
     let failed: Vec<usize> =
         caught_by(plan, step).into_iter().filter_map(|caught| plan.failed(caught)).collect();

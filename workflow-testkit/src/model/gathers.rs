@@ -1,5 +1,5 @@
-//! Which gathers take which fan-outs (S48): found by growing, step by step, what can be emitted in the own
-//! scope of each fan-out's branches, until nothing new is found.
+//! The relation between gathers and fan-outs (S48). A fixed-point iteration collects the events that can occur in the
+//! branches' own scope of each fan-out.
 
 use super::events::{Events, MOST};
 use super::failures;
@@ -25,14 +25,14 @@ pub(super) fn own_events(plan: &Plan) -> Vec<Events> {
 /// The root, and after it the branches of each fan-out.
 #[derive(Clone, PartialEq, Eq)]
 struct Scopes {
-    /// What each can hold.
+    /// Per scope the events that it can contain.
     own: Vec<Events>,
-    /// What each can see: what it holds, and what the scopes see in which its fan-out can be opened.
+    /// Per scope the events that it can see: its own, and those that the scopes can see in which its fan-out can open.
     seen: Vec<Events>,
 }
 
 impl Scopes {
-    /// What follows from what is known: the replies to requests, and whatever the steps that can run leave.
+    /// One iteration: adds the replies to requests, and the events of all steps that can run.
     fn grown(&self, plan: &Plan, emitted: &[Events]) -> Self {
         let mut grown = self.clone();
         let places = plan.fan_outs();
@@ -56,19 +56,19 @@ impl Scopes {
         self.seen[scope].add(events);
     }
 
-    /// Whether a step can run in a scope: something of the scope's own triggers it, and it sees all it
-    /// requires.
+    /// Whether a step can run in a scope: an event of the scope itself triggers it, and the scope sees all its required
+    /// inputs.
     fn can_run(&self, inputs: &[(&PlannedInput, Events)], scope: usize) -> bool {
         let (own, seen) = (self.own[scope], self.seen[scope]);
         inputs.iter().any(|(_, taken)| taken.meets(own))
             && inputs.iter().all(|(input, taken)| {
-                // A step that gathers what it emits itself has to begin somewhere.
+                // A step that gathers its own events has to begin without one.
                 input.optional || input.take == Take::Gather || taken.meets(seen)
             })
     }
 }
 
-/// What the outside can send: what is marked so, and what nobody else could supply.
+/// The events from outside: those marked so, and those without any other source.
 fn sent(plan: &Plan) -> Events {
     let is_emitted = |event: usize| {
         plan.steps.iter().flat_map(|step| &step.outputs).any(|output| match output {
@@ -84,7 +84,7 @@ fn sent(plan: &Plan) -> Events {
     sent.map(|(event, _)| event).collect()
 }
 
-/// The event types a parameter takes; for a gather the events that say that a fan-out is gathered.
+/// The event types of a parameter; for a gather, the events of its fan-outs' completions.
 pub(super) fn taken(plan: &Plan, own: &[Events], step: usize, input: &PlannedInput) -> Events {
     if input.take != Take::Gather {
         return failures::named(plan, step, input);
@@ -100,8 +100,8 @@ pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()
 }
 
-/// What a step leaves in the scope it runs in: its events, that its fan-outs are gathered, and its failure if it is
-/// caught. The items of a fan-out lie in branches below.
+/// The events of a step in its own scope: its outputs, the completions of its fan-outs, and its failure if caught.
+/// Items of a fan-out are in the branches below.
 fn emitted_beside(plan: &Plan, step: usize) -> Events {
     let events = plan.steps[step].outputs.iter().flat_map(|output| beside(plan, output)).flatten();
     let places = plan.fan_outs();
@@ -110,7 +110,7 @@ fn emitted_beside(plan: &Plan, step: usize) -> Events {
     events.chain(gathered).chain(plan.failed(step)).collect()
 }
 
-/// What an output leaves in the scope of its step, be it later.
+/// The event of an output in its step's scope, at once or later.
 fn beside(plan: &Plan, output: &PlannedOutput) -> [Option<usize>; 2] {
     match *output {
         PlannedOutput::Events(event) | PlannedOutput::Timer(event) => [Some(event), None],

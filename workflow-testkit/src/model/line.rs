@@ -1,38 +1,38 @@
-//! What is to be done, as lines that can be compared and read.
+//! Actions as lines that can be compared and read.
 
 use std::fmt::Write as _;
 
 use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Cause, End, Verdict};
 
-/// One thing that is to be done: what an [`Action`](workflow_core::scheduler::Action) says, in plain numbers.
+/// One action: the content of an [`Action`](workflow_core::scheduler::Action) in plain numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Line {
-    /// The precondition of a step is asked (S18).
+    /// The precondition of a step is evaluated (S18).
     Asks {
-        /// The number of the question, which the answer names.
+        /// The number of the evaluation, which the answer names.
         question: u64,
-        /// The step, and what it would be handed.
+        /// The step and the binding it would get.
         call: Call,
     },
     /// An execution starts.
     Starts {
         /// Its number.
         execution: u64,
-        /// The step, and what it is handed.
+        /// The step and its binding.
         call: Call,
     },
     /// A batch is appended to the log.
     Appends {
-        /// Who caused it.
+        /// The origin of the batch.
         cause: Cause,
         /// Its events in order.
         entries: Vec<Placed>,
         /// The timers that it sets, in order.
         timers: Vec<TimerLine>,
     },
-    /// The event that says that a fan-out is gathered is appended to the log (S48).
+    /// The completion event of a fan-out is appended to the log (S48).
     Gathers {
         /// The event.
         entry: Placed,
@@ -46,25 +46,25 @@ pub enum Line {
         /// Its number.
         execution: u64,
     },
-    /// Nothing of a branch is needed any more: it is settled, or dropped (S50).
+    /// A branch is freed: it is settled, or dropped (S50).
     Frees {
         /// Its scope.
         scope: u32,
     },
-    /// What an execution wants to commit is refused, because the run has ended (S28).
+    /// The commit of an execution is refused, because the run has ended (S28).
     RefusesCommit {
         /// Its number.
         execution: u64,
     },
-    /// What came from outside is refused (S33).
+    /// An arrival from outside is refused (S33).
     RefusesReceived,
-    /// Nothing can happen before something arrives from outside (S30).
+    /// The run waits for an arrival from outside (S30).
     Waits,
     /// The run ends.
     Ends(End),
 }
 
-/// A step with what it would be handed.
+/// A step and its binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The step.
@@ -86,11 +86,11 @@ pub struct Evaluation {
     pub scope: u32,
     /// The event that triggered it.
     pub trigger: u64,
-    /// Whether it led to an execution, or why not.
+    /// The result of the evaluation: an execution, or the reason for none.
     pub verdict: Verdict,
 }
 
-/// An event with its place in the log.
+/// An event with its position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
     /// Its position.
@@ -108,11 +108,11 @@ pub struct TimerLine {
     pub timer: u64,
     /// The execution that sets it.
     pub execution: u64,
-    /// The scope that its event will be of.
+    /// The scope of its event.
     pub scope: u32,
     /// The type of its event.
     pub event: usize,
-    /// For one that closes a request: the position of the request.
+    /// For the expiry of a request: the position of the request.
     pub request: Option<u64>,
 }
 
@@ -130,10 +130,10 @@ pub struct BranchLine {
 }
 
 impl Line {
-    /// The line for people, with the names of the table that it is about.
+    /// Formats the line for people, with the names of its table.
     ///
     /// # Panics
-    /// If it is about another table.
+    /// Panics if the line belongs to another table.
     pub fn text(&self, table: &DependencyTable) -> String {
         match self {
             Self::Asks { question, call } => format!("ask q{question} {}", call.text(table)),

@@ -1,5 +1,5 @@
-//! The log: what comes in from outside or from an execution gets its position (S4), and takes effect as one (S23,
-//! S28, S33).
+//! The log: events from outside and from executions get positions (S4), and a batch takes effect as one (S23, S28,
+//! S33).
 
 use workflow_core::scheduler::{Cause, Emission, End};
 use workflow_core::{ExecutionId, Seq};
@@ -8,7 +8,7 @@ use super::branches::Opening;
 use super::line::{Line, Placed};
 use super::{Logged, Model};
 
-/// What a batch does once all of it has its positions.
+/// The effects of a batch once all its events have positions.
 #[derive(Debug)]
 pub(super) enum Part {
     Event(u64),
@@ -50,7 +50,7 @@ impl Model {
         Placed { seq: self.log.len() as u64, scope, event }
     }
 
-    /// What an execution emits belongs to the scope it was evaluated in (S44), and enters the log as one.
+    /// An execution's events belong to the scope in which it was evaluated (S44), and enter the log as one batch.
     pub(super) fn commit(&mut self, execution: u64, scope: u32, emissions: &[Emission]) {
         let (mut entries, mut parts, mut timers) = (Vec::new(), Vec::new(), Vec::new());
         for emission in emissions {
@@ -84,7 +84,7 @@ impl Model {
 
     /// The batch takes effect.
     fn enter(&mut self, parts: Vec<Part>) {
-        // S28: the first stop event ends the run, wherever in the batch it stands.
+        // S28: the first stop event ends the run, at any index of the batch.
         if let Some(stop) = parts.iter().flat_map(Part::seqs).find(|seq| self.is_stop(*seq)) {
             self.finish(End::Completed(Seq(stop)));
             return;
@@ -100,8 +100,7 @@ impl Model {
         self.gather_empty(groups);
     }
 
-    /// An event is in the log, to be evaluated after those before it. What belongs to a branch that was
-    /// dropped in the meantime is of no interest to anyone.
+    /// Queues a logged event for evaluation. Events of a branch that was dropped meanwhile are ignored.
     pub(super) fn arrive(&mut self, seq: u64) {
         if self.is_open(self.logged(seq).scope) {
             self.log[usize::try_from(seq).expect("a position fits the memory") - 1].has_arrived = true;

@@ -1,12 +1,12 @@
-//! A workflow described as plainly as possible. The table under test and the model are both made from it,
-//! so neither takes its knowledge of the workflow from the other.
+//! A plain description of a workflow. The table under test and the model are both made from it, so neither depends on
+//! the other.
 
 use super::{failures, gathers};
 
 /// A workflow: its event types and its steps, by number.
 ///
-/// A plan is what its author says it is. Whether its numbers lead anywhere, and whether the graph that they
-/// make has problems, is asked with [`table`](Self::table) and [`problems`](Self::problems).
+/// A plan is not checked by itself. [`table`](Self::table) checks its numbers, and [`problems`](Self::problems) the
+/// graph.
 ///
 /// ```
 /// use workflow_testkit::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
@@ -32,8 +32,8 @@ use super::{failures, gathers};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, the reply
-    /// to `E3` is named `E3.reply`, and what says that it has expired `E3.expired`.
+    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, the reply to `E3` is
+    /// named `E3.reply`, and its expiry `E3.expired`.
     pub events: Vec<PlannedEvent>,
     /// The steps in declaration order, named `s0`, `s1` and so on.
     pub steps: Vec<PlannedStep>,
@@ -47,7 +47,7 @@ impl Default for Plan {
     }
 }
 
-/// One event type, with its roles (S2). Without any it is passed from step to step.
+/// One event type, with its roles (S2). Without roles it is passed between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a role of its own")]
 pub struct PlannedEvent {
@@ -57,15 +57,15 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
-    /// Says that a step failed (S29): an input that names it takes the failures of the steps that its step catches.
+    /// Is a failure of a step (S29): an input that names it takes the failures of the steps that its step catches.
     pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
     /// For a reply: the request.
     pub replies_to: Option<usize>,
-    /// For a request that can expire: the event that says so.
+    /// For a request that can expire: its expiry event.
     pub expired: Option<usize>,
-    /// For the event that says that a request has expired: the request.
+    /// For an expiry event: the request.
     pub expires: Option<usize>,
 }
 
@@ -76,15 +76,15 @@ pub struct PlannedStep {
     pub inputs: Vec<PlannedInput>,
     /// What it may emit.
     pub outputs: Vec<PlannedOutput>,
-    /// Whether it is asked before it is executed (S18).
+    /// Whether the step has a precondition (S18).
     pub has_precondition: bool,
-    /// The most executions in one scope, if there is a bound (S19).
+    /// The maximum number of executions in one scope, if limited (S19).
     pub max_executions: Option<u32>,
-    /// The most executions at a time, if there is a bound (S21).
+    /// The maximum number of concurrent executions, if limited (S21).
     pub concurrency: Option<u32>,
-    /// Whether siblings go on when it fails (S29).
+    /// Whether the run continues when the step fails (S29).
     pub continue_on_error: bool,
-    /// The steps whose failures it takes; all that take none, if it names none (S29).
+    /// The steps whose failures it catches; empty for all steps that take none (S29).
     pub catches: Vec<usize>,
 }
 
@@ -93,9 +93,9 @@ pub struct PlannedStep {
 pub struct PlannedInput {
     /// How it takes its events.
     pub take: Take,
-    /// Whether the step does without it.
+    /// Whether the input is optional.
     pub optional: bool,
-    /// The event types it takes: one, or several for an event set; what it collects for a gather.
+    /// The event types of the input: one, or several for an event set; for a gather, the collected types.
     pub events: Vec<usize>,
 }
 
@@ -104,9 +104,9 @@ pub struct PlannedInput {
 pub enum Take {
     /// The triggering event, or the latest (S15).
     One,
-    /// All there are (S16).
+    /// All events so far (S16).
     List,
-    /// The first so many (S17).
+    /// The first N (S17).
     Fixed(u32),
     /// The reply to a request; the event is the reply.
     Reply,
@@ -121,13 +121,13 @@ pub enum PlannedOutput {
     Events(usize),
     /// Any number of branches, each with an item of this type (S44).
     FanOut(usize),
-    /// Any number of events of this type, each when its time has come.
+    /// Any number of delayed events of this type.
     Timer(usize),
-    /// Any number of requests of this type, each closed when its time has run out (S32).
+    /// Any number of expiring requests of this type (S32).
     Expiring(usize),
 }
 
-/// A place where branches open. Fan-outs are numbered in the order of the steps and their outputs.
+/// A fan-out of a step. Fan-outs are numbered in the order of the steps and their outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FanOutPlace {
     /// The step that fans out.
@@ -149,22 +149,24 @@ impl Plan {
         fan_outs.collect()
     }
 
-    /// The number of the event that says that a fan-out is gathered (S48). These are numbered after all
-    /// others, as they are in a table.
+    /// The number of a fan-out's completion event (S48). Completion events are numbered after all others, as in a
+    /// table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
     }
 
-    /// The number of the event that the failure of a step is, if another one catches it (S29). These are numbered
-    /// after those that say that a fan-out is gathered, as they are in a table.
+    /// The number of a step's failure event, if another step catches it (S29). Failure events are numbered after
+    /// completion events, as in a table.
     pub fn failed(&self, step: usize) -> Option<usize> {
         let caught = failures::caught(self);
         let place = caught.iter().position(|other| *other == step)?;
         Some(self.events.len() + self.fan_outs().len() + place)
     }
 
-    /// Per fan-out the event types that its branches can hold in their own scope: the item, and what steps
-    /// can leave beside it. A gather takes the fan-outs whose branches can hold what it collects (S48).
+    /// Per fan-out, the event types that can occur in the branches' own scope.
+    ///
+    /// These are the item and all events that steps can emit there. A gather takes the fan-outs whose branches can
+    /// contain what it collects (S48).
     ///
     /// # Panics
     /// If there are more event types and fan-outs than [a model can take](super::Model::new).

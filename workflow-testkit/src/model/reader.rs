@@ -1,5 +1,5 @@
-//! Reads the scheduler's actions as lines. A bound list is written out as the positions it stands for, so
-//! that what is compared is what a step would be handed, not how the scheduler names it.
+//! Reads the scheduler's actions as lines. A bound list becomes the positions it stands for. So a comparison covers the
+//! actual input of a step, not the scheduler's encoding.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of what a scheduler with this table says.
+    /// A reader of the actions of a scheduler with this table.
     pub fn new(table: Arc<DependencyTable>) -> Self {
         Self { table, log: Vec::new() }
     }
 
-    /// Every event that was handed out to be appended so far.
+    /// All events that actions have appended so far.
     pub fn log(&self) -> &[Placed] {
         &self.log
     }
@@ -29,8 +29,8 @@ impl Reader {
     /// The next action as a line.
     ///
     /// # Panics
-    /// If it does not know this kind of action, or if the action makes no sense after those before it: a
-    /// position that leaves a gap in the log, a list that is longer than what is there.
+    /// Panics on an unknown kind of action, or one that contradicts earlier actions: a gap in the log, or a list longer
+    /// than the log.
     pub fn read(&mut self, action: &Action) -> Line {
         match action {
             Action::AskPrecondition { candidate, step, scope, trigger, binding } => {
@@ -58,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// Takes an entry into the log, which has to be without gaps (S4).
+    /// Adds an entry to the log, which must have no gaps (S4).
     fn place(&mut self, entry: Entry) -> Placed {
         let placed = Placed { seq: entry.seq.0, scope: entry.scope.0, event: entry.event.get() };
         assert_eq!(placed.seq, self.log.len() as u64 + 1, "the log has neither gaps nor repeats");

@@ -1,4 +1,4 @@
-//! What a scope sees of the log, and what a step would be handed (S12–S17, S45, S46).
+//! What a scope sees of the log, and how a step is bound (S12–S17, S45, S46).
 
 use std::collections::VecDeque;
 
@@ -23,8 +23,8 @@ impl Model {
         true
     }
 
-    /// From here on every step sees the event. It is evaluated in its own scope and then in each open
-    /// branch below (S46), for the steps that take its type, in declaration order (S11).
+    /// From here on every step sees the event. The steps that take its type evaluate it in its own scope and then in
+    /// each open branch below (S46), in declaration order (S11).
     fn begin(&mut self, seq: u64) {
         self.read.push(seq);
         self.trigger = Some(seq);
@@ -37,7 +37,7 @@ impl Model {
             scopes.iter().flat_map(|scope| steps.iter().map(|step| (*scope, *step))).collect::<VecDeque<_>>();
     }
 
-    /// S17: what comes after a fixed list is full, in the scope of the event, is surplus, for each such list.
+    /// S17: counts later events as surplus for each fixed list that is full in the event's scope.
     fn count_surplus(&mut self, scope: u32, event: usize) {
         for step in 0..self.taken.len() {
             for slot in 0..self.taken[step].len() {
@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// What each parameter is bound to, unless something required is missing (S13).
+    /// The binding of each parameter; `None` if a required input is missing (S13).
     fn binding(&self, step: usize, scope: u32, trigger: u64) -> Option<Vec<Vec<u64>>> {
         let inputs = self.plan.steps[step].inputs.iter().zip(&self.taken[step]);
         let bound = inputs.map(|(input, events)| {
@@ -96,8 +96,7 @@ impl Model {
         }
     }
 
-    /// S12, S45: what was evaluated so far of these types, in the scope and its ancestors, in order of
-    /// position.
+    /// S12, S45: the evaluated events of these types in the scope and its ancestors, by position.
     pub(super) fn visible(&self, scope: u32, events: Events) -> Vec<u64> {
         let chain = self.chain(scope);
         let seen = self.read.iter().copied().filter(|seq| {
@@ -115,7 +114,7 @@ impl Model {
         self.chain(scope).into_iter().find_map(of)
     }
 
-    /// S46: a branch leaves to the outer evaluation what binds no event of its own.
+    /// S46: a branch skips a binding without an event of its own, because an outer scope evaluates it.
     fn has_own_event(&self, call: &Call) -> bool {
         let mut seqs = call.binding.iter().flatten();
         call.scope == 0 || seqs.any(|seq| self.logged(*seq).scope == call.scope)

@@ -1,4 +1,4 @@
-//! The plan as a table: what the scheduler is made with. The model knows nothing of it.
+//! Turns a plan into a table for the scheduler. The model does not use it.
 
 use workflow_core::{
     DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
@@ -8,17 +8,18 @@ use workflow_core::{
 use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 impl Plan {
-    /// The table of the plan, for a scheduler under test. Its events and steps have the numbers they have in
-    /// the plan. It is checked for what makes it a table, not for whether the graph makes sense.
+    /// The plan's table, for a scheduler under test.
+    ///
+    /// Events and steps keep the numbers of the plan. The conversion checks only the structure of the table, not the
+    /// graph.
     ///
     /// # Panics
-    /// If the plan is of no table: a number that leads nowhere, a gather that fits no fan-out.
+    /// Panics if the plan makes no table: an invalid number, or a gather that fits no fan-out.
     pub fn table(&self) -> DependencyTable {
         self.builder().build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
-    /// What the rules say against the whole graph: everything that keeps it from being built. None for a
-    /// workflow that the macros accept.
+    /// All graph problems that would prevent the table from being built; none for a workflow that the macros accept.
     pub fn problems(&self) -> Vec<TableProblem> {
         self.builder().build().err().map_or_else(Vec::new, |error| error.problems)
     }

@@ -1,5 +1,5 @@
-//! Timers: set with a batch, pending in an open scope until they fire, and until then something is left to do
-//! there (S30, S47). One that closes a request is pending while the request is open (S32).
+//! Timers. A batch sets a timer, which is pending while its scope is open and keeps that scope busy until it fires
+//! (S30, S47). The timer of an expiring request is pending while the request is open (S32).
 
 use workflow_core::scheduler::Cause;
 use workflow_core::{ExecutionId, Seq, TimerId};
@@ -7,7 +7,7 @@ use workflow_core::{ExecutionId, Seq, TimerId};
 use super::Model;
 use super::line::{Line, TimerLine};
 
-/// A timer that was handed out to be set.
+/// A timer of a batch.
 #[derive(Debug)]
 pub(super) struct Timer {
     line: TimerLine,
@@ -48,14 +48,14 @@ impl Model {
         line
     }
 
-    /// The batch that sets it is in the log.
+    /// Sets a timer whose batch is in the log.
     pub(super) fn set_timer(&mut self, timer: u64) {
         let scope = self.timer(timer).line.scope;
         let is_open = self.is_open(scope);
         self.timer(timer).is_set = is_open;
     }
 
-    /// The time of a timer has come.
+    /// Fires a timer.
     pub(super) fn fire(&mut self, timer: u64) {
         if self.is_closed() || !self.pending_timers().contains(&timer) {
             self.out.push_back(Line::RefusesReceived);

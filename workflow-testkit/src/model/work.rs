@@ -1,5 +1,5 @@
-//! Questions and executions: what may be executed (S18–S20), what starts when (S21), and what success and
-//! failure mean (S28, S29).
+//! Precondition evaluations and executions: what may execute (S18–S20) and start (S21), and the effects of success and
+//! failure (S28, S29).
 
 use workflow_core::ExecutionId;
 use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Verdict};
@@ -7,14 +7,14 @@ use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Verdic
 use super::Model;
 use super::line::{Call, Evaluation, Line};
 
-/// A precondition that was asked.
+/// A precondition in evaluation.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) call: Call,
     pub(super) state: WorkState,
 }
 
-/// A step that runs, or waits for its turn, or did.
+/// An execution: running, waiting for its turn, or ended.
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) call: Call,
@@ -29,8 +29,7 @@ pub(super) enum WorkState {
 }
 
 impl Model {
-    /// Whether the combination was executed (S20), or the step had its share (S19). Both count per scope
-    /// (S46).
+    /// Whether the combination was executed (S20), or the step has reached its limit (S19). Both count per scope (S46).
     pub(super) fn used_up(&self, call: &Call) -> Option<Verdict> {
         let earlier = self.executions.iter().map(|execution| &execution.call);
         let earlier: Vec<&Call> =
@@ -63,7 +62,7 @@ impl Model {
         }
         let Some(call) = self.take_question(question) else { return };
         match answer {
-            // Between the question and its answer another trigger may have used the combination up.
+            // Between evaluation and answer, another trigger may have used the combination.
             Answer::Yes => match self.used_up(&call) {
                 Some(verdict) => self.settle_evaluation(&call, verdict),
                 None => self.execute(call),
@@ -76,7 +75,7 @@ impl Model {
         }
     }
 
-    /// Beyond the run's most executions it ends instead.
+    /// Beyond the run's limit of executions, ends the run instead.
     pub(super) fn execute(&mut self, call: Call) {
         if self.executions.len() >= self.plan.executions {
             self.settle_evaluation(&call, Verdict::RunLimitReached);
@@ -89,7 +88,7 @@ impl Model {
         self.start_waiting();
     }
 
-    /// What the evaluation came to that led to the call.
+    /// Records the result of the evaluation of this call.
     fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
         let place = (call.step, call.scope, call.trigger);
         let mut evaluations = self.evaluations.iter_mut();
@@ -100,7 +99,7 @@ impl Model {
         }
     }
 
-    /// S21: whatever waits starts in order, as far as its step has room.
+    /// S21: starts waiting executions in order, up to the limits of their steps.
     pub(super) fn start_waiting(&mut self) {
         if self.is_closed() {
             return;
@@ -145,7 +144,7 @@ impl Model {
 
     pub(super) fn fail(&mut self, execution: u64) {
         let Some(call) = self.take_execution(execution).filter(|_| !self.is_closed()) else { return };
-        // S29: a failure that is caught is an event where it happened, and has done no other harm.
+        // S29: a caught failure becomes an event in the scope where it happened, without any other effect.
         if let Some(event) = self.failed[call.step] {
             self.is_degraded = true;
             self.append_one(Cause::Failure(ExecutionId(execution)), call.scope, event);
@@ -157,7 +156,7 @@ impl Model {
         self.start_waiting();
     }
 
-    /// Ends all work in these scopes. An execution whose start was not handed out yet never starts.
+    /// Ends all work in these scopes. An execution that has not started never does.
     pub(super) fn drop_work(&mut self, scopes: &[u32]) {
         let unread: Vec<u64> = self.unread.drain(..).collect();
         self.unread = unread.into_iter().filter(|seq| !scopes.contains(&self.logged(*seq).scope)).collect();

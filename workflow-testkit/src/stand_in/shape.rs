@@ -1,11 +1,11 @@
-//! What a step may return, and whether something that stands in for it returns no more than that.
+//! Checks that a stand-in returns no more than its step.
 
 use std::fmt;
 
 use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec};
 
-/// Whether the step could have returned everything that is returned in its place: a stand-in may leave possibilities
-/// out, and adds none. What the step emits while it runs may be returned instead.
+/// Whether the step could return everything that the stand-in returns. A stand-in may leave possibilities out, but adds
+/// none. It may return the events that the step emits while it runs.
 pub(super) fn fits(step: &StepSpec, output: &OutputSpec) -> bool {
     let emitted: Vec<EventType> = emitted(step).collect();
     let parts = match output {
@@ -15,13 +15,13 @@ pub(super) fn fits(step: &StepSpec, output: &OutputSpec) -> bool {
     is_within(output, &step.output()) || is_sequence(&parts, &emitted, &declared(&step.output()))
 }
 
-/// What the step emits while it runs.
+/// The events that the step emits while it runs.
 fn emitted(step: &StepSpec) -> impl Iterator<Item = EventType> {
     let emitters = step.inputs().iter().filter(|input| input.kind() == InputKind::Emitter);
     emitters.flat_map(InputSpec::events).copied()
 }
 
-/// What stands one behind the other in a batch.
+/// The consecutive parts of a batch.
 fn declared(output: &OutputSpec) -> Vec<&OutputSpec> {
     match output {
         OutputSpec::All(parts) => parts.iter().collect(),
@@ -30,8 +30,8 @@ fn declared(output: &OutputSpec) -> Vec<&OutputSpec> {
     }
 }
 
-/// Whether these parts are those that are declared, in their order, where what may be nothing may be left out, and what
-/// was emitted stands anywhere.
+/// Whether these parts match the declared ones in order. Optional parts may be missing, and emitted events may be
+/// anywhere.
 fn is_sequence(parts: &[&OutputSpec], emitted: &[EventType], declared: &[&OutputSpec]) -> bool {
     let Some((part, parts_behind)) = parts.split_first() else {
         return declared.iter().all(|declared| may_be_nothing(declared));
@@ -48,7 +48,7 @@ fn is_sequence(parts: &[&OutputSpec], emitted: &[EventType], declared: &[&Output
         || may_be_nothing(first) && is_sequence(parts, emitted, behind)
 }
 
-/// Whether one is the other with fewer possibilities.
+/// Whether the first is the second with fewer possibilities.
 fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
     match (one, other) {
         (OutputSpec::Nothing, _) => may_be_nothing(other),
@@ -71,7 +71,7 @@ fn is_within(one: &OutputSpec, other: &OutputSpec) -> bool {
             _,
         )
         | (_, OutputSpec::FanOut(_) | OutputSpec::Timed(_)) => false,
-        // A request that may expire need not.
+        // An expiring request may be returned as a plain one.
         (_, OutputSpec::Expiring { request, .. }) => one_of(one).iter().all(|one| is_same(one, request)),
         _ => one_of(one).iter().all(|one| one_of(other).iter().any(|other| is_same(one, other))),
     }
@@ -85,7 +85,7 @@ fn may_be_nothing(output: &OutputSpec) -> bool {
     }
 }
 
-/// Whether every event in it is one of these, however often.
+/// Whether it consists only of these events, any number of times.
 fn is_made_of(output: &OutputSpec, events: &[EventType]) -> bool {
     let is_there = |one: &EventType| events.iter().any(|other| is_same(one, other));
     match output {
@@ -97,7 +97,7 @@ fn is_made_of(output: &OutputSpec, events: &[EventType]) -> bool {
     }
 }
 
-/// The events of which it is exactly one.
+/// The alternatives if it is exactly one event.
 fn one_of(output: &OutputSpec) -> &[EventType] {
     match output {
         OutputSpec::Event(event) => std::slice::from_ref(event),
@@ -110,7 +110,7 @@ fn is_same(one: &EventType, other: &EventType) -> bool {
     one.type_id() == other.type_id()
 }
 
-/// A return type as it is written; without a `Result` around it, which makes no difference.
+/// A return type as written, without a `Result` around it, which makes no difference.
 pub(super) struct Shape<'a>(pub(super) &'a OutputSpec);
 
 impl fmt::Display for Shape<'_> {
@@ -134,7 +134,7 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
-/// What a step returns, and what it emits while it runs.
+/// The return type of a step and its emitted events.
 pub(super) struct Returns(pub(super) &'static StepSpec);
 
 impl fmt::Display for Returns {

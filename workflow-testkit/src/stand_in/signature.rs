@@ -1,4 +1,4 @@
-//! What a stand-in takes and returns, held against the step it stands in for, and what is said if it does not fit.
+//! Compares a stand-in's signature with its step's, and words the mismatch.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec, Table
 
 use super::shape::{Returns, Shape, fits};
 
-/// What a stand-in takes and returns.
+/// The signature of a stand-in.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Signature {
@@ -14,7 +14,7 @@ pub struct Signature {
     pub(crate) output: OutputSpec,
 }
 
-/// Why something cannot stand in for a step.
+/// The reason why a stand-in does not fit its step.
 #[derive(Debug)]
 pub(crate) enum Misfit {
     NoSuchStep { table: &'static TableSpec, step: String },
@@ -51,7 +51,7 @@ pub(crate) fn fits_output(step: &'static StepSpec, output: &OutputSpec) -> Resul
     if fits(step, output) { Ok(()) } else { Err(Misfit::ReturnsOther { step, output: Box::new(*output) }) }
 }
 
-/// The first parameter of the step that takes the same and is not among those that are `taken`.
+/// The first parameter of the step with the same input that is not in `taken`.
 pub(crate) fn place(step: &StepSpec, input: &InputSpec, taken: &[usize]) -> Option<usize> {
     let mut inputs = step.inputs().iter().enumerate();
     inputs.find(|(place, other)| !taken.contains(place) && is_same(input, other)).map(|(place, _)| place)
@@ -99,7 +99,7 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// How a parameter is written that takes this, without references.
+/// The text of a parameter with this input, without references.
 fn input_text(input: &InputSpec) -> String {
     let events = input.events().iter().map(EventType::name).collect::<Vec<_>>().join(" or ");
     let text = match input.kind() {
@@ -121,13 +121,13 @@ fn listed(texts: impl Iterator<Item = impl fmt::Display>) -> String {
     if texts.is_empty() { "nothing".to_owned() } else { texts.join(", ") }
 }
 
-/// Whether one is the other with a letter or two mistyped, or begins with it.
+/// Whether the first differs from the second by one or two letters, or is its beginning.
 fn is_near(one: &str, other: &str) -> bool {
     let begins = one.starts_with(other) || other.starts_with(one);
     begins || distance(one.as_bytes(), other.as_bytes()) <= 1 + one.len().min(other.len()) / 5
 }
 
-/// How many letters are to be changed, added or left out.
+/// The number of letters to change, add or remove.
 fn distance(one: &[u8], other: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What can be asserted of a run. A failure prints the transcript and the explanation.
+//! Assertions on a run. A failure prints the transcript and the explanation.
 
 use std::fmt::Debug;
 
@@ -7,10 +7,10 @@ use workflow_core::{ControlEvent, DisplayEvent, Quality, RunStatus, Workflow};
 use super::TestRun;
 
 impl<W: Workflow> TestRun<W> {
-    /// Asserts what the run ended with.
+    /// Asserts the output of the run.
     ///
     /// # Panics
-    /// If it ended with something else, or has not ended.
+    /// Panics if the run ended differently, or has not ended.
     #[track_caller]
     pub fn assert_output(&self, expected: &W::Output)
     where
@@ -22,21 +22,22 @@ impl<W: Workflow> TestRun<W> {
         }
     }
 
-    /// Asserts how often a step was executed, in all scopes.
+    /// Asserts the number of executions of a step, in all scopes.
     ///
     /// # Panics
-    /// If it was executed more or less often, or the workflow has no such step.
+    /// Panics if the number differs, or the workflow has no such step.
     #[track_caller]
     pub fn assert_executions(&self, step: &str, expected: u64) {
         let executions = self.executions(step);
         assert_eq!(executions, expected, "executions of `{step}`\n{}", self.evidence());
     }
 
-    /// Asserts that every execution of one step had ended before any execution of the other began. Executions that
-    /// were dropped, that failed, or that still run when a run waits, are executions too.
+    /// Asserts that all executions of one step ended before any of the other began.
+    ///
+    /// Dropped, failed and still running executions count too.
     ///
     /// # Panics
-    /// If that is not so, if one of them was never executed, or the workflow has no such step.
+    /// Panics if not, if one of the steps was never executed, or the workflow has no such step.
     #[track_caller]
     pub fn assert_order(&self, before: &str, after: &str) {
         let calls = self.calls();
@@ -51,19 +52,22 @@ impl<W: Workflow> TestRun<W> {
         assert!(last < first, "`{after}` began before `{before}` had ended\n{}", self.evidence());
     }
 
-    /// Asserts how many events of type `E` steps emitted, fan-outs and emitters included;
-    /// [`assert_emitted_events`](Self::assert_emitted_events) asserts which.
+    /// Asserts the number of events of type `E` that steps emitted.
+    ///
+    /// Fan-outs and emitters count. [`assert_emitted_events`](Self::assert_emitted_events) asserts the events
+    /// themselves.
     ///
     /// # Panics
-    /// If there were more or fewer.
+    /// Panics if the number differs.
     #[track_caller]
     pub fn assert_emitted<E: ControlEvent>(&self, expected: usize) {
         let emitted = self.emitted::<E>().len();
         assert_eq!(emitted, expected, "events `{}` of steps\n{}", E::NAME, self.evidence());
     }
 
-    /// Asserts which events of type `E` steps emitted, fan-outs and emitters included, in the order in which they entered
-    /// the log.
+    /// Asserts the events of type `E` that steps emitted, in log order.
+    ///
+    /// Fan-outs and emitters count.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -102,7 +106,7 @@ impl<W: Workflow> TestRun<W> {
     /// ```
     ///
     /// # Panics
-    /// If there were others, or in another order.
+    /// Panics if the events or their order differ.
     #[track_caller]
     pub fn assert_emitted_events<E: ControlEvent + PartialEq + Debug>(&self, expected: &[E]) {
         let emitted = self.emitted::<E>();
@@ -111,10 +115,10 @@ impl<W: Workflow> TestRun<W> {
         assert_eq!(emitted, expected, "events `{}` of steps\n{}", E::NAME, self.evidence());
     }
 
-    /// Asserts which events of type `E` the run showed and did not take back, in order.
+    /// Asserts the displayed events of type `E`, without retracted ones, in order.
     ///
     /// # Panics
-    /// If it showed others, or in another order.
+    /// Panics if the events or their order differ.
     #[track_caller]
     pub fn assert_displayed<E: DisplayEvent + PartialEq + Debug>(&self, expected: &[E]) {
         let displayed = self.displayed::<E>();
@@ -122,20 +126,19 @@ impl<W: Workflow> TestRun<W> {
         assert_eq!(displayed, expected, "`{}` shown\n{}", E::NAME, self.evidence());
     }
 
-    /// Asserts how well the run went; of a run that waits, until it was last settled.
+    /// Asserts the quality of the run; for a waiting run, as of the last settling.
     ///
     /// # Panics
-    /// If it went otherwise.
+    /// Panics if the quality differs.
     #[track_caller]
     pub fn assert_quality(&self, expected: Quality) {
         assert_eq!(self.report().quality, expected, "{}", self.evidence());
     }
 
-    /// Asserts that the run stalled, and that its stall report says this, as one of the lines that it prints or a part
-    /// of one.
+    /// Asserts that the run stalled, and that a line of its stall report contains this text.
     ///
     /// # Panics
-    /// If it did not stall, if the report does not say so, or the run has not ended.
+    /// Panics if the run did not stall or has not ended, or if the report lacks the text.
     #[track_caller]
     pub fn assert_stalled(&self, says: &str) {
         let report = self.stall().map(ToString::to_string);
@@ -143,11 +146,13 @@ impl<W: Workflow> TestRun<W> {
         assert!(report.contains(says), "the report does not say `{says}`\n{}", self.evidence());
     }
 
-    /// Asserts that the run waits: for something from outside that is in no script, or for anything at all if its
-    /// scenario goes on [until it waits](crate::ScenarioOf::until_it_waits).
+    /// Asserts that the run waits.
+    ///
+    /// It waits for something outside the script, or for anything at all with
+    /// [`until_it_waits`](crate::ScenarioOf::until_it_waits).
     ///
     /// # Panics
-    /// If it has ended.
+    /// Panics if the run has ended.
     #[track_caller]
     pub fn assert_waiting(&self) {
         assert_eq!(self.status(), RunStatus::Waiting, "{}", self.evidence());

@@ -1,5 +1,5 @@
-//! Going on by hand with a run that waits: what the test does to it is done on the scenario's thread, one after the
-//! other, so that nothing depends on how the test's thread and that one take turns.
+//! Continues a waiting run by hand. Actions of the test happen on the scenario's thread, one after the other, so
+//! nothing depends on the scheduling of the two threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,15 @@ use super::TestRun;
 use crate::script::Act;
 
 impl<W: Workflow> TestRun<W> {
-    /// What could be replied to when the run was last settled, oldest first.
+    /// The open requests at the last settling, oldest first.
     pub fn requests(&self) -> &[OpenRequest] {
         &self.settled.open
     }
 
-    /// Sends an event to a run that waits, and comes back when it is in the log. Nothing else goes on before the next
-    /// such call, or [`settled`](Self::settled); so what is sent one after the other arrives at the same time.
+    /// Sends an event to a waiting run, and returns when the event is in the log.
+    ///
+    /// Nothing else happens before the next such call or [`settled`](Self::settled). So consecutive sends arrive at the
+    /// same virtual time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -66,7 +68,7 @@ impl<W: Workflow> TestRun<W> {
         self.act(Box::new(move |run| run.send(event))).await
     }
 
-    /// Replies to an open request of a run that waits, which [`requests`](Self::requests) lists; else as
+    /// Replies to an open request of a waiting run, from [`requests`](Self::requests); otherwise as
     /// [`send`](Self::send).
     ///
     /// # Errors
@@ -80,7 +82,7 @@ impl<W: Workflow> TestRun<W> {
         self.act(Box::new(move |run| Box::pin(run.reply(request, reply)))).await
     }
 
-    /// Cancels a run that waits, and comes back when it has ended; [`settled`](Self::settled) takes in how.
+    /// Cancels a waiting run, and returns when it has ended; [`settled`](Self::settled) updates this value.
     ///
     /// # Errors
     /// [`SendError::Ended`] if the run had ended before.
@@ -89,16 +91,15 @@ impl<W: Workflow> TestRun<W> {
         self.act(Box::new(move |run| Box::pin(run.cancel(reason)))).await
     }
 
-    /// Lets so much virtual time pass for a run that waits, and then waits until it is [`settled`](Self::settled); says
-    /// how it stands.
+    /// Lets this much virtual time pass for a waiting run, waits until it is [`settled`](Self::settled), and returns
+    /// its status.
     ///
-    /// What is due in that time happens at its time, the last moment included: timers fire and requests expire in their
-    /// order, steps that run for it go on, and the script sends and replies. What was done by hand before comes first. A
-    /// step that is still at work when the time has passed is waited for, so that more time may pass. If the run ends, no
-    /// time passes after that, and for a run that has ended none does.
+    /// Actions in that time happen when due, including the last moment: timers fire and requests expire in order, their
+    /// steps run, and the script sends and replies. Earlier actions by hand come first. If a step is still active at
+    /// the end, this waits for it, so more time may pass. No time passes for a run that has ended.
     ///
-    /// A scenario that does not go on [until it waits](crate::ScenarioOf::until_it_waits) has let pass by itself what
-    /// there was to wait for. There only the time changes at which comes what is done by hand next.
+    /// Without [`until_it_waits`](crate::ScenarioOf::until_it_waits), the time of everything the run waited for has
+    /// already passed. Then this only changes the time of the next action by hand.
     ///
     /// ```
     /// use std::time::Duration;
@@ -151,7 +152,7 @@ impl<W: Workflow> TestRun<W> {
     /// ```
     ///
     /// # Panics
-    /// As [`Start`](crate::Start), if the run does not end, and if it is more time than a clock can show.
+    /// Panics as [`Start`](crate::Start) does if the run does not end, and if the time exceeds the range of the clock.
     pub async fn advance(&mut self, time: Duration) -> RunStatus {
         self.settle_after(time).await
     }
@@ -159,7 +160,7 @@ impl<W: Workflow> TestRun<W> {
     async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {
         match &mut self.stage {
             Some(stage) if self.ended.is_none() => stage.act(act).await,
-            // It says that the run has ended.
+            // The error says that the run has ended.
             _ => act(&self.handle).await,
         }
     }

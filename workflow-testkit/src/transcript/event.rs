@@ -1,11 +1,11 @@
-//! A line for an event of the log: where it comes from, where it lies, and its value.
+//! The line of a logged event: its origin, scope and value.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
 use workflow_core::{AnyEvent, BranchReport, DisplayItem, LoggedEvent, Observed, RunReport, ScopeId, Seq};
 
-/// How many characters of a value are written.
+/// The maximum number of characters of a value.
 const CHARACTERS: usize = 200;
 
 /// Writes the events of a log, each in its turn.
@@ -13,7 +13,7 @@ pub(super) struct Events<'a> {
     log: HashMap<Seq, &'a LoggedEvent>,
     /// By the position of its item.
     branches: HashMap<Seq, &'a BranchReport>,
-    /// What came from outside and is for people too, the next one last.
+    /// Received display events, the next one last.
     received: Vec<&'a AnyEvent>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Whether it is the next of those that came from outside and were shown.
+    /// Whether the event is the next displayed one from outside.
     fn is_shown(&mut self, logged: &LoggedEvent) -> bool {
         let is_from_outside = logged.execution.is_none() && logged.expired.is_none();
         let is_it = |event: &mut &AnyEvent| is_from_outside && event.name() == logged.value.name();
@@ -68,17 +68,17 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Where it is, if not in the run's own scope.
+/// Writes the scope, unless it is the run's own.
 pub(super) fn in_scope(text: &mut String, scope: ScopeId) -> fmt::Result {
     if scope == ScopeId::ROOT { Ok(()) } else { write!(text, " in {scope}") }
 }
 
-/// A value after a colon, as compact JSON with sorted keys; nothing for a value that holds nothing.
+/// Writes a value after a colon, as compact JSON with sorted keys; nothing for an empty value.
 pub(super) fn value(text: &mut String, event: &AnyEvent) -> fmt::Result {
     match event.to_json() {
         Ok(serde_json::Value::Null) => Ok(()),
         Ok(mut json) => {
-            // Another crate of the program may have asked serde_json for maps in the order of their insertion.
+            // Another crate may have enabled insertion order of maps in serde_json.
             json.sort_all_objects();
             write!(text, ": {}", cut(&json.to_string()))
         }
@@ -86,7 +86,7 @@ pub(super) fn value(text: &mut String, event: &AnyEvent) -> fmt::Result {
     }
 }
 
-/// A long text says how much of it is missing, and has a digest, so that it is another one if that changes.
+/// A cut text tells how much is missing, and ends with a digest, so that a change of the rest shows.
 pub(super) fn cut(text: &str) -> String {
     let Some((at, _)) = text.char_indices().nth(CHARACTERS) else { return text.to_owned() };
     let (kept, missing) = text.split_at(at);

@@ -1,4 +1,4 @@
-//! The lines of an execution: what it took, and what came of it. What it showed is in `shown`.
+//! The lines of an execution: its inputs and its result. `shown` has its displayed items.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
@@ -29,7 +29,7 @@ impl<'a> Executions<'a> {
         Self { traces, ends, at_once: at_once(observed), attempts: attempts.collect() }
     }
 
-    /// How the attempt after the one that failed is spoken of: as one that came, that may come, or that never did.
+    /// Words for the attempt after a failed one: started, planned, or never started.
     pub(super) fn retried(&self, execution: ExecutionId, failed: u32) -> &'static str {
         match (self.attempts.contains(&(execution, failed + 1)), self.ends.contains_key(&execution)) {
             (true, _) => "retried",
@@ -38,13 +38,13 @@ impl<'a> Executions<'a> {
         }
     }
 
-    /// Whether nothing happened between its beginning and its end but what it showed and its children did: one line
-    /// says both.
+    /// Whether only its own displayed items and its children's came between its beginning and end: then one line has
+    /// both.
     pub(super) fn is_at_once(&self, execution: ExecutionId) -> bool {
         self.at_once.contains(&execution)
     }
 
-    /// Writes that an execution began, or what came of it.
+    /// Writes the beginning of an execution, or its result.
     pub(super) fn write(&self, text: &mut String, what: &Observed) -> fmt::Result {
         let Observed::ExecutionStarted { execution, step, scope, trigger } = what else {
             return self.end(text, what);
@@ -104,7 +104,7 @@ pub(super) fn ended(what: &Observed) -> Option<ExecutionId> {
     }
 }
 
-/// The execution that showed something, is attempted again, or started a child of which there is something to tell.
+/// The execution that displayed an item, is retried, or has news of a child.
 pub(super) fn showing(what: &Observed) -> Option<ExecutionId> {
     match what {
         Observed::AttemptFailed { execution, .. } | Observed::AttemptStarted { execution, .. } => {
@@ -122,7 +122,7 @@ pub(super) fn showing(what: &Observed) -> Option<ExecutionId> {
     }
 }
 
-/// The executions between whose beginning and end nothing else happened.
+/// The executions without anything else between their beginning and end.
 fn at_once(observed: &[Observed]) -> HashSet<ExecutionId> {
     let (mut alone, mut found) = (None, HashSet::new());
     for what in observed {
@@ -149,7 +149,7 @@ fn outcome(text: &mut String, end: &Observed) -> fmt::Result {
     }
 }
 
-/// A text whose further lines stand below its first.
+/// Indents the further lines of a text below its first.
 pub(super) fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n   ")
 }

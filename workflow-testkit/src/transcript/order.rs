@@ -1,4 +1,4 @@
-//! The lines of what was observed, in the order in which it happened.
+//! The lines of the observations, in order.
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use super::event::Events;
 use super::execution::{Executions, begun, ended, showing};
 use super::shown;
 
-/// Writes what was observed of a run, until it ended.
+/// Writes the observations of a run until its end.
 pub(super) fn write(text: &mut String, report: &RunReport, observed: &[Observed]) -> fmt::Result {
     let (events, executions) = (Events::of(report, observed), Executions::of(report, observed));
     let mut lines = Lines { text, events, executions, below: None, waits: false };
@@ -25,17 +25,17 @@ struct Lines<'a> {
     text: &'a mut String,
     events: Events<'a>,
     executions: Executions<'a>,
-    /// The execution of the last line: what it shows next, and what its children do, stands below.
+    /// The execution of the last line; its displayed items and children follow below.
     below: Option<ExecutionId>,
-    /// Whether the run waits; said when anything comes after it.
+    /// Whether the run waits; written once anything follows.
     waits: bool,
 }
 
 impl Lines<'_> {
-    /// Writes one thing, or several that are one text.
+    /// Writes one observation, or several pieces of one text.
     fn write(&mut self, stretch: &[Observed]) -> fmt::Result {
         let what = &stretch[0];
-        // The failure of the attempt before has told of it.
+        // The line of the failed attempt already says so.
         if let Observed::AttemptStarted { .. } = what {
             return Ok(());
         }
@@ -61,7 +61,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Before each line that is about something else than the one before.
+    /// Called before each line about another execution.
     fn begin(&mut self) -> fmt::Result {
         self.below = None;
         if std::mem::take(&mut self.waits) { self.text.write_str("waits\n") } else { Ok(()) }
@@ -69,7 +69,7 @@ impl Lines<'_> {
 
     fn execution(&mut self, what: &Observed) -> fmt::Result {
         let Some(execution) = begun(what).or(ended(what)) else { return Ok(()) };
-        // Its end stands where it began.
+        // The line of its beginning already contains its end.
         if ended(what).is_some() && self.executions.is_at_once(execution) {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! What an execution showed, its failed attempts, and which runs it started: a line per item, and one for all pieces of a text that came one
-//! after the other. What runs below it showed has the name of the run.
+//! The displayed items of an execution, its failed attempts, and its child runs: a line per item, and one line for all
+//! consecutive pieces of a text. Items of runs below have the run's name.
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use workflow_core::{Chunk, DisplayItem, ExecutionId, Observed, Thought};
 use super::event::{cut, value};
 use super::execution::{Executions, indented};
 
-/// Writes the rest of a line that begins with who showed it.
+/// Writes the rest of a line that begins with the execution.
 pub(super) fn write(text: &mut String, executions: &Executions<'_>, stretch: &[Observed]) -> fmt::Result {
     match &stretch[0] {
         Observed::ChildStarted { child } => {
@@ -57,7 +57,7 @@ fn displayed(text: &mut String, item: &DisplayItem, stretch: &[Observed]) -> fmt
     Ok(())
 }
 
-/// What was displayed, without the way that it came.
+/// The displayed item, without its path.
 fn innermost(item: &DisplayItem) -> &DisplayItem {
     match item {
         DisplayItem::Child { item, .. } => item,
@@ -65,7 +65,7 @@ fn innermost(item: &DisplayItem) -> &DisplayItem {
     }
 }
 
-/// The executions that it came through, from the run's own to the one that showed it.
+/// The executions on its path, from the run's own to the one that displayed it.
 fn by_whom(what: &Observed) -> Option<Vec<ExecutionId>> {
     let Observed::Displayed(item) = what else { return None };
     let DisplayItem::Shown { execution, .. } = innermost(item) else { return None };
@@ -76,14 +76,14 @@ fn by_whom(what: &Observed) -> Option<Vec<ExecutionId>> {
     Some(way.iter().map(|child| child.execution).chain([*execution]).collect())
 }
 
-/// What was done with a piece of text; none if it is not one.
+/// The verb for a piece of text; `None` for other items.
 fn verb(what: &Observed) -> Option<&'static str> {
     let Observed::Displayed(item) = what else { return None };
     let said = item.event::<Chunk>().map(|_| "said");
     said.or_else(|| item.event::<Thought>().map(|_| "thought"))
 }
 
-/// In quotes, so that it can be seen where it was cut.
+/// Quotes a piece, so that its borders are visible.
 fn piece(what: &Observed) -> Option<String> {
     let Observed::Displayed(item) = what else { return None };
     let chunk = item.event::<Chunk>().map(|chunk| &chunk.text);

@@ -1,5 +1,4 @@
-//! Attempts that fail, take too long or need a compaction, and waits for the next one, cancelled at every point of it
-//! (S31, S35, S36).
+//! Cancels failing, slow and compacting attempts and the waits between them, at every point (S31, S35, S36).
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ fn soon() -> RetryPolicy {
         .on(ErrorClass::ContextLimit, Retries::fixed(1, Duration::ZERO))
 }
 
-/// Of each step the first attempt fails, and the second succeeds after a while.
+/// Each step's first attempt fails, and the second succeeds after a delay.
 struct Tries(World);
 
 #[workflow]
@@ -77,7 +76,7 @@ fn a_cancel_in_every_order_leaves_no_attempt() {
     in_every_order(Tries);
 }
 
-/// In each branch the first attempt fails; and a failure waits for the other branches.
+/// Each branch's first attempt fails; a failure waits for the other branches.
 struct Group(World);
 
 #[workflow]

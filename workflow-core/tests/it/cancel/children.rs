@@ -1,12 +1,12 @@
-//! Runs with runs below them, cancelled at every point of it: all of them have ended before the end is told (S31).
+//! Cancels runs with child runs at every point: all children have ended before the parent's end is reported (S31).
 
 use workflow_core::prelude::*;
 
 use super::{Cancel, World, everywhere, in_every_order};
 use crate::fixtures::{Begin, Done, Item, Part};
 
-/// Has so many generations below it. Each attempt has a run that it waits for and one that it does not; of the first run,
-/// so many attempts fail when they have theirs.
+/// Has this many generations of children. Each attempt has one child that it awaits and one that it only starts. In the
+/// first run, this many attempts fail after that.
 struct Bears {
     world: World,
     fails: u32,

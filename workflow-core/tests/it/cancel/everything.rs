@@ -1,4 +1,4 @@
-//! What steps do, cancelled at every point of it (S31).
+//! Cancels every kind of step activity at every point (S31).
 
 use workflow_core::blocking;
 use workflow_core::prelude::*;

@@ -1,4 +1,4 @@
-//! What becomes of a run when its guard is dropped, wherever that is (S31).
+//! The effect of a dropped guard on its run, in any place (S31).
 
 use futures::FutureExt as _;
 use tokio::runtime::Builder;

@@ -1,4 +1,4 @@
-//! Events for later and requests that expire, cancelled at every point of it (S31, S32).
+//! Cancels timers and expiring requests at every point (S31, S32).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ struct Tick;
 #[event(request, reply = u32)]
 struct Unheard;
 
-/// Sets timers in the run and in branches, asks what nobody replies to, and waits for all of it.
+/// Sets timers in the run and in branches, makes requests without replies, and waits for all of them.
 struct Later(World);
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! What executions are told of it (S31).
+//! The cancel signals that executions get (S31).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ struct Outer;
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined;
 
-/// Leaves something behind that waits to be told.
+/// Leaves a task behind that waits for the signal.
 struct Leaving {
     left: Seen,
     cancellations: Arc<Mutex<Vec<Cancellation>>>,
@@ -35,7 +35,7 @@ impl Leaving {
         (0..4).map(Item).collect()
     }
 
-    /// The first returns, the last fails, which drops those between them.
+    /// The first execution returns; the last fails, which drops those between them.
     #[step]
     async fn leave(&self, item: &Item, cancellation: Cancellation) -> Result<Part, StepError> {
         self.left.note(item.0.to_string());
@@ -81,7 +81,7 @@ async fn a_cancellation_is_told_when_its_execution_has_returned_failed_or_was_dr
     last.cancelled().await;
 }
 
-/// Computes without an await until it is told.
+/// Computes without an await until it is cancelled.
 struct Stubborn(Alive, Arc<AtomicBool>);
 
 #[workflow]

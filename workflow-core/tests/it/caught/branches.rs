@@ -1,4 +1,4 @@
-//! A failure in a branch stays in that branch, which has not failed if a step catches it (S29, S49).
+//! A failure in a branch stays in that branch, and the branch does not fail if a step catches it (S29, S49).
 
 use workflow_core::FanOutPolicy;
 
@@ -7,7 +7,7 @@ use super::*;
 const POLICIES: [FanOutPolicy; 3] =
     [FanOutPolicy::FailAll, FanOutPolicy::ContinueOthers, FanOutPolicy::WaitAll];
 
-/// Reads items in branches; the odd ones fail, and what helps them out fails for those above `most`.
+/// Reads items in branches; the odd ones fail, and their handler fails for those above `most`.
 struct Reading {
     policy: FanOutPolicy,
     most: u32,

@@ -1,4 +1,4 @@
-//! What is told of failures that are caught: journal, report, explanation, stall and drawing.
+//! Caught failures in journal, report, explanation, stall and drawing.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "`expect-test` writes expected texts this way")]
 
@@ -145,7 +145,7 @@ async fn a_stall_report_says_that_a_failure_stayed_in_its_branch() {
     .assert_eq(&run.stall().unwrap().to_string());
 }
 
-/// Waits for two failures, each of which lies in a branch of its own.
+/// Waits for two failures, each in a branch of its own.
 struct Twice;
 
 #[workflow]
@@ -206,6 +206,6 @@ fn a_step_that_may_be_run_by_a_failure_is_forecast_to_run_or_not() {
         node.forecast.as_ref().unwrap().to_string()
     };
     assert_eq!(["retrieve", "fallback", "aside"].map(forecast), ["1", "0-1", "1"]);
-    // Each of two items with the part, as far as the table can tell.
+    // The part joins each of two items, as far as the table can tell.
     assert_eq!(forecast("answer"), "1-2");
 }

@@ -1,4 +1,4 @@
-//! Tables built at run time: the same rules, the same words, and what compiles although it might look wrong.
+//! Tables built at run time: the same rules and messages, and graphs that compile although they look wrong.
 
 use expect_test::{Expect, expect};
 use workflow_core::{
@@ -25,7 +25,7 @@ fn refuses(table: TableBuilder, expected: &Expect) {
     expected.assert_eq(&problems.iter().map(TableProblem::to_string).collect::<Vec<_>>().join("\n"));
 }
 
-/// The same, and the compiler says it too.
+/// The same, and the compiler reports it too.
 #[track_caller]
 fn refuses_like_the_compiler(table: TableBuilder, said: &str) {
     for problem in table.build().unwrap_err().problems {

@@ -1,4 +1,4 @@
-//! How children end when nobody wants them any more, and that they do before their parent (S31).
+//! Children that are no longer needed end, and do so before their parent (S31).
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Gate, Item, everyone_else, until};
 
-/// Is alive for an hour, or runs another one that is.
+/// Lives for an hour, or runs another one that does.
 struct Living(Alive);
 
 #[workflow]
@@ -27,7 +27,7 @@ impl Living {
     }
 }
 
-/// Has two children that it waits for and one that it does not, in two steps.
+/// Has two children that it awaits and one that it only starts, in two steps.
 struct Bearing(Alive);
 
 #[workflow]
@@ -72,7 +72,7 @@ async fn wherever_a_parent_is_cancelled_no_child_is_alive_after_its_end() {
         most = most.max(alive.count());
         run.cancel("enough").await.unwrap();
         assert_eq!(engine.running(), [], "cancelled after {point} yields");
-        // A step in a task of its own is stopped by its runtime, when that comes to it.
+        // The runtime stops a step in a task of its own at that task's next turn.
         until(|| alive.count() == 0).await;
         let report = run.report().await.unwrap();
         assert!(report.children.iter().all(|child| child.status == RunStatus::Cancelled));
@@ -139,7 +139,7 @@ async fn a_parent_whose_task_is_dropped_takes_its_children_along() {
     until(|| alive.count() == 0).await;
 }
 
-/// What becomes of a child whose future is dropped half-way.
+/// Drops the future of a child half-way.
 struct Impatient(Alive);
 
 #[workflow]
@@ -199,7 +199,7 @@ async fn the_children_of_a_branch_that_is_dropped_have_ended_before_the_run() {
     assert_eq!(statuses, [RunStatus::Cancelled; 2]);
 }
 
-/// Hands its children, and a child that it does not wait for itself, to somebody else.
+/// Passes its `Children`, and a child's future, to other code.
 struct Careless(Mutex<Option<Children>>, Gate);
 
 #[workflow]
@@ -238,7 +238,7 @@ async fn no_child_outlives_the_execution_that_waits_for_it_wherever_its_future_i
     assert_eq!((alive.count(), engine.running()), (0, vec![]));
 }
 
-/// Runs a child on a runtime that goes away.
+/// Runs a child on a runtime that shuts down.
 struct Bereaved(Mutex<Option<tokio::runtime::Runtime>>);
 
 #[workflow]

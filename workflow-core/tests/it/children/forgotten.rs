@@ -1,4 +1,4 @@
-//! A parent knows its children and they know their parent, and all are forgotten together.
+//! Parents and children refer to each other, and are freed together.
 
 use std::sync::{Arc, Weak};
 
@@ -6,7 +6,7 @@ use workflow_core::prelude::*;
 
 use crate::fixtures::{Begin, Close, Done, until};
 
-/// Says that the log it is in is still there.
+/// Shows that its log is still alive.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(stop)]
 struct Kept(#[serde(skip)] Arc<()>);
@@ -49,7 +49,7 @@ async fn the_logs_of_children_are_kept_for_the_reports_of_parents_and_no_longer(
     let engine = Engine::builder().workflow(Knowing).workflow(Keeping(mark)).build().unwrap();
     let run = engine.start::<Knowing>(Begin(0)).await.unwrap();
     run.settled().await;
-    // The host has the mark, and of the two children the log of the one that was waited for.
+    // The host holds the mark, and so does the log of the child that was awaited.
     assert_eq!(kept.strong_count(), 2);
     run.send(Close).await.unwrap();
     run.outcome().await.unwrap();

@@ -1,4 +1,4 @@
-//! How deep children nest, and how many of them execute steps at a time (S21).
+//! The depth of nested children, and the number that execute steps at a time (S21).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Alpha, Begin, Done, everyone_else};
 
-/// Counts who works, and how many worked at a time at most. Clones share the counts.
+/// Counts the active workers, and their maximum. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 struct Busy {
     now: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Working {
     }
 }
 
-/// Runs as many children at once as it is told.
+/// Runs as many children at once as its input says.
 struct Spreading;
 
 #[workflow]
@@ -90,7 +90,7 @@ async fn a_parent_keeps_its_place_among_the_runs_and_its_children_need_none() {
     assert_eq!((one, other, busy.seen()), (Done(10), Done(10), (10, 2)));
 }
 
-/// Runs `width` of itself at once, until it is as deep as it should be.
+/// Runs `width` of itself at once, down to a depth.
 struct Nesting {
     width: usize,
     busy: Busy,
@@ -119,7 +119,7 @@ async fn nested_children_do_not_wait_for_each_other_when_there_is_one_place() {
     let engine = nesting(3, &busy).max_concurrent_children(1).build().unwrap();
     let run = engine.start::<Nesting>(Begin(3)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1 + 3 + 9 + 27));
-    // One of them works at a time: whoever waits for its children has lent its place.
+    // One of them works at a time: a run that waits for its children has lent its permit.
     assert_eq!(busy.seen(), (40, 1));
 }
 
@@ -131,7 +131,7 @@ async fn nested_children_of_many_parents_share_the_places() {
     let runs = (0..20).map(|_| async { engine.start::<Nesting>(Begin(2)).await.unwrap().outcome().await });
     let done = futures::future::join_all(runs).await;
     assert!(done.iter().all(|done| *done.as_ref().unwrap() == Done(7)));
-    // The places of the runs, and those of the children.
+    // The permits of the runs, and those of the children.
     assert!(busy.seen().1 <= 4 + 2, "{busy:?}");
 }
 
@@ -170,7 +170,7 @@ async fn an_engine_may_allow_any_depth_or_none() {
     assert_eq!(too_deep(&run.outcome().await.unwrap_err()), Some((1, 0)));
 }
 
-/// Waits to be told something.
+/// Waits for an outside event.
 struct Waiting(Busy);
 
 #[workflow]
@@ -182,7 +182,7 @@ impl Waiting {
     }
 }
 
-/// Hands out the handles of the children that it starts.
+/// Sends out the handles of its children.
 struct Starting(tokio::sync::mpsc::UnboundedSender<RunHandle<Waiting>>);
 
 #[workflow]

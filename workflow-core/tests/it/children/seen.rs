@@ -1,4 +1,4 @@
-//! What is seen of children: by viewers, observers, `tracing`, in journals and in reports (S25, S34).
+//! Children in displays, observations, `tracing`, journals and reports (S25, S34).
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::fixtures::{Begin, Done, Seen};
 #[event(display)]
 struct Progress(u32);
 
-/// Shows how deep it is, and goes on below; fails at the bottom if it is told so.
+/// Displays its depth, and starts the next level; fails at the bottom if asked to.
 struct Showing {
     fails: bool,
 }
@@ -40,7 +40,7 @@ impl Showing {
     }
 }
 
-/// Watches a child, whatever becomes of it, and fails or not.
+/// Watches a child to its end, and then fails or not.
 struct Watching {
     fails: bool,
 }
@@ -169,7 +169,7 @@ async fn the_report_of_a_child_stands_in_that_of_its_parent() {
     assert!(json["children"][0]["report"]["children"][0]["report"].get("children").is_none());
 }
 
-/// Writes down what becomes of runs and what is displayed.
+/// Records ends of runs and displayed items.
 #[derive(Clone, Default)]
 struct Scribe(Seen);
 
@@ -207,7 +207,7 @@ async fn observers_see_who_runs_whom_and_what_is_shown_once() {
     .assert_eq(&(scribe.0.lines().join("\n") + "\n"));
 }
 
-/// For every `tracing` event: the spans it lies in, with their runs.
+/// For every `tracing` event: its spans, with their runs.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<String>>>);
 
@@ -232,7 +232,7 @@ async fn the_span_of_a_child_lies_in_that_of_the_execution_that_started_it() {
     engine.start::<Showing>(Begin(1)).await.unwrap().outcome().await.unwrap();
     let seen = spans.0.lock().unwrap().clone();
     let (run, parent) = ("workflow.run > ", "workflow.run > workflow.execution > ");
-    // What both steps say, and what is said of the ends of both runs.
+    // The events of both steps, and of the ends of both runs.
     assert_eq!(seen, [parent.to_owned(), parent.repeat(2), [parent, run].concat(), run.to_owned()]);
 }
 

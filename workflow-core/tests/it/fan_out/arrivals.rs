@@ -9,7 +9,7 @@ use workflow_testkit::{Scenario, explore};
 use super::{Noted, noted, noted_sorted};
 use crate::fixtures::{Alpha, Begin, Beta, Done, Item, Part, log_of};
 
-/// A branch is open until its part is there.
+/// A branch is open until its part arrives.
 struct Listening;
 
 #[workflow]
@@ -24,23 +24,23 @@ impl Listening {
         Part(item.0)
     }
 
-    /// In each branch: it takes the branch's item.
+    /// Runs in each branch: it takes the branch's item.
     #[step]
     async fn inside(&self, item: &Item, alpha: &Alpha) -> Noted {
         Noted(format!("inside {} {}", item.0, alpha.0))
     }
 
-    /// In the run only: nothing it takes is a branch's own.
+    /// Runs in the root only: none of its inputs belongs to a branch.
     #[step]
     async fn outside(&self, _begin: &Begin, _alpha: &Alpha) {}
 
-    /// In each branch once its part is there, with the latest of what came from outside.
+    /// Runs in each branch once its part arrives, with the latest outside event.
     #[step]
     async fn after(&self, part: &Part, alpha: &Alpha) -> Noted {
         Noted(format!("after {} {}", part.0, alpha.0))
     }
 
-    /// Not taken by any step in the branches.
+    /// No step in the branches takes this event.
     #[step]
     async fn elsewhere(&self, _beta: &Beta) {}
 

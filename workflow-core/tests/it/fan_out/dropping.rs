@@ -1,4 +1,4 @@
-//! Dropped branches: what runs in them is dropped with them, and nothing of them is left (S47, S49).
+//! Dropped branches: their executions are dropped with them, and nothing remains (S47, S49).
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ struct Outer(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined(u32);
 
-/// Two branches; the first fans out again, and there the item 1 fails.
+/// Two branches. The first fans out again, and its item 1 fails.
 struct Nested {
-    /// Whether the other items take their time.
+    /// Whether the other items are slow.
     slow: bool,
     alive: Alive,
 }
@@ -55,7 +55,7 @@ impl Nested {
 
     #[step]
     async fn end(&self, joined: &Gather<Joined>) -> Done {
-        // The run goes on; what ran beside the failure is gone.
+        // The run continues; executions beside the failure are gone.
         sleep(Duration::from_mins(1)).await;
         assert_eq!(self.alive.count(), 0);
         let failures: Vec<String> =

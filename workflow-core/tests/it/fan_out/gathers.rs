@@ -1,4 +1,4 @@
-//! What a gather says of its branches (S48).
+//! The contents of a gather (S48).
 
 use workflow_core::prelude::*;
 use workflow_core::{Branch, ScopeId};
@@ -7,7 +7,7 @@ use workflow_testkit::{Scenario, explore};
 use super::{Told, told};
 use crate::fixtures::{Begin, Done, Item, Part};
 
-/// Items 0 to 4: the third fails after it made a part, the fourth makes two parts, the fifth none.
+/// Items 0 to 4: the third makes a part and then fails, the fourth makes two parts, the fifth none.
 struct Mixed(fn(Gather<Part>) -> u32);
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -63,7 +63,7 @@ async fn a_gather_joins_with_other_inputs_like_any_event() {
     assert_eq!(run.report().branches.len(), 3);
 }
 
-/// One fan-out, gathered by what the branches made first and by what they made of that.
+/// One fan-out, gathered by the branches' first results and by the results of those.
 struct TwoGathers;
 
 #[workflow]

@@ -1,5 +1,5 @@
-//! What counts per scope: `max_executions`, fixed lists, lists and idempotency; and the stop, which does not
-//! (S17, S19, S28, S45, S46).
+//! Limits per scope: `max_executions`, fixed lists, lists and idempotency; and the stop, which ends the whole run (S17,
+//! S19, S28, S45, S46).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fixtures::{Alive, Alpha, Begin, Done, Item, Part, outcomes_of};
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Piece(u32);
 
-/// Each branch makes five parts, of which a step takes two.
+/// Each branch makes five parts; a step takes two.
 struct AtMostTwo;
 
 #[workflow]
@@ -48,7 +48,7 @@ async fn max_executions_counts_per_branch_and_the_report_adds_up() {
     run.assert_output(&told(["0", "1", "10", "11", "20", "21"]));
 }
 
-/// Each branch makes as many parts as its item says; two are wanted.
+/// Each branch makes as many parts as its item says; the list takes two.
 struct Pairs;
 
 #[workflow]
@@ -155,7 +155,7 @@ async fn a_fixed_list_in_a_branch_is_filled_by_the_first_it_sees_of_all_its_scop
     assert_eq!(lines, ["three 0 1 a 2", "three 1 1 2 A"]);
 }
 
-/// A step that any branch has ready with the same outer events and its own item.
+/// A step that is ready in every branch with the same outer events and its own item.
 struct Once;
 
 #[workflow]
@@ -193,7 +193,7 @@ async fn a_combination_executes_once_in_each_scope_that_has_something_of_its_own
     run.assert_executions("first_alpha", 3);
 }
 
-/// The first branch that finds something ends the run.
+/// The first branch with a result ends the run.
 struct Searching(Alive);
 
 #[workflow]

@@ -18,7 +18,7 @@ struct Finished(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Text(u32);
 
-/// So many rounds, each with a fan-out of its own: round n has n % 4 items.
+/// A number of rounds, each with its own fan-out: round n has n % 4 items.
 struct Rounds;
 
 #[workflow]
@@ -41,7 +41,7 @@ impl Rounds {
         Part(item.0)
     }
 
-    /// It does not take the round: a later one would join the gather of the one before.
+    /// This step does not take the round: a later round would join the previous gather.
     #[step]
     async fn join(&self, parts: &Gather<Part>) -> (Finished, Noted) {
         let numbers: Vec<u32> = parts.ok().map(|part| part.0).collect();
@@ -134,7 +134,7 @@ fn iterations_that_overlap_are_gathered_each_by_itself_in_any_order() {
     });
 }
 
-/// In each branch a draft is worked over as often as the item says.
+/// Each branch revises a draft as often as its item says.
 struct LoopInside;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -177,7 +177,7 @@ async fn a_loop_in_a_branch_runs_to_its_own_end() {
     run.assert_emitted::<Draft>(55);
 }
 
-/// In each branch rounds, each with a fan-out of its own.
+/// Each branch has rounds with their own fan-outs.
 struct LoopOfFanOutsInside;
 
 const ROUNDS: u32 = 5;

@@ -69,7 +69,7 @@ fn an_outer_branch_settles_after_the_step_that_takes_the_inner_gather() {
     });
 }
 
-/// The inner gather is taken by a step outside of the branch's path, and its product is not waited for.
+/// A step outside of the branch's path takes the inner gather, and no step waits for its result.
 struct InnerIgnored;
 
 #[workflow]
@@ -231,11 +231,11 @@ async fn outcome_of(outer: FanOutPolicy, inner: FanOutPolicy) -> Result<Done, St
 async fn the_inner_policy_decides_what_the_outer_one_is_told() {
     use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
 
-    // The outer branch goes on with the inner failures in its gather: 0 + 12 + 20.
+    // The outer branch continues with the inner failures in its gather: 0 + 12 + 20.
     for outer in [FailAll, ContinueOthers, WaitAll] {
         assert_eq!(outcome_of(outer, ContinueOthers).await, Ok(Done(32)));
     }
-    // The outer branch fails, and the others are there: 0 + 20.
+    // The outer branch fails, and the others remain: 0 + 20.
     for inner in [FailAll, WaitAll] {
         assert_eq!(outcome_of(ContinueOthers, inner).await, Ok(Done(1_020)));
     }

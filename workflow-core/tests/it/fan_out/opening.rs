@@ -1,4 +1,4 @@
-//! How many branches are open at a time, and in which order they open (S50).
+//! The number of open branches, and their order (S50).
 
 use workflow_core::prelude::*;
 use workflow_core::{OpenRequest, RunStatus};
@@ -11,7 +11,7 @@ use crate::fixtures::{Alpha, Begin, Done, Item, Part, log_of};
 #[event(request, reply = ())]
 struct Ask(u32);
 
-/// Each branch asks; it counts as open from the beginning of its first step to the end of its second.
+/// Each branch makes a request; it counts as open from the start of its first step to the end of its second.
 struct Bounded {
     most: u32,
     level: Level,
@@ -48,7 +48,7 @@ fn bounded(most: u32) -> ScenarioOf<Bounded> {
     Scenario::new(Bounded { most, level: Level::default() })
 }
 
-/// Lets the branch of an item go on to its end.
+/// Lets the branch of an item end.
 async fn close<W: Workflow>(run: &mut TestRun<W>, item: u32) {
     let open = run.handle().requests().await.unwrap();
     let request =
@@ -110,7 +110,7 @@ async fn items_are_in_the_log_before_their_branches_open() {
     run.assert_executions("first", 1);
 }
 
-/// One branch after the other, with something from outside in between.
+/// One branch after the other, with outside events in between.
 struct OneByOne;
 
 #[workflow]
@@ -151,7 +151,7 @@ async fn a_branch_that_opens_later_sees_what_was_logged_outside_meanwhile() {
         close(&mut run, number).await;
     }
     run.assert_output(&Done(0));
-    // Each branch looks when it opens, and again at what arrives while it is open.
+    // Each branch records when it opens, and at each arrival while it is open.
     let expected = ["0 None", "0 Some(0)", "1 Some(0)", "1 Some(1)", "2 Some(1)", "2 Some(2)"];
     assert_eq!(noted(&run), expected);
 }

@@ -1,4 +1,4 @@
-//! What belongs together stays together: a branch's item, its products and what gathers them (S45, S48).
+//! Branches stay separate: each item, its results and their gather belong together (S45, S48).
 
 use workflow_core::prelude::*;
 use workflow_testkit::Scenario;
@@ -10,11 +10,11 @@ use crate::fixtures::{Begin, Done, Item, Part, started};
 struct Document {
     number: u32,
     pages: u32,
-    /// The first of its pages' places.
+    /// The index of its first page.
     place: u32,
 }
 
-/// Knows its number among its document's pages, so that documents have pages of the same numbers.
+/// Has its number within its document, so documents have pages of the same numbers.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Page {
     number: u32,
@@ -48,7 +48,7 @@ struct Library {
 }
 
 impl Library {
-    /// So many documents and pages together, at random.
+    /// This many documents and pages in total, at random.
     fn of(branches: usize, random: &mut Random) -> Self {
         let (mut documents, mut places, mut left) = (Vec::new(), 0, branches);
         while left > 0 {
@@ -140,7 +140,7 @@ async fn item_and_product_are_never_mixed_over_a_thousand_random_branches_two_le
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Chapter(u32);
 
-/// A fan-out beside the plain model: the same events joined by latest value, seen by everyone.
+/// A fan-out beside the plain model: the same events, visible to all and joined by latest value.
 struct PlainBeside;
 
 #[workflow]

@@ -1,5 +1,5 @@
-//! What a branch's failure means: `fail_all`, `continue_others` and `wait_all`, each with failures first,
-//! in the middle, last and everywhere (S49).
+//! Policies for failed branches: `fail_all`, `continue_others` and `wait_all`, each with failures first, in the middle,
+//! last and everywhere (S49).
 
 use std::time::Duration;
 
@@ -227,7 +227,7 @@ async fn a_step_that_goes_on_after_errors_does_not_fail_its_branch() {
     run.assert_quality(Quality::Degraded);
 }
 
-/// A branch in which one step fails and another goes on.
+/// A branch in which one step fails and another continues.
 struct TwoSteps;
 
 #[workflow]
@@ -249,7 +249,7 @@ impl TwoSteps {
 
     #[step]
     async fn end(&self, parts: &Gather<Part>) -> Done {
-        // What a failed branch made is there, but not among what went well.
+        // The gather has the events of failed branches, but not among the successful ones.
         assert!(parts.branches().all(|branch| branch.event().is_some() && branch.failure().is_some()));
         assert_eq!((parts.ok().count(), parts.failed().count()), (0, 2));
         Done(0)

@@ -1,4 +1,4 @@
-//! What a run's report says of branches (S34, S51).
+//! Branches in a run's report (S34, S51).
 
 use workflow_core::prelude::*;
 use workflow_core::{BranchReport, ScopeId, Seq};
@@ -78,7 +78,7 @@ async fn log_trace_and_branches_of_a_report_agree_on_scopes() {
         let inside = report.trace.iter().filter(|trace| trace.scope == branch.scope);
         assert_eq!(inside.count() as u64, branch.executions);
     }
-    // What a step emits lies in the scope it ran in, unless it is an item.
+    // A step's events are in the scope it ran in, except for items.
     let items: Vec<Seq> = report.branches.iter().map(|branch| branch.item).collect();
     for trace in &report.trace {
         let emitted = trace.emitted.iter().filter(|seq| !items.contains(seq));

@@ -59,7 +59,7 @@ fn a_branch_settles_only_after_the_reply_to_its_request() {
     });
 }
 
-/// The reply itself is what the gather wants.
+/// The gather collects the reply itself.
 struct Polling;
 
 #[workflow]
@@ -143,7 +143,7 @@ async fn a_request_of_a_dropped_branch_is_not_open_any_more() {
     let requests: Vec<RequestId<Ask>> =
         run.requests().await.unwrap().iter().filter_map(OpenRequest::id).collect();
     assert_eq!(requests.len(), 2);
-    // Only the first of the two outer branches comes to its failure.
+    // Only the first of the two outer branches reaches its failure.
     gate.let_pass(1);
     everyone_else().await;
     let open = run.requests().await.unwrap();

@@ -1,4 +1,4 @@
-//! When a branch is settled, and when its fan-out is gathered (S47, S48).
+//! The times at which a branch settles and its fan-out is gathered (S47, S48).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn branches_that_all_emit_nothing_are_gathered_too() {
     run.assert_executions("end", 1);
 }
 
-/// Several steps one after the other, and two side by side.
+/// Several sequential steps, and two concurrent ones.
 struct Chain;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -193,7 +193,7 @@ async fn a_branch_that_never_waits_lets_the_others_have_their_turn() {
     assert!(report.executions("next") < u64::from(HOPS) / 10, "{}", report.executions("next"));
 }
 
-/// A branch that would take an event from outside, but does not wait for it.
+/// A branch that would take an outside event, but does not wait for it.
 struct Idle;
 
 #[workflow]
@@ -260,6 +260,6 @@ impl Asked {
 async fn a_branch_is_not_settled_while_a_precondition_is_being_asked_in_it() {
     let run = Scenario::new(Asked).start(Begin(2)).await;
     run.assert_output(&Done(1));
-    // The last answer, which is no, is waited for.
+    // The branch waits for the last answer, which is no.
     assert_eq!(run.elapsed(), Duration::from_secs(2));
 }

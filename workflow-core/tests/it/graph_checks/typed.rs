@@ -1,5 +1,5 @@
-//! The same for what only workflows have: an output, and event sets. A workflow with a parameter is not looked
-//! at by the compiler before it is used, so that the checks at run time can be.
+//! The same for parts that only workflows have: an output, and event sets. The compiler checks a generic workflow only
+//! when it is used, so the checks at run time can be tested.
 
 use std::marker::PhantomData;
 

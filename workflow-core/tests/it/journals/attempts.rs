@@ -10,7 +10,7 @@ use workflow_testkit::VirtualClock;
 use super::{Shelf, named};
 use crate::fixtures::{Begin, Done, Gate, Seen, everyone_else};
 
-/// One step ends the run, and the attempts of the other one fail, each when it may.
+/// One step ends the run; the attempts of the other fail, each when the test allows.
 #[derive(Clone)]
 struct Racing {
     class: ErrorClass,
@@ -36,7 +36,7 @@ impl Racing {
 }
 
 impl Racing {
-    /// Has begun, and has to wait for its store from then on.
+    /// Starts the run; from then on its store blocks.
     async fn begun(class: ErrorClass) -> (Self, Shelf, RunHandle<Self>) {
         let racing = Self { class, seen: Seen::default(), fails: Gate::closed(), ends: Gate::closed() };
         let store = Shelf::gated();
@@ -94,7 +94,7 @@ async fn no_attempt_follows_when_the_stop_event_cannot_be_written() {
     assert_eq!(racing.seen.lines(), ["attempt 1"]);
 }
 
-// S38, S39: what an attempt starts goes by the number of the attempt, and is found again by it.
+// S38, S39: the ids of an attempt's children contain the attempt's number, and are found by it.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_waits_until_the_failed_one_is_written() {
     let (racing, store, run) = Racing::begun(ErrorClass::Tool).await;

@@ -15,13 +15,13 @@ use workflow_core::{
 use super::{Bomb, Fine, explode, failures_of, goes_on};
 use crate::fixtures::{Begin, Done, Item, Part, Seen};
 
-/// What an error does when it is asked for something.
+/// The misbehaviour of an error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trouble {
     Display,
     Debug,
     Source,
-    /// It cannot be written, which is no panic.
+    /// Its `Display` fails, without a panic.
     Unwritable,
     Drop,
     /// All of it.
@@ -68,7 +68,7 @@ impl Drop for Mute {
     }
 }
 
-/// What is said of it.
+/// The text reported in its place.
 fn said(trouble: Trouble) -> &'static str {
     match trouble {
         Trouble::Display => "the error's `Display` panicked: no Display",
@@ -88,7 +88,7 @@ impl Failing {
     }
 }
 
-/// Writes everything down.
+/// Records everything.
 struct Scribe(Seen);
 
 impl Observer for Scribe {
@@ -101,7 +101,7 @@ impl Observer for Scribe {
     }
 }
 
-/// An engine on which everybody looks at errors.
+/// An engine on which observers read errors.
 fn watched(seen: &Seen) -> workflow_core::EngineBuilder {
     let once = workflow_core::Retries::fixed(1, std::time::Duration::ZERO);
     Engine::builder()
@@ -177,7 +177,7 @@ async fn an_error_of_a_precondition_that_cannot_be_read_fails_its_run_alone() {
     }
 }
 
-/// Fails where a step would be called.
+/// Fails in place of a step's call.
 struct InTheWay(Trouble);
 
 impl Middleware for InTheWay {

@@ -12,7 +12,7 @@ use workflow_core::{
 use super::{Fine, failures_of, goes_on};
 use crate::fixtures::{Begin, Gate, Part, everyone_else, outcomes_of};
 
-/// Counts what was dropped. Clones share the count.
+/// Counts drops. Clones share the count.
 #[derive(Debug, Clone, Default)]
 struct Dropped(Arc<AtomicUsize>);
 
@@ -22,7 +22,7 @@ impl Dropped {
     }
 }
 
-/// A part of an event that explodes when it is dropped, unless it is a clone.
+/// A part of an event that panics when dropped, unless it is a clone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mine {
     #[serde(skip)]
@@ -106,7 +106,7 @@ impl Field {
     }
 }
 
-/// Looks away.
+/// Ignores everything.
 struct Idle;
 
 impl Observer for Idle {
@@ -133,7 +133,7 @@ async fn a_log_of_events_that_explode_is_dropped_with_its_run() {
     }
 }
 
-/// Fails with events in its hands.
+/// Fails while it holds events.
 struct Dropping(Dropped, Gate);
 
 #[workflow]
@@ -214,7 +214,7 @@ async fn what_is_sent_to_a_run_that_ends_or_has_ended_is_dropped() {
     let dropped = Dropped::default();
     let (engine, run) = dropping(&dropped, &Gate::closed()).await;
     let cancelled = run.cancel("enough");
-    // None is taken before the run ends: they wait for room.
+    // The run takes none before its end: they wait for room.
     let drones = futures::future::join_all((0..4).map(|_| run.send(Drone(Mine::new(&dropped)))));
     let (cancelled, sent) = futures::join!(cancelled, drones);
     cancelled.unwrap();
@@ -299,7 +299,7 @@ async fn a_reply_that_is_refused_is_dropped_and_one_that_is_taken_goes_with_its_
     goes_on(&engine).await;
 }
 
-/// Where an event that can do nothing panics.
+/// The operation in which the event panics.
 #[derive(Debug, PartialEq)]
 struct Stubborn;
 
@@ -400,7 +400,7 @@ async fn a_reply_that_panics_when_it_is_read_is_unfit() {
     assert_eq!(run.status(), RunStatus::Waiting);
 }
 
-// S27: what the library drops is dropped by itself, whatever else is being dropped.
+// S27: the library drops each value separately, even during another drop.
 #[test]
 fn erased_events_that_explode_are_dropped_one_by_one_though_a_thread_panics() {
     let dropped = Dropped::default();

@@ -1,4 +1,4 @@
-//! What panics with a value that panics when it is dropped.
+//! Panics whose payloads panic when dropped.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn a_step_that_panics_with_what_cannot_be_dropped_has_failed() {
     goes_on(&engine).await;
 }
 
-/// Explodes when it is dropped.
+/// Panics when dropped.
 struct Grenade;
 
 impl Drop for Grenade {
@@ -195,7 +195,7 @@ async fn a_compaction_that_panics_with_what_cannot_be_dropped_has_failed() {
     goes_on(&engine).await;
 }
 
-/// Explodes at every call, or at every look.
+/// Panics at every call and observation.
 struct Everywhere;
 
 impl Middleware for Everywhere {
@@ -232,6 +232,6 @@ async fn middleware_and_observers_that_panic_with_what_cannot_be_dropped_harm_no
     let report = run.report().await.unwrap();
     assert_eq!(failures_of(&report, "at_once"), ["it panicked: no message"]);
     goes_on(&engine).await;
-    // It returns once every observer has seen what there is.
+    // The shutdown returns once every observer has received everything.
     engine.shut_down(Duration::from_mins(1)).await;
 }

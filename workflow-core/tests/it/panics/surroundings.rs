@@ -1,4 +1,4 @@
-//! What stands around runs: clocks and stores of contexts that panic.
+//! Panicking clocks and context stores.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use workflow_core::{
 use super::{Fine, explode, goes_on};
 use crate::fixtures::{Begin, Done, Seen};
 
-/// A clock that can be broken, and mended. Clones are one.
+/// A clock that can be broken and repaired. Clones share one clock.
 #[derive(Clone, Default)]
 struct Fragile(Arc<AtomicBool>);
 
@@ -34,7 +34,7 @@ impl Clock for Fragile {
     }
 }
 
-/// Breaks the clock, and shows something in doing so.
+/// Breaks the clock, and then displays an item.
 struct Clumsy(Fragile);
 
 #[workflow]
@@ -75,7 +75,7 @@ async fn a_clock_that_panics_ends_the_run_that_asked_and_observers_see_its_end()
     goes_on(&engine).await;
 }
 
-/// Cannot forget.
+/// Fails to clear contexts.
 struct Elephant(MemoryContexts, Seen);
 
 impl ContextStore for Elephant {
@@ -164,6 +164,6 @@ async fn the_context_of_a_run_with_a_journal_stays_as_long_as_that_of_its_thread
     let engine = engine.store(MemoryStore::default()).build().unwrap();
     let run = engine.start::<Remembering>(Begin(1)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1));
-    // It names the thread that goes with the run, so that a later process can clear both.
+    // The scope names the run's own thread, so that a later process can clear both.
     assert_eq!(seen.lines(), ["thread"]);
 }

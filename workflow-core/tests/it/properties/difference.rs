@@ -1,4 +1,4 @@
-//! What is compared when a run is over, and how a difference is told.
+//! The comparison at the end of a run, and the text of a difference.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use workflow_testkit::model::{Evaluation, Line};
 use super::play::{Moment, Play};
 
 impl Play<'_> {
-    /// What the report of a run is made of (S34).
+    /// Compares the data behind the run's report (S34).
     pub(super) fn compare_totals(&self) -> Result<(), String> {
         let steps = || 0..self.plan.steps.len();
         let (scheduler, model) = (&self.scheduler, &self.model);
@@ -43,7 +43,7 @@ impl Play<'_> {
         Err(format!("{}\nscheduler: {said:?}\nmodel:     {expected:?}", self.story()))
     }
 
-    /// Every evaluation, in order: also those in open branches that the scheduler derives when it is asked for them.
+    /// Compares every evaluation in order, including those in open branches that the scheduler derives on demand.
     pub(super) fn compare_evaluations(&self) -> Result<(), String> {
         let derived = self.scheduler.decisions().map(|decision| {
             let Decision { step, scope, trigger, verdict } = decision;
@@ -89,7 +89,7 @@ impl Play<'_> {
         text
     }
 
-    /// The table, and what both sides agree on.
+    /// The table, and the lines on which both sides agree.
     pub(super) fn story(&self) -> String {
         let mut text = format!("the scheduler and the model differ\n\n{}\n", self.plan);
         for moment in &self.history {

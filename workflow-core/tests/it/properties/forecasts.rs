@@ -1,4 +1,4 @@
-//! No random run breaks what the table forecast of it, nor has a step that the rules say can never run.
+//! No random run breaks the table's forecast, and no step runs that never can by the rules.
 
 use workflow_core::scheduler::{End, Fact};
 use workflow_core::{Forecast, TableProblem};
@@ -7,8 +7,8 @@ use workflow_testkit::model::Line;
 use super::play::{Moment, Play};
 
 impl Play<'_> {
-    /// Whether every step ran as often as was forecast. A forecast is of runs that are sent one start event and
-    /// then external ones; nothing is said of others.
+    /// Checks that every step ran as often as forecast. A forecast covers only runs with one start event followed by
+    /// external ones.
     pub(super) fn check_forecasts(&self) -> Result<(), String> {
         if !self.was_sent_what_can_be_sent() {
             return Ok(());
@@ -26,7 +26,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Whether no step ran of which the rules say that it never can.
+    /// Checks that no step ran that never can by the rules.
     pub(super) fn check_rules(&self) -> Result<(), String> {
         use TableProblem::{ListNeverFull, NeverTriggered, PartedByBranches, PartedByStarts, Unreachable};
         let problems = if self.was_sent_what_can_be_sent() { self.plan.problems() } else { Vec::new() };
@@ -57,7 +57,7 @@ impl Play<'_> {
             as u64
     }
 
-    /// How many events of the type that the forecast is per were logged; 1 if it is per run.
+    /// The number of logged events of the forecast's `per` type; 1 if the forecast is per run.
     fn arrivals(&self, forecast: &Forecast) -> u64 {
         let Some(per) = &forecast.per else { return 1 };
         let event = self.table.event_named(per).map(workflow_core::EventIndex::get);

@@ -1,4 +1,4 @@
-//! What a random run is told: facts that are possible where it stands, and some that are not.
+//! The facts of a random run: possible ones in its present state, and some impossible ones.
 
 use std::num::NonZeroU32;
 
@@ -40,7 +40,7 @@ impl Play<'_> {
         self.table.event_named(name).expect("a name of the table")
     }
 
-    /// Mostly the failure of what runs in a branch, or is caught; another one at the root ends the run.
+    /// Mostly the failure of an execution in a branch or with a catcher; any other at the root ends the run.
     fn failed(&self, pick: usize, more: u16) -> Option<Fact> {
         let may_fail = |running: &&Running| {
             running.scope != 0 || self.plan.failed(running.step).is_some() || more.is_multiple_of(8)
@@ -55,14 +55,14 @@ impl Play<'_> {
         Some(answered(chosen(&self.open_questions, pick)?, byte))
     }
 
-    /// A reply to anything in the log, more often than not to something that is no open request.
+    /// A reply to any event in the log, usually one that is no open request.
     fn replied(&self, pick: usize) -> Option<Fact> {
         let open = chosen(&self.model.open_requests(), pick / 4).filter(|_| pick % 4 != 3);
         let request = Seq(open.unwrap_or(pick as u64 / 4));
         (pick % 4 == 3 || open.is_some()).then_some(Fact::ReplyReceived { request })
     }
 
-    /// A timer that is pending, or now and then another.
+    /// A pending timer, or occasionally another.
     fn fired(&self, pick: usize) -> Option<Fact> {
         let pending = chosen(&self.model.pending_timers(), pick / 4).filter(|_| pick % 8 != 7);
         let timer = TimerId(pending.unwrap_or(pick as u64 / 8));
@@ -80,7 +80,7 @@ impl Play<'_> {
         chosen(&told.collect::<Vec<Fact>>(), pick).unwrap_or_else(|| self.received(pick))
     }
 
-    /// What an execution commits: any number of what its step declares.
+    /// The commit of an execution: any number of its declared outputs.
     pub(super) fn succeeded(&self, running: Running, dice: u16) -> Fact {
         let Running { execution, step, scope } = running;
         let mut dice = Dice(u32::from(dice));
@@ -104,8 +104,8 @@ impl Play<'_> {
 
     fn fan_out(&self, step: usize, item: usize, scope: u32, dice: &mut Dice) -> Emission {
         use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
-        // Two levels of branches are full of surprises already; below, fan-outs are empty. A failure that
-        // drops its branches is the more telling the further in it is: at the root it ends the run.
+        // Two levels of branches are enough; deeper fan-outs are empty. A failure that drops its branches tests more
+        // the deeper it is: at the root it ends the run.
         let (items, policies) = match self.model.depth_of(scope) {
             1 => ([2, 1, 3, 2, 0, 5], [ContinueOthers, WaitAll, ContinueOthers, FailAll]),
             2 => ([2, 1, 3, 0, 1, 4], [FailAll, ContinueOthers, FailAll, WaitAll]),

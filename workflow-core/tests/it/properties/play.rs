@@ -1,5 +1,5 @@
-//! One random run: the scheduler and the model are told the same facts and are asked for the same number of
-//! actions, and every action must be the same.
+//! One random run: scheduler and model get the same facts and the same number of requests for actions, and every action
+//! must be the same.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::moves::answered;
 use super::reached::Reached;
 use super::tape::{Shape, Tape};
 
-/// A run that goes on and on is stopped here; the model is naive, and its cost grows with the log.
+/// Long runs stop here; the model is naive, and its cost grows with the log.
 const MOST_EVENTS: usize = 80;
 
-/// So is one that says a lot.
+/// So do runs with many actions.
 const MOST_MOMENTS: usize = 320;
 
-/// Both sides, and what was told and said so far.
+/// Both sides, and the facts and actions so far.
 pub(super) struct Play<'a> {
     tape: &'a Tape,
     pub(super) plan: Arc<Plan>,
@@ -28,11 +28,11 @@ pub(super) struct Play<'a> {
     pub(super) history: Vec<Moment>,
     pub(super) open_questions: Vec<u64>,
     pub(super) running: Vec<Running>,
-    /// How many executions may still return the moment they start.
+    /// The number of executions that may still return the moment they start.
     inline: u32,
 }
 
-/// An execution that was started and did not return yet.
+/// A started execution that has not returned.
 #[derive(Clone, Copy)]
 pub(super) struct Running {
     pub(super) execution: u64,
@@ -43,13 +43,13 @@ pub(super) struct Running {
 pub(super) enum Moment {
     Told(Fact),
     Said(Line),
-    /// The run was stalled before what it is told next.
+    /// The run was stalled before the next fact.
     Stalled,
-    /// Both sides were asked and had nothing to say; asking makes them evaluate.
+    /// Both sides had no action; the request makes them evaluate.
     Quiet,
 }
 
-/// Plays a random run, and says what it came by.
+/// Plays a random run, and returns the situations it reached.
 pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     let plan = Arc::new(tape.plan(shape));
     let table = Arc::new(plan.table());
@@ -86,7 +86,7 @@ impl Play<'_> {
             }
             let fact = self.fact(*kind, *a, u16::from_le_bytes([*b, *c]));
             self.tell(fact);
-            // Now and then the next fact arrives before every action was asked for.
+            // Occasionally the next fact arrives before every action was requested.
             self.drain(if c % 8 == 7 { usize::from(c / 8 % 4) } else { usize::MAX })?;
         }
         self.drain(usize::MAX)?;
@@ -108,7 +108,7 @@ impl Play<'_> {
         }
         let had_ended = self.model.end().is_some();
         self.model.apply(&fact);
-        // What follows from the facts before comes first, and it may be that nothing does.
+        // Consequences of earlier facts come first; there may be none.
         if !had_ended && self.is_stalled() {
             self.history.push(Moment::Stalled);
         }
@@ -116,7 +116,7 @@ impl Play<'_> {
         self.scheduler.apply(fact);
     }
 
-    /// Asks both sides for actions, at most so many.
+    /// Asks both sides for at most this many actions.
     fn drain(&mut self, most: usize) -> Result<(), String> {
         for _ in 0..most {
             let said = self.scheduler.next_action().map(|action| self.reader.read(&action));
@@ -135,7 +135,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// What the run does with an action at once; the rest is left to later moves.
+    /// The immediate reactions of the run; later moves do the rest.
     fn react(&mut self, line: &Line) {
         let Tape { manner, answers, .. } = self.tape;
         match line {

@@ -1,11 +1,11 @@
-//! What random runs came by: a property that holds because nothing ever happens says nothing.
+//! The situations that random runs reached: a property without such situations proves nothing.
 
 use std::collections::BTreeMap;
 
 use workflow_core::scheduler::{Cause, End};
 use workflow_testkit::model::Line;
 
-/// How many runs came by what.
+/// The number of runs per situation.
 #[derive(Debug, Default)]
 pub(crate) struct Reached(BTreeMap<&'static str, u32>);
 
@@ -32,7 +32,7 @@ impl Reached {
     }
 
     /// # Panics
-    /// If fewer than so many runs came by it.
+    /// Panics if fewer runs reached it.
     pub(crate) fn assert_at_least(&self, runs: u32, names: &[&str]) {
         for name in names {
             let reached = self.0.get(name).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! No random run is stalled that could have gone on: whatever arrives after all, no step runs.
+//! No random run is stalled that could continue: no possible arrival makes a step run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use workflow_testkit::model::{Line, Model};
 
 use super::play::{Moment, Play};
 
-/// How often everything that can arrive does: the largest fixed list takes four.
+/// The number of times each possible event arrives: the largest fixed list takes four.
 const ROUNDS: usize = 5;
 
 impl Play<'_> {
@@ -16,7 +16,7 @@ impl Play<'_> {
         self.model.end() == Some(&End::Stalled)
     }
 
-    /// Plays a stalled run again with a model that never stalls, and then sends it whatever can be sent.
+    /// Plays a stalled run again with a model that never stalls, and then sends every possible event.
     pub(super) fn check_stall(&self) -> Result<(), String> {
         if !self.is_stalled() {
             return Ok(());

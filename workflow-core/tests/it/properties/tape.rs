@@ -1,5 +1,5 @@
-//! Random bytes, and the workflow they stand for. Any bytes stand for a valid workflow, and small bytes for
-//! a simple one, so that a failing case shrinks to something readable.
+//! Random bytes and the workflow that they encode. Any bytes encode a valid workflow, and small bytes a simple one, so
+//! that a failing case shrinks to a readable one.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use proptest::num::u8::ANY;
 use proptest::strategy::Strategy;
 use workflow_testkit::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
-/// What a random run is made of: rows of the table, and how the run goes.
+/// The content of a random run: rows of the table, and the moves.
 #[derive(Clone)]
 pub(crate) struct Tape {
     events: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) enum Shape {
 
 impl fmt::Debug for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The plan and the transcript that a failure prints say more than the bytes.
+        // A failure prints the plan and the transcript, which say more than the bytes.
         f.write_str("Tape")
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn tapes() -> impl Strategy<Value = Tape> {
 impl Tape {
     /// The workflow the bytes stand for.
     pub(super) fn plan(&self, shape: Shape) -> Plan {
-        // With few types more of them meet, which branches need; and with few steps it stays affordable.
+        // With few types more of them join, which branches need; few steps limit the cost.
         let (types, rows) = if shape == Shape::FanOuts { (6, 8) } else { (11, 12) };
         let events = planned_events(&self.events[..types.min(self.events.len())]);
         let steps = self.steps.iter().take(rows).map(|row| planned_step(row, &events, shape));
@@ -58,7 +58,7 @@ impl Tape {
         if shape == Shape::FanOuts {
             fan_out_first(&mut steps[0], self.limit, &events);
         }
-        // Few runs get far enough to notice a bound; those that do must not get past it.
+        // Few runs reach a limit; those that do must not exceed it.
         let executions = if self.limit % 8 == 5 { 1 + usize::from(self.limit / 32) } else { 100_000 };
         let mut plan = Plan { events, steps, executions };
         make_catches_fit(&mut plan);
@@ -67,7 +67,7 @@ impl Tape {
     }
 }
 
-/// Bytes, one after the other; zeros when they are used up.
+/// Reads bytes in order; zeros once they are used up.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -122,7 +122,7 @@ fn planned_step(row: &[u8], events: &[PlannedEvent], shape: Shape) -> PlannedSte
         continue_on_error: bytes.one_of(&[false, false, true]),
         outputs: planned_outputs(&mut bytes, outputs, events, shape),
         inputs: (0..inputs).map(|_| planned_input(&mut bytes, events, shape)).collect(),
-        // Made to fit once all steps are there.
+        // `make_catches_fit` corrects these once all steps exist.
         catches: (0..bytes.one_of(&[0, 1, 2])).map(|_| usize::from(bytes.next())).collect(),
     }
 }
@@ -170,7 +170,7 @@ fn planned_input(bytes: &mut Bytes<'_>, events: &[PlannedEvent], shape: Shape) -
     PlannedInput { take, optional, events }
 }
 
-/// The reply to the first request from `first` on, if there is a request at all.
+/// The reply to the first request from `first` on, or a plain input if there is no request.
 fn reply_or_one(events: &[PlannedEvent], first: usize) -> (Take, Vec<usize>) {
     let mut from_first = (0..events.len()).map(|offset| (first + offset) % events.len());
     match from_first.find_map(|event| events[event].reply) {
@@ -189,7 +189,7 @@ fn fan_out_first(step: &mut PlannedStep, pick: u8, events: &[PlannedEvent]) {
     step.inputs = vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }];
 }
 
-/// Whether steps can emit it: only the outside replies, and only the library says that a step failed.
+/// Whether steps can emit it: replies come only from outside, and failures only from the library.
 fn is_emitted(event: PlannedEvent) -> bool {
     event.replies_to.is_none() && event.expires.is_none() && !event.failure
 }
@@ -206,7 +206,7 @@ fn make_catches_fit(plan: &mut Plan) {
     }
 }
 
-/// Makes every gather collect something and every fan-out end in a gather, as a table demands (S48).
+/// Makes every gather collect an event and every fan-out end in a gather, as a table requires (S48).
 fn make_gathers_fit(plan: &mut Plan) {
     let items: Vec<usize> = plan.fan_outs().iter().map(|place| place.item).collect();
     let own = plan.branch_events();

@@ -1,4 +1,4 @@
-//! What attempts are given, and what is left of those that failed.
+//! The inputs of attempts, and the remains of failed ones.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fixtures::{Alive, Alpha, Begin, Done, Item, Part, Seen};
 #[event(display)]
 struct Trying(u32);
 
-/// Shows and emits something in each attempt, of which only the third succeeds.
+/// Displays and emits in each attempt; only the third succeeds.
 struct Messy;
 
 #[workflow]
@@ -77,7 +77,7 @@ async fn what_is_shown_and_taken_back_says_of_which_attempt() {
     assert_eq!(told, [(1, true), (1, false), (2, true), (2, false), (3, true)]);
 }
 
-/// Notes what each attempt is given, and waits for its retry while more comes in.
+/// Records the input of each attempt, and waits for its retry while more events arrive.
 struct Watchful(Seen);
 
 #[workflow]
@@ -149,7 +149,7 @@ async fn an_execution_that_waits_for_its_retry_keeps_its_place() {
     assert_eq!(run.elapsed(), Duration::from_secs(10));
 }
 
-/// The first attempt is a task of its own that panics, the second is one that fails.
+/// The first attempt panics in a task of its own, the second fails.
 struct Spawned(Alive);
 
 #[workflow]
@@ -171,7 +171,7 @@ async fn an_attempt_that_is_a_task_of_its_own_is_followed_by_another_task() {
     assert_eq!((run.elapsed(), alive.count()), (Duration::from_secs(12), 0));
 }
 
-/// Notes the calls.
+/// Records the calls.
 struct Noting(Seen);
 
 impl Middleware for Noting {

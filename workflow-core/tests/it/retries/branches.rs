@@ -11,7 +11,7 @@ use crate::fixtures::{Alive, Begin, Done, Item, Part, outcomes_of};
 const POLICIES: [FanOutPolicy; 3] =
     [FanOutPolicy::FailAll, FanOutPolicy::ContinueOthers, FanOutPolicy::WaitAll];
 
-/// Works on items, of which one fails so often with this class.
+/// Works on items; one fails this often with this class.
 struct Branches {
     policy: FanOutPolicy,
     fails: u32,
@@ -79,7 +79,7 @@ async fn the_policy_of_the_fan_out_sees_a_failure_once_the_retries_are_used_up()
     }
 }
 
-/// In one branch a retry is waited for, in the other nothing helps.
+/// One branch waits for a retry; the other finally fails.
 struct Torn(Alive);
 
 #[workflow]

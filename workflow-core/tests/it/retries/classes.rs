@@ -1,4 +1,4 @@
-//! Which class an error has.
+//! The classes of errors.
 
 use std::io;
 use std::num::ParseIntError;
@@ -11,7 +11,7 @@ use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 use super::{CLASSES, flaky};
 use crate::fixtures::{Begin, Done, Item, Part};
 
-/// Fails with errors of others' types, and with one whose class it says.
+/// Fails with errors of foreign types, and with one that sets its class.
 struct Fetching;
 
 #[workflow]
@@ -101,7 +101,7 @@ async fn a_classifier_that_panics_has_said_nothing() {
     assert_eq!(failed(0, panics).await, (ErrorClass::Permanent, 1));
 }
 
-/// Hands the class of a branch's failure on.
+/// Passes on the class of a branch's failure.
 struct Branch;
 
 #[workflow]

@@ -1,5 +1,4 @@
-//! Compactions among everything else: in every order, in branches, in tasks of their own, and cancelled (S23, S25, S31,
-//! S35).
+//! Compactions in combinations: in every order, in branches, in tasks of their own, and cancelled (S23, S25, S31, S35).
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, Seen};
 #[event(display)]
 struct Trying(u32);
 
-/// Has a conversation in each branch, and all of them about what was said so far, which has to fit into 4.
+/// Has a conversation in each branch, all over one history, which must fit into 4.
 struct Talks;
 
 fn often() -> RetryPolicy {
@@ -94,7 +93,7 @@ impl Halves {
     }
 }
 
-/// Lets a child make smaller what it is about, and emits and shows things meanwhile.
+/// Compacts through a child, and emits and displays meanwhile.
 struct Thorough {
     alive: Alive,
     seen: Seen,

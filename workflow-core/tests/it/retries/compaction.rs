@@ -1,4 +1,4 @@
-//! What is too large is made smaller before the next attempt (S35).
+//! Compactions of large inputs before the next attempt (S35).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
 use crate::fixtures::{Begin, Done};
 
-/// Answers if what was said so far, which its compaction halves, fits into 4. The first calls of the compaction fail.
+/// Answers if the history, which its compaction halves, fits into 4. The first calls of the compaction fail.
 struct Asks {
     compaction_fails: u32,
 }
@@ -115,7 +115,7 @@ async fn a_compaction_that_fails_for_good_is_said_to_have_failed() {
     assert!(run.report().to_string().contains(&format!("{failed}{said}\n")), "{}", run.report());
 }
 
-/// Notes of each failed attempt whether the next begins with the compaction.
+/// Records for each failed attempt whether the next begins with the compaction.
 #[derive(Clone, Default)]
 struct Compacts(Arc<Mutex<Vec<bool>>>);
 
@@ -201,7 +201,7 @@ async fn a_compaction_that_panics_comes_first_again_too() {
     assert_eq!(compacts.collect::<Vec<_>>(), [true, true]);
 }
 
-/// Has nothing that could make it smaller.
+/// Has no compaction.
 struct Helpless;
 
 #[workflow]
@@ -220,7 +220,7 @@ async fn without_a_compaction_it_is_final_unless_the_policy_says_otherwise() {
     assert_eq!(class_of(&run), (ErrorClass::ContextLimit, 3));
 }
 
-/// Its compaction takes what the step takes, in another order, by value too; and it hangs the first time.
+/// Its compaction takes the step's parameters in another order and by value; it hangs the first time.
 struct Slow;
 
 #[workflow]

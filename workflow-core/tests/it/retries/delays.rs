@@ -1,4 +1,4 @@
-//! When attempts begin.
+//! The times at which attempts begin.
 
 use std::time::Duration;
 
@@ -63,12 +63,12 @@ async fn a_budget_lets_no_retry_begin_after_its_end() {
         let policy = every_ten.clone().budget(budget * SECOND);
         let (run, began) = flaky(&[ErrorClass::Tool; 9], |scenario| scenario.retry(policy)).await;
         assert_eq!(began, expected);
-        // What would come too late is not waited for.
+        // The run does not wait for an attempt beyond the budget.
         assert_eq!(run.elapsed().as_secs(), *expected.last().unwrap());
     }
 }
 
-/// Each attempt takes a while.
+/// Each attempt takes some time.
 struct Slow(Moments);
 
 #[workflow]
@@ -90,7 +90,7 @@ async fn delays_are_counted_from_the_failure_and_the_budget_from_the_first_begin
     assert_eq!(began.seconds(), [0, 30, 60]);
 }
 
-/// Says for itself how it is retried, but for one step.
+/// Has its own retry policies, except for one step.
 struct Choosy {
     own: Moments,
     none: Moments,

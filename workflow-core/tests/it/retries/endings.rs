@@ -1,4 +1,4 @@
-//! Runs that end while a retry is waited for.
+//! Runs that end during a retry delay.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, everyone_else, outcomes_of};
 
-/// Fails at once and would be retried for ever; comes to an end if it is asked to.
+/// Fails at once and is retried endlessly; ends on an outside event.
 struct Stubborn(Alive);
 
 #[workflow]
@@ -78,7 +78,7 @@ async fn a_run_that_is_cancelled_waits_for_no_retry() {
     assert!(explanation.contains(&format!("`Begin`, {never_came}")), "{explanation}");
 }
 
-/// Two attempts, and something that ends the run in between, before or after.
+/// Two attempts, and an end of the run in between, before or after.
 struct Race;
 
 #[workflow]
@@ -131,7 +131,7 @@ impl Flat {
     }
 }
 
-// Whatever the policy says of what a clock panics with: the attempt never began.
+// No policy retries the panic of a clock: the attempt never began.
 #[test]
 fn the_panic_of_a_clock_is_retried_by_no_policy_and_said_to_be_the_clocks() {
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -175,7 +175,7 @@ impl Furious {
     async fn take(&self, _item: &Item) {}
 }
 
-// S28: no attempt begins once the stop event is on its way into the log, and what is written comes to its turn.
+// S28: no attempt begins once the stop event is on its way to the store, and the write completes.
 #[tokio::test]
 async fn a_step_that_is_attempted_for_ever_keeps_no_run_with_a_journal_from_its_end() {
     let engine =
@@ -219,7 +219,7 @@ async fn what_fails_when_the_run_has_ended_is_not_retried_and_says_so_if_it_woul
     }
 }
 
-/// A step that waits for its next attempt, and one that waits for what comes of it.
+/// A step that waits for its next attempt, and one that waits for its result.
 struct Patient;
 
 #[workflow]
@@ -235,7 +235,7 @@ impl Patient {
     }
 }
 
-// The transcript of a run that went on and of one that ended first.
+// The transcripts of a run that continued and of one that ended first.
 #[tokio::test]
 async fn a_retry_that_never_came_is_not_told_as_made() {
     let run = Scenario::new(Patient).start(Begin(1)).await;

@@ -1,4 +1,4 @@
-//! Attempts that fail, in every order in which they can meet what else happens (S23, S25, S29, S31, S32, S35–S37).
+//! Failing attempts in every order with other operations (S23, S25, S29, S31, S32, S35–S37).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, log_of};
 #[event(display)]
 struct Trying(u32);
 
-/// Two steps whose first attempts fail, each with a delay of its own, and somebody from outside.
+/// Two steps whose first attempts fail, each with its own delay, and outside events.
 struct Restless(Alive);
 
 #[workflow]
@@ -44,7 +44,7 @@ impl Restless {
     }
 }
 
-/// What only the attempts that succeeded have left.
+/// Asserts that only successful attempts have left anything.
 fn is_clean<W: Workflow>(run: &TestRun<W>, failed: &[u32]) {
     let numbers = run.displayed::<Trying>();
     assert!(numbers.iter().all(|trying| !failed.contains(&trying.0)), "{}", run.transcript());
@@ -88,7 +88,7 @@ fn a_cancel_ends_attempts_and_waits_for_attempts_in_any_order() {
     assert!(completed > 0 && explored.outcomes().count() > completed, "{explored}");
 }
 
-// S32: the time until a retry is time in which the run is active.
+// S32: a retry delay counts as active time.
 #[test]
 fn a_run_may_be_over_before_the_next_attempt_in_any_order() {
     let most = RunOptions::new().timeout(Duration::from_secs(20));
@@ -101,7 +101,7 @@ fn a_run_may_be_over_before_the_next_attempt_in_any_order() {
     });
 }
 
-/// One that never succeeds, beside one that does, and one that takes the failure.
+/// A step that never succeeds, one that does, and one that takes the failure.
 struct Hopeless;
 
 #[workflow]

@@ -12,7 +12,7 @@ const ITEMS: u32 = 3;
 #[event(display)]
 struct Trying(u32);
 
-/// The work on every item fails once, and that on all but the first fails for good then.
+/// The work on every item fails once, and on all but the first it then fails for good.
 struct Group(FanOutPolicy, Alive);
 
 #[workflow]
@@ -62,7 +62,7 @@ fn in_every_order(policy: FanOutPolicy, holds: impl Fn(&TestRun<Group>)) {
     });
 }
 
-/// The numbers of the items with which an execution had this end.
+/// The numbers of the items whose execution had this outcome.
 fn items(run: &TestRun<Group>, is_so: impl Fn(&ExecutionOutcome) -> bool) -> Vec<usize> {
     let outcomes = outcomes_of(run.report(), "work").into_iter().enumerate();
     outcomes.filter(|(_, outcome)| is_so(outcome)).map(|(item, _)| item).collect()

@@ -1,4 +1,4 @@
-//! A second attempt sees what the first one did, whatever has arrived meanwhile (S20, S37).
+//! A second attempt sees the same inputs as the first, regardless of later arrivals (S20, S37).
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Saw, saw};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// What the first attempt of each execution saw. That attempt fails, and the second has to see the same.
+/// The inputs of each execution's first attempt. That attempt fails, and the second must see the same.
 #[derive(Default)]
 struct Firsts(Mutex<BTreeMap<u64, String>>);
 
@@ -33,7 +33,7 @@ fn sorted<W: Workflow>(run: &TestRun<W>) -> Vec<String> {
     saw
 }
 
-/// Takes inputs that what comes later would change.
+/// Takes inputs that later arrivals would change.
 #[derive(Default)]
 struct Watches(Firsts);
 
@@ -86,7 +86,7 @@ fn in_every_order_of_arrivals_a_second_attempt_sees_what_the_first_one_did() {
 #[event(request, reply = u32)]
 struct Question(u32);
 
-/// Asks twice.
+/// Makes two requests.
 #[derive(Default)]
 struct Asks(Firsts);
 

@@ -1,4 +1,4 @@
-//! Runs that an attempt starts and does not wait for: they go on when it fails (S31, S35).
+//! Runs that an attempt starts without waiting: they continue when the attempt fails (S31, S35).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Alive, Begin, Done, Seen, until};
 
-/// Goes on for an hour.
+/// Runs for an hour.
 struct Errand(Alive, Seen);
 
 #[workflow]
@@ -22,7 +22,7 @@ impl Errand {
     }
 }
 
-/// Starts two of them in each attempt, one of which has a name, and fails so often.
+/// Starts two of them in each attempt, one with a name, and fails this often.
 struct Sends(u32);
 
 #[workflow]

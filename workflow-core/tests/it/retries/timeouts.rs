@@ -63,7 +63,7 @@ async fn an_attempt_that_takes_too_long_is_dropped_and_the_next_one_succeeds() {
     .assert_eq(&run.transcript());
 }
 
-/// Hangs for ever, or for as long as it may; also as a task of its own.
+/// Hangs for ever, or exactly until its timeout; also in a task of its own.
 struct Late;
 
 #[workflow]
@@ -93,7 +93,7 @@ async fn what_ends_in_time_has_ended() {
     Scenario::new(Late).start(Begin(0)).await.assert_output(&Done(0));
 }
 
-/// Thinks for a long time before it begins.
+/// Has a slow precondition.
 struct Thoughtful;
 
 #[workflow]
@@ -146,7 +146,8 @@ async fn an_attempt_that_panics_while_it_is_dropped_has_taken_too_long_all_the_s
     assert_eq!(run.report().trace[0].attempts[0].class, workflow_core::ErrorClass::Transient);
 }
 
-/// Takes exactly as long as it may: here, in a task of its own, and together with its compaction. Fails then, or does not.
+/// Takes exactly its timeout: in the run's task, in a task of its own, and together with its compaction. Then it fails
+/// or not.
 struct Punctual;
 
 #[workflow]

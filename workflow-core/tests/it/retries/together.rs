@@ -1,4 +1,4 @@
-//! Attempts that fail, together with what else steps do: requests, timers, child runs, being caught, blocking.
+//! Failing attempts in combination with requests, timers, child runs, catching and blocking.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::fixtures::{Alive, Begin, Done, Item};
 #[event(request, reply = String)]
 struct Question(u32);
 
-/// Asks somebody in every attempt; the third sets a timer too, and succeeds.
+/// Makes a request in every attempt; the third also sets a timer, and succeeds.
 struct Asking;
 
 #[workflow]
@@ -60,7 +60,7 @@ async fn a_failed_attempt_leaves_no_request_and_no_timer() {
 #[event(display)]
 struct Napping(u32);
 
-/// Takes so many seconds.
+/// Takes this many seconds.
 struct Nap(Alive);
 
 #[workflow]
@@ -123,7 +123,7 @@ impl Failing {
     }
 }
 
-/// Has two children in every attempt, one of which has a name.
+/// Has two children in every attempt, one with a name.
 struct Bearing;
 
 #[workflow]
@@ -153,7 +153,7 @@ async fn the_children_of_every_attempt_have_ids_of_their_own() {
     assert_eq!(run.report().trace[0].children.len(), 6);
 }
 
-/// Fails as often as it may, and is caught then.
+/// Uses up its retries, and is then caught.
 struct Caught;
 
 #[workflow]
@@ -214,7 +214,7 @@ async fn a_run_that_is_cancelled_between_two_attempts_makes_no_other() {
     assert_eq!((run.status(), run.elapsed(), began), (RunStatus::Cancelled, enough, vec![0, 10]));
 }
 
-/// Blocks a thread until it is told not to.
+/// Blocks a thread until cancelled.
 struct Blocking(Sender<()>);
 
 #[workflow]

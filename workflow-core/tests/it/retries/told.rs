@@ -1,4 +1,4 @@
-//! What observers, journals, reports and explanations say of attempts.
+//! Attempts in observations, journals, reports and explanations.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use workflow_testkit::VirtualClock;
 use super::{Flaky, Moments, flaky};
 use crate::fixtures::Begin;
 
-/// Notes what is told of executions.
+/// Records the observations of executions.
 #[derive(Clone, Default)]
 struct Scribe(Arc<Mutex<Vec<String>>>);
 
@@ -132,7 +132,7 @@ async fn reports_explanations_and_errors_say_what_was_tried() {
     );
 }
 
-/// What is said of the only execution: in the explanation, and in the report if there is anything.
+/// The text about the only execution: in the explanation, and in the report if there is any.
 async fn said(policy: RetryPolicy, fails: &[ErrorClass]) -> (String, Option<String>) {
     let (run, _) = flaky(fails, |scenario| scenario.retry(policy)).await;
     let (report, explanation) = (run.report().to_string(), run.explanation().unwrap().to_string());

@@ -1,4 +1,4 @@
-//! What a branch sees, what runs in it, and when it is settled (S44–S47).
+//! Branches: what they see and run, and when they settle (S44–S47).
 
 use workflow_core::{EventDef, FanOutPolicy, InputDef, OutputDef, Roles, StepDef, StepPolicy};
 
@@ -15,7 +15,7 @@ fn order_with(steps: impl IntoIterator<Item = StepDef>) -> Stage {
     stage
 }
 
-/// The same, with so many branches open.
+/// The same, with this many branches open.
 fn branches_with(items: u32, steps: impl IntoIterator<Item = StepDef>) -> Stage {
     let mut stage = order_with(steps);
     let lines = stage.fan_out_with("split", items, FanOutPolicy::ContinueOthers, None);
@@ -62,7 +62,7 @@ fn the_latest_is_that_of_the_innermost_scope_that_has_one() {
     stage.finish(2, &["Rate"]);
     stage.send("Rate");
     stage.said();
-    // Scope 1 was settled by then; the price of scope 2 has no rate of its own.
+    // Scope 1 is settled by then; the price of scope 2 has no rate of its own.
     stage.finish(3, &["Quote"]);
     assert_eq!(stage.said(), ["start x4 ship(#6, #5) by #6 in scope 2"]);
 
@@ -212,7 +212,7 @@ fn a_branch_is_settled_when_nothing_in_it_is_left_to_do() {
     assert_eq!(stage.said(), ["start x4 ship(#4) by #4 in scope 1"]);
     stage.finish(4, &[]);
     assert_eq!(stage.said(), ["free scope 1"]);
-    // What arrives later does not reopen it, though its line and the new quote would fit.
+    // A later arrival does not reopen it, though its line and the new quote would fit.
     stage.send("Quote");
     assert_eq!(stage.said(), ["start x5 ship(#5) by #5"]);
 }

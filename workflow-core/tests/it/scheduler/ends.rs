@@ -1,4 +1,4 @@
-//! How a run ends, and what it does with whatever comes later (S28–S31, S33).
+//! How a run ends, and its treatment of later facts (S28–S31, S33).
 
 use workflow_core::scheduler::{Answer, Fact};
 use workflow_core::{
@@ -31,7 +31,7 @@ fn a_commit_after_the_stop_event_is_refused_once() {
     stage.said();
     stage.finish(2, &["B"]);
     assert_eq!(stage.said(), ["refuse the commit of x2"]);
-    // What was refused, or committed before, is not refused again.
+    // A commit that was refused or done before is not refused again.
     stage.finish(2, &["B"]);
     stage.finish(1, &["Done"]);
     assert!(stage.said().is_empty());
@@ -39,7 +39,7 @@ fn a_commit_after_the_stop_event_is_refused_once() {
 
 #[test]
 fn nothing_comes_between_a_stop_event_and_the_end() {
-    // S28: what comes behind the batch does not change how the run ends.
+    // S28: facts after the batch do not change how the run ends.
     let mut stage = two_steps();
     stage.send("A");
     stage.said();
@@ -115,7 +115,7 @@ fn a_run_with_nothing_left_to_do_is_stalled() {
 
 #[test]
 fn a_run_that_something_can_still_reach_waits() {
-    // S30: told once per fact, and not while anything runs or is asked.
+    // S30: reported once per fact, and not while anything runs or is evaluated.
     let guarded = step("guarded", &["A"]).precondition(PreconditionDef::new("may"));
     let mut stage = Stage::new(&["A"], [step("take", &["A"]), guarded]);
     assert!(stage.said_in_full().is_empty(), "nothing has happened");
@@ -137,7 +137,7 @@ fn an_external_event_that_no_step_takes_keeps_no_run_waiting() {
 
 #[test]
 fn an_external_event_that_a_step_cannot_do_with_alone_keeps_no_run_waiting() {
-    // S30: "B" is emitted by nobody any more.
+    // S30: no step can emit "B" any more.
     let events = [control("Start"), external("A"), control("B")];
     let mut stage = Stage::with(events, [step("make", &["Start"]), step("join", &["A", "B"])]);
     stage.send("Start");
@@ -240,7 +240,7 @@ fn a_failure_ends_the_run_unless_the_step_may_fail() {
 
 #[test]
 fn a_cancelled_run_starts_nothing_any_more() {
-    // S31: not even what is due already.
+    // S31: not even timers that are already due.
     let mut stage = Stage::new(&["A"], [step("take", &["A"])]);
     stage.scheduler.apply(Fact::CancelRequested);
     stage.send("A");

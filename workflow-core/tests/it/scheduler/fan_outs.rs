@@ -87,7 +87,7 @@ fn two_fan_outs_of_one_step_are_gathered_apart() {
 
 #[test]
 fn a_gather_holds_what_the_branches_own_scope_has_and_nothing_from_below() {
-    // S48: the weights lie one scope further in, so the outer gather takes the totals only.
+    // S48: the weights are one scope further in, so the outer gather takes only the totals.
     let mut stage = nested();
     stage.commit(1, [stage.fan_out("split", 1)]);
     stage.commit(2, [stage.fan_out("cut", 2)]);
@@ -144,7 +144,7 @@ fn the_first_failure_ends_a_fan_out_that_fails_as_one() {
 
 #[test]
 fn a_fan_out_in_a_branch_fails_into_that_branch() {
-    // S49: the inner branches are dropped, the outer one goes by the outer policy.
+    // S49: the inner branches are dropped; the outer one follows the outer policy.
     let mut stage = nested();
     stage.commit(1, [stage.fan_out_with("split", 2, FanOutPolicy::ContinueOthers, None)]);
     stage.commit(2, [stage.fan_out("cut", 3)]);
@@ -155,7 +155,7 @@ fn a_fan_out_in_a_branch_fails_into_that_branch() {
         ["free scope 3", "free scope 4", "free scope 5", "drop x4", "drop x6", "free scope 1"],
     );
     assert!(stage.scheduler.is_degraded());
-    // What was dropped says nothing any more.
+    // Results of dropped executions have no effect.
     stage.finish(4, &["Weight"]);
     stage.fail(6);
     assert!(stage.said().is_empty());
@@ -172,7 +172,7 @@ fn a_fan_out_in_a_branch_fails_into_that_branch() {
 
 #[test]
 fn a_batch_settles_its_branch_before_anything_else_comes() {
-    // S47: what a batch leads to does not depend on when somebody asks for it.
+    // S47: the result of a batch does not depend on when actions are requested.
     let mut stage = nested();
     stage.commit(1, [stage.fan_out_with("split", 1, FanOutPolicy::ContinueOthers, None)]);
     stage.commit(2, [stage.fan_out("cut", 2)]);
@@ -246,7 +246,7 @@ fn a_request_from_a_dropped_branch_takes_no_reply() {
 
 #[test]
 fn what_waits_in_a_dropped_branch_never_starts() {
-    // S21, S49: the room that the failure makes goes to others.
+    // S21, S49: other executions use the capacity that the failure frees.
     let steps = [
         step("split", &["Order"]).output(OutputDef::fan_out("Line")),
         step("cut", &["Line"]).output(OutputDef::fan_out("Part")),

@@ -1,10 +1,10 @@
-//! What events from outside cost a scheduler with many open branches. Allocations are counted, nothing is timed.
+//! The cost of outside events for a scheduler with many open branches. The tests count allocations, and time nothing.
 
 use workflow_core::{EventDef, InputDef, OutputDef, Roles, StepDef};
 
 use super::stage::Stage;
 
-/// Branches that each ask and wait for the reply, and with it take a note from outside.
+/// Branches that each make a request and wait; with the reply each takes a note from outside.
 fn stage() -> Stage {
     let events = [
         EventDef::new("Note", Roles::NONE.external()),
@@ -24,7 +24,7 @@ fn stage() -> Stage {
     Stage::with(events, steps)
 }
 
-/// An event for which a fan-out opens so many branches, each of which asks.
+/// An event that opens this many branches, each of which makes a request.
 fn open(stage: &mut Stage, items: u32) {
     stage.send_quietly("Open", |stage, step| {
         if step == stage.step("open") {
@@ -35,7 +35,7 @@ fn open(stage: &mut Stage, items: u32) {
     });
 }
 
-/// What is allocated in all, and of that what stays.
+/// The total allocations, and those that remain.
 fn allocated(work: impl FnOnce()) -> (u64, u64) {
     let info = allocation_counter::measure(work);
     (info.bytes_total, u64::try_from(info.bytes_current).expect("more is allocated than freed"))

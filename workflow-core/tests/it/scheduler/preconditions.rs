@@ -29,7 +29,7 @@ fn a_refusing_precondition_is_asked_again_at_the_next_trigger() {
     stage.send("B");
     stage.answer(0, Answer::No);
     assert_eq!(stage.said(), ["start x1 other(#1) by #1", "ask q0 join(#1, #2) by #2"]);
-    // That another step ends is no trigger (S11).
+    // The end of another step is no trigger (S11).
     stage.finish(1, &[]);
     assert!(stage.said().is_empty());
     stage.send("B");
@@ -92,7 +92,7 @@ fn an_answer_counts_once() {
 
 #[test]
 fn coinciding_triggers_do_not_exceed_the_limit_on_executions() {
-    // S19: both questions are out when the first answer comes.
+    // S19: both evaluations are open when the first answer comes.
     let once = guarded("once", &["A"]).policy(StepPolicy::DEFAULT.max_executions(1));
     let mut stage = Stage::new(&["Ask", "A"], [step("open", &["Ask"]), once]);
     stage.send("Ask");
@@ -103,7 +103,7 @@ fn coinciding_triggers_do_not_exceed_the_limit_on_executions() {
     stage.answer(0, Answer::Yes);
     stage.answer(2, Answer::Yes);
     assert_eq!(stage.said(), ["start x2 once(#3) by #3"]);
-    // Nor is it asked again.
+    // The precondition is not evaluated again either.
     stage.send("A");
     assert!(stage.said().is_empty());
 }
@@ -138,7 +138,7 @@ fn a_duplicate_does_not_use_up_the_limit_on_executions() {
 
 #[test]
 fn one_combination_asked_about_twice_runs_once() {
-    // S18, S20: the surplus A triggers while the first question is out.
+    // S18, S20: the surplus A triggers while the first evaluation is open.
     let pair =
         StepDef::new("pair").input(InputDef::fixed(1, ["A"])).precondition(PreconditionDef::new("may"));
     let mut stage = Stage::new(&["A"], [pair]);
@@ -154,7 +154,7 @@ fn one_combination_asked_about_twice_runs_once() {
 
 #[test]
 fn a_refused_fixed_list_is_asked_about_at_a_surplus_event() {
-    // S17, S18: it did not fire yet, and a surplus event is a trigger of the step like any other.
+    // S17, S18: the step has not fired yet, and a surplus event triggers it like any other.
     let pair =
         StepDef::new("pair").input(InputDef::fixed(1, ["A"])).precondition(PreconditionDef::new("may"));
     let mut stage = Stage::new(&["A"], [pair]);

@@ -1,4 +1,4 @@
-//! What runs when, and with which events (S5, S11–S17).
+//! When steps run, and with which events (S5, S11–S17).
 
 use workflow_core::{InputDef, StepDef};
 
@@ -43,7 +43,7 @@ fn each_of_two_events_logged_together_triggers_with_itself() {
 
 #[test]
 fn what_was_logged_later_in_the_batch_does_not_make_a_step_ready_earlier() {
-    // S12: at A there is no B yet, though it stands in the log.
+    // S12: at A there is no B yet, though the log has one.
     let mut stage = Stage::new(&["Ask", "A", "B"], [step("open", &["Ask"]), step("join", &["A", "B"])]);
     stage.send("Ask");
     stage.said();
@@ -124,7 +124,7 @@ fn an_optional_list_is_nothing_until_there_is_something() {
 
 #[test]
 fn an_optional_fixed_list_is_nothing_until_it_is_full() {
-    // S5, S13, S17: and an arrival that changes nothing does not run the step again (S20).
+    // S5, S13, S17: an arrival that changes nothing does not run the step again (S20).
     let note = StepDef::new("note").input(InputDef::one("A")).input(InputDef::fixed(2, ["B"]).optional());
     let mut stage = Stage::new(&["A", "B"], [note]);
     for event in ["A", "B", "B", "B"] {

@@ -1,4 +1,4 @@
-//! A scheduler on stage: told facts by name, and every action taken down as a line.
+//! A test harness for the scheduler: takes facts by name, and records every action as a line.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Events that can all come from outside, so that a run with nothing to do waits.
+    /// All these events are external, so an idle run waits.
     pub(super) fn new(events: &[&str], steps: impl IntoIterator<Item = StepDef>) -> Self {
         let events = events.iter().map(|name| EventDef::new(*name, Roles::NONE.external()));
         Self::with(events, steps)
@@ -108,7 +108,7 @@ impl Stage {
         self.table.event_named(name).expect("an event of the table")
     }
 
-    /// Tells a fact and takes down every action that follows.
+    /// Applies a fact and records every action that follows.
     pub(super) fn tell(&mut self, fact: Fact) {
         self.scheduler.apply(fact);
         while let Some(action) = self.scheduler.next_action() {
@@ -116,7 +116,7 @@ impl Stage {
         }
     }
 
-    /// An event from outside, of which nothing is taken down. Each execution returns what `emissions` says of its step.
+    /// Sends an event without recording. Each execution returns what `emissions` gives for its step.
     pub(super) fn send_quietly(
         &mut self,
         event: &str,
@@ -131,15 +131,14 @@ impl Stage {
         }
     }
 
-    /// What was said since this was asked last, without what goes without saying: that an event is
-    /// appended, and that the run waits.
+    /// The actions since the last call, except appends and waits.
     pub(super) fn said(&mut self) -> Vec<String> {
         let said = std::mem::take(&mut self.said).into_iter();
         let telling = said.filter(|line| !matches!(line, Line::Appends { .. } | Line::Waits));
         telling.map(|line| line.text(&self.table)).collect()
     }
 
-    /// Everything that was said since this was asked last.
+    /// All actions since the last call.
     pub(super) fn said_in_full(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said).iter().map(|line| line.text(&self.table)).collect()
     }

@@ -132,7 +132,7 @@ fn a_timer_is_dropped_with_its_branch() {
     assert_eq!(stage.scheduler.timers().count(), 0);
 }
 
-/// `ask` asks for a time; `answered` and `expired` take what comes of it.
+/// `ask` makes an expiring request; `answered` and `expired` take the result.
 fn asking() -> Stage {
     let events = [
         external("Begin"),

@@ -1,4 +1,4 @@
-//! Stalls of runs that something can still arrive at: nothing that does would make a step run.
+//! Stalls of runs with possible arrivals, none of which would make a step run.
 
 use expect_test::expect;
 use workflow_core::prelude::*;

@@ -1,4 +1,4 @@
-//! Stalls of runs with branches: what came too late for them, what they refused, and what failed in them.
+//! Stalls of runs with branches: late events, refusals and failures in them.
 
 use expect_test::expect;
 use workflow_core::prelude::*;

@@ -1,4 +1,4 @@
-//! How reports tell what steps failed with.
+//! Errors of steps in stall reports.
 
 use expect_test::expect;
 use workflow_core::prelude::*;

@@ -1,4 +1,4 @@
-//! What is true of the time that a clock shows.
+//! Checks of the times that a clock shows.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub fn now_does_not_go_backwards_from_one_thread_to_another<C: Clock>(subject: S
         let last = Mutex::new(watch.now());
         let looks = || {
             for _ in 0..10 {
-                // Held meanwhile, so that one call returns before the next begins.
+                // The lock makes one call return before the next begins.
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 look(&watch, &mut last, " on another thread");
                 drop(last);

@@ -1,4 +1,4 @@
-//! When a sleep ends, and what it does meanwhile.
+//! Checks of sleeps: their ends, and polls before that.
 
 use std::time::{Duration, SystemTime};
 
@@ -66,7 +66,7 @@ pub fn a_sleep_wakes_the_task_that_polled_it_last<C: Clock>(subject: Subject<C>)
         watch.demand("a sleep wakes the task that polled it last");
         let until = watch.now() + Duration::from_millis(20);
         let mut sleep = watch.sleep(until);
-        // Whoever polls it here does not wait for it.
+        // This poll must not register a waker.
         poll(&mut sleep);
         let asleep = watch.fall_asleep(sleep, until).await;
         watch.pass_until(until).await;

@@ -1,5 +1,5 @@
-//! A clock that is tested, and how its time passes; where its checks run: on a thread with a runtime of its
-//! own, so that one that is blocked is noticed from outside.
+//! A clock under test, and the way its time advances. Checks run on a thread with a runtime of its own, so that the
+//! test notices a blocked check.
 
 use std::fmt;
 use std::future::Future;
@@ -18,12 +18,12 @@ use workflow_core::Clock;
 
 use crate::conformance::stage::{PATIENCE, panic_text};
 
-/// How much time passes at once.
+/// The time that one step advances.
 const STEP: Duration = Duration::from_millis(1);
 
 type Advance<C> = Arc<dyn Fn(&C, Duration) + Send + Sync>;
 
-/// What makes a clock, and what makes its time pass.
+/// Makes a clock and advances its time.
 pub struct Subject<C> {
     open: Box<dyn FnOnce() -> C>,
     advance: Option<Advance<C>>,
@@ -61,7 +61,7 @@ impl<C: Clock> Subject<C> {
         let (sender, ended) = channel();
         std::thread::spawn(move || {
             let checked = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check(watch))));
-            // An error says that the test is over.
+            // The send fails only if the test is over.
             let _ = sender.send(checked);
         });
         let Ok(checked) = ended.recv_timeout(self.patience) else {
@@ -104,7 +104,7 @@ impl<C> Clone for Watch<C> {
     }
 }
 
-/// A sleep whose panics say what was asked for.
+/// A sleep whose panics contain the requested time.
 pub(super) type Sleep = BoxFuture<'static, ()>;
 
 /// A sleep that a task of its own waits for; it returns the time at which it ended.
@@ -114,7 +114,7 @@ pub(super) struct Asleep {
 }
 
 impl<C: Clock> Watch<C> {
-    /// Whatever the check waits for from now on, this is what it demands.
+    /// Sets the sentence that a timeout reports from now on.
     pub(super) fn demand(&self, sentence: &'static str) {
         *self.awaited.0.lock().unwrap_or_else(PoisonError::into_inner) = sentence;
     }
@@ -132,7 +132,7 @@ impl<C: Clock> Watch<C> {
         })
     }
 
-    /// Gives a sleep to a task of its own, which has polled it when this returns.
+    /// Spawns a task for a sleep, and returns once the task has polled it.
     pub(super) async fn fall_asleep(&self, sleep: Sleep, until: SystemTime) -> Asleep {
         let watch = self.clone();
         let task = tokio::spawn(async move {
@@ -143,7 +143,7 @@ impl<C: Clock> Watch<C> {
         Asleep { task, until }
     }
 
-    /// Sleeps for so long, while time passes.
+    /// Sleeps for this long while time passes.
     pub(super) async fn sleep_for(&self, time: Duration) {
         let until = self.now() + time;
         let asleep = self.fall_asleep(self.sleep(until), until).await;
@@ -151,7 +151,7 @@ impl<C: Clock> Watch<C> {
         asleep.ends().await;
     }
 
-    /// Lets time pass until it is so late, all at once if the clock can.
+    /// Advances to this time, in one step if the clock can.
     pub(super) async fn jump_to(&self, at: SystemTime) {
         if let (Some(advance), Ok(left)) = (&self.advance, at.duration_since(self.now())) {
             advance(&self.clock, left);
@@ -164,7 +164,7 @@ impl<C: Clock> Watch<C> {
         self.pass_until(self.now() + time).await;
     }
 
-    /// Lets time pass until it is so late, a little at a time.
+    /// Advances to this time in small steps.
     pub(super) async fn pass_until(&self, at: SystemTime) {
         while let Ok(left) = at.duration_since(self.now())
             && !left.is_zero()
@@ -172,7 +172,7 @@ impl<C: Clock> Watch<C> {
             match &self.advance {
                 Some(advance) => {
                     advance(&self.clock, left.min(STEP));
-                    // Whoever was woken has a turn.
+                    // Woken tasks run now.
                     yield_now().await;
                 }
                 None => tokio::time::sleep(left.min(STEP)).await,
@@ -180,7 +180,7 @@ impl<C: Clock> Watch<C> {
         }
     }
 
-    /// Whether time passes when it is made to.
+    /// Whether the test drives the time.
     pub(super) fn is_driven(&self) -> bool {
         self.advance.is_some()
     }
@@ -207,7 +207,7 @@ impl Asleep {
     }
 }
 
-/// Polls a sleep once, for nobody; says whether it has ended.
+/// Polls a sleep once with a waker that does nothing; returns whether the sleep has ended.
 pub(super) fn poll(sleep: &mut Sleep) -> bool {
     Pin::new(sleep).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }

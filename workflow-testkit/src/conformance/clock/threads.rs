@@ -1,4 +1,4 @@
-//! Sleeps are made on any thread, and end whichever thread makes time pass.
+//! Checks across threads: any thread may create a sleep or advance the time.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use workflow_core::Clock;
 use super::Subject;
 use super::subject::{Sleep, Watch};
 
-/// How many threads there are, and how many sleeps each of them makes.
+/// The number of threads, and of sleeps per thread.
 const THREADS: usize = 4;
 const SLEEPS: usize = 50;
 

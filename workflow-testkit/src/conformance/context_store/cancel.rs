@@ -1,5 +1,5 @@
-//! Cancellation: a call whose future is dropped is done, or it is not done. How often the future was polled
-//! before makes no difference, so every number up to a bound is tried.
+//! Cancellation: a call whose future is dropped takes effect completely or not at all. The number of polls before the
+//! drop makes no difference, so the checks try every number up to a bound.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub fn a_clear_that_is_dropped_is_done_or_not_done<S: ContextStore>(open: impl F
             let is_done = abandon(place.store.clear(&place.scope), polls).await;
             let mut left = count(&place).await;
             if left != 0 && left != KEYS.len() {
-                // It may have been done between two reads, but then it is done now.
+                // The call may take effect between the two reads, but no later than this.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 left = count(&place).await;
             }
@@ -68,7 +68,7 @@ async fn count(place: &Place) -> usize {
     count
 }
 
-/// From 1 to 2, and nothing else; and the next call finds nothing in its way.
+/// The value changed from 1 to 2 or not at all, and the next call is not obstructed.
 async fn assert_whole(place: &Place, is_done: bool, polls: u32) {
     let read = place.read().await;
     let is_whole = read == Some(2) || (read == Some(1) && !is_done);

@@ -1,4 +1,4 @@
-//! What `clear` removes, and what it leaves alone.
+//! Checks of what `clear` removes and keeps.
 
 use workflow_core::{ContextScope, ContextStore, RunId, ThreadId};
 
@@ -44,7 +44,7 @@ pub fn clear_leaves_other_scopes_alone<S: ContextStore>(open: impl FnOnce() -> S
 pub fn clear_can_be_repeated_at_will<S: ContextStore>(open: impl FnOnce() -> S) {
     run(open, |store| async move {
         let place = Place::new(&store);
-        // A failure says that `clear` has no reason to fail: a scope that has nothing is no error.
+        // Clearing an empty scope is no error.
         place.clear().await;
         place.put(1).await;
         place.clear().await;

@@ -64,7 +64,7 @@ pub fn keys_of_1_kib_are_told_apart_to_their_last_byte<S: ContextStore>(open: im
     });
 }
 
-/// Every place gets a value of its own, and then loses it, without a difference to the others.
+/// Writes a different value to every place, then removes each, and asserts that the others do not change.
 async fn keep_apart(places: Vec<Place>, demand: &str) {
     for (place, number) in places.iter().zip(0..) {
         assert_eq!(place.put(number).await, None, "{demand}: {:?} of {} is taken", place.key, place.scope);

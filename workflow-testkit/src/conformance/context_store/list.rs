@@ -1,4 +1,4 @@
-//! What `list` has, in which order, and how its pages follow each other.
+//! Checks of `list`: its entries, their order and its pages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,8 +13,7 @@ use crate::conformance::stage::run;
 /// More than any scope has here.
 const ALL: usize = 1_000;
 
-/// How many keys stay while others come and go, how many come and go at least, and how often all of them are listed at
-/// least.
+/// The number of keys that stay while others come and go, and the least number of changes and of listings.
 const STAYING: Number = 20;
 const GOING: u32 = 50;
 const LISTS: u32 = 20;
@@ -150,7 +149,7 @@ pub fn writes_between_two_pages_do_not_move_what_is_listed<S: ContextStore>(open
         let place = Place::new(&store);
         put_all(&place, &["b", "c", "d", "e", "f", "g"]).await;
         assert_eq!(keys(&place.list(None, 2).await), ["b", "c"], "a page has as much as was asked for");
-        // Before the next page: one that is new, and two that are gone.
+        // Before the next page, one key is new and two are gone.
         place.at_key("a").put(0).await;
         let demand = "a key that stays is listed once, whatever is set or removed between two pages";
         assert_eq!(keys(&place.list(Some("c"), 2).await), ["d", "e"], "{demand}");
@@ -185,7 +184,7 @@ pub fn pages_that_are_read_during_writes_have_each_key_once<S: ContextStore>(ope
     });
 }
 
-/// The keys that come and go while others stay.
+/// The keys that come and go.
 #[derive(Default)]
 struct Others {
     gone: AtomicU32,
@@ -239,7 +238,7 @@ async fn put_all(place: &Place, keys: &[&str]) -> Entries {
     entries
 }
 
-/// A whole scope, page by page, of which each is asserted to be one.
+/// Reads a whole scope page by page, and asserts that each is a valid page.
 async fn pages(place: &Place, at_most: usize) -> Entries {
     let mut all = Entries::new();
     loop {

@@ -1,4 +1,4 @@
-//! Order: each call on a key sees all that came before it, and says truly what it found.
+//! Order: each call on a key sees all earlier calls, and reports correctly what it found.
 
 use workflow_core::ContextStore;
 
@@ -80,7 +80,7 @@ pub fn a_call_that_returned_comes_before_calls_that_begin_later<S: ContextStore>
         for number in 0..100 {
             place.put(number).await;
             let reader = place.clone();
-            // A task of its own, so that it may run on another thread than the one that wrote.
+            // A separate task may run on another thread than the writer's.
             let read = tokio::spawn(async move { reader.read().await }).await;
             let demand = "a call takes effect before it returns, and a later one sees it from any thread";
             assert_eq!(read.expect("a reader does not panic"), Some(number), "{demand}");

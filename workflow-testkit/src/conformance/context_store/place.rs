@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use workflow_core::{ContextError, ContextScope, ContextStore, ContextValue, RunId};
 
-/// What checks put in a place, for the most part.
+/// The values that most checks write.
 pub(super) type Number = i64;
 
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A place that nobody else uses.
+    /// A place that no other check uses.
     pub(super) fn new(store: &Arc<dyn ContextStore>) -> Self {
         Self { store: Arc::clone(store), scope: ContextScope::Run(RunId::generate()), key: "key".into() }
     }

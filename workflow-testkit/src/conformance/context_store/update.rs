@@ -1,4 +1,4 @@
-//! What `update` does with the change that it is given: one caller at a time.
+//! Checks of `update` and the change function it receives, with one caller at a time.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub fn a_change_that_panics_leaves_everything_as_it_was<S: ContextStore>(open: i
 
 async fn panic_in(place: Place) {
     let update = tokio::spawn(async move {
-        // Without the panic hook: the panic is on purpose, and no news.
+        // `resume_unwind` skips the panic hook, because the panic is intended.
         let mut change = |_: Option<ContextValue>| resume_unwind(Box::new("of this change"));
         place.store.update(&place.scope, &place.key, &mut change).await.map(number)
     });
@@ -77,8 +77,8 @@ pub fn no_lock_is_held_while_a_change_runs<S: ContextStore>(open: impl FnOnce() 
     no_lock_is_held_within(PATIENCE, open);
 }
 
-/// The same where each call may take so long. A store that keeps its promise never takes it; one that is known to break
-/// it always does, however short it is.
+/// The same with this time limit per call. A store that keeps the contract never reaches the limit. A store known to
+/// break it always does, however short the limit is.
 pub fn no_lock_is_held_within<S: ContextStore>(patience: Duration, open: impl FnOnce() -> S) {
     run(open, move |store| async move {
         let place = Place::new(&store);

@@ -1,4 +1,4 @@
-//! Values: what is read is what was written, whether the store keeps Rust values or their JSON.
+//! Values: a read returns what was written, whether the store keeps Rust values or JSON.
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};

@@ -1,4 +1,4 @@
-//! Where a journal can be written: at its end.
+//! Checks of appends: a journal can be written only at its end.
 
 use workflow_core::EventStore;
 
@@ -52,7 +52,7 @@ pub fn a_conflict_changes_nothing<S: EventStore>(subject: Subject<S>) {
         let demand = "a conflict changes nothing, neither the journal nor the summary";
         journal.put(0..4).await;
         for at in [0, 2, 3, 5] {
-            // Whoever is refused knows nothing of the run, and takes it to be of another workflow.
+            // The refused writer does not know the run, and names another workflow.
             let other = journal.of_workflow(format!("{}, by another", journal.workflow));
             assert_conflict(&other.try_put(at, at..at + 7).await, at, 4, demand);
             journal.assert_ends_at(4, demand).await;

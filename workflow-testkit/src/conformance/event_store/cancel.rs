@@ -1,5 +1,5 @@
-//! Cancellation: a call whose future is dropped is done, or it is not done, and in nobody's way. How often
-//! the future was polled before makes no difference, so every number up to a bound is tried.
+//! Cancellation: a call whose future is dropped takes effect completely or not at all, and obstructs no later call. The
+//! number of polls before the drop makes no difference, so the checks try every number up to a bound.
 
 use workflow_core::{EventStore, Position, StoreError};
 
@@ -28,7 +28,7 @@ pub fn an_append_that_is_dropped_is_done_or_not_done<S: EventStore>(subject: Sub
     });
 }
 
-/// Writes on at the end; what was dropped may still come before it.
+/// Appends at the end; the dropped call may still take effect before that.
 async fn go_on(journal: &Journal, end: u64) {
     let demand = "an append that is dropped is in nobody's way";
     let found = match journal.try_put(end, end..end + 1).await {
@@ -59,7 +59,7 @@ pub fn a_remove_that_is_dropped_is_done_or_not_done<S: EventStore>(subject: Subj
     });
 }
 
-/// Begins a run that was removed; what was dropped may still come behind it.
+/// Begins a removed run again; the dropped call may still take effect after that.
 async fn begin_again(journal: &Journal) {
     journal.put(0..2).await;
     if end(journal).await != 2 {
@@ -80,8 +80,8 @@ pub fn a_read_or_a_listing_that_is_dropped_is_in_nobodys_way<S: EventStore>(subj
     });
 }
 
-/// Where the journal ends, by its records and by its summary alike. A call that was dropped may be done
-/// between two looks, but that happens once.
+/// The end of the journal, by its records and its summary. A dropped call may take effect between the two reads, but
+/// only once.
 async fn end(journal: &Journal) -> u64 {
     for _ in 0..3 {
         let before = journal.listed().await;

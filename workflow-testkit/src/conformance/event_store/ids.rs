@@ -78,7 +78,7 @@ pub fn the_empty_text_is_an_id<S: EventStore>(subject: Subject<S>) {
     subject.check(|store| async move {
         let demand = "an id is any text, the empty one too";
         let nameless = Journal::new(&store).of_run("");
-        // The only run that an earlier test of the same backend can have left.
+        // Only this run can be left from an earlier test on the same backend.
         nameless.remove().await;
         nameless.assert_ends_at(0, demand).await;
         nameless.put(0..2).await;
@@ -88,7 +88,7 @@ pub fn the_empty_text_is_an_id<S: EventStore>(subject: Subject<S>) {
     });
 }
 
-/// Every run gets a journal of its own length, and then loses it, without a difference to the others.
+/// Writes a journal of a different length for every run, then removes each, and asserts that the others do not change.
 async fn keep_apart(journals: &[Journal], demand: &str) {
     for (journal, end) in journals.iter().zip(1..) {
         let begun = journal.try_put(0, 0..end).await;

@@ -10,27 +10,27 @@ use workflow_core::{
 
 use super::samples::{moment, notes, number};
 
-/// More than any check writes: a store that goes on for ever is found by it.
+/// More than any check writes, to detect a store whose pages never end.
 const MOST: usize = 10_000;
 
-/// The journal of a run. For the most part it holds the note 0 at position 0, 1 at 1 and so on, and its
-/// summary tells where its latest batch ended, so that whatever is in the wrong place is noticed.
+/// The journal of a run. Usually it contains the note 0 at position 0, 1 at 1 and so on, and its summary records where
+/// its latest batch ended. So misplaced records are noticed.
 #[derive(Clone)]
 pub(super) struct Journal {
     pub(super) store: Arc<dyn EventStore>,
     pub(super) run: RunId,
-    /// No other check has runs of it.
+    /// Only this check uses the workflow.
     pub(super) workflow: Arc<str>,
 }
 
 impl Journal {
-    /// A run that nobody else uses.
+    /// A run that no other check uses.
     pub(super) fn new(store: &Arc<dyn EventStore>) -> Self {
         let run = RunId::generate();
         Self { store: Arc::clone(store), workflow: format!("Workflow of {run}").into(), run }
     }
 
-    /// The same run by another handle.
+    /// The same run through another handle.
     pub(super) fn by(&self, store: &Arc<dyn EventStore>) -> Self {
         Self { store: Arc::clone(store), ..self.clone() }
     }
@@ -40,7 +40,7 @@ impl Journal {
         Self { run: run.into(), ..self.clone() }
     }
 
-    /// A run of the same workflow whose id begins like this one's.
+    /// A run of the same workflow whose id starts with this run's id.
     pub(super) fn beside(&self, end: impl fmt::Display) -> Self {
         self.of_run(format!("{}{end}", self.run))
     }
@@ -60,13 +60,13 @@ impl Journal {
         self.store.append(&self.run, Position(at), Batch { records: notes(numbers), run }).await
     }
 
-    /// Appends notes where they belong.
+    /// Appends notes at their positions.
     pub(super) async fn put(&self, numbers: Range<u64>) {
         let put = self.try_put(numbers.start, numbers).await;
         put.unwrap_or_else(|error| self.reported("append", &error));
     }
 
-    /// Appends any records, and where the run stands with them.
+    /// Appends any records with a summary.
     pub(super) async fn put_records(&self, at: u64, records: Vec<Record>, status: RunStatus) {
         let run = self.summary(at + records.len() as u64);
         let run = if status.is_ended() { run.ended(status) } else { run };
@@ -85,7 +85,7 @@ impl Journal {
         self.read(from, at_most).await.iter().map(number).collect()
     }
 
-    /// All records, read by so many at a time until there are none.
+    /// All records, read in pages of this size.
     pub(super) async fn all(&self, at_a_time: usize) -> Vec<Record> {
         let mut all = Vec::new();
         loop {
@@ -137,12 +137,13 @@ impl Journal {
         self.store.remove(&self.run).await.unwrap_or_else(|error| self.reported("remove", &error))
     }
 
-    /// As it must be listed when its journal ends at this position.
+    /// The expected listing of the run when its journal ends at this position.
     pub(super) fn stored(&self, end: u64) -> StoredRun {
         StoredRun { id: self.run.clone(), end: Position(end), run: self.summary(end) }
     }
 
-    /// The journal holds the notes up to this position, and the listing says so; up to 0, there is no run.
+    /// Asserts that the journal holds the notes up to this position, in its records and its listing. At 0 there is no
+    /// run.
     pub(super) async fn assert_ends_at(&self, end: u64, demand: &str) {
         let numbers: Vec<u64> = self.all(100).await.iter().map(number).collect();
         assert_eq!(numbers, (0..end).collect::<Vec<_>>(), "{demand}: the journal of {:?}", self.run);
@@ -154,8 +155,8 @@ impl Journal {
         }
     }
 
-    /// The first run, of whichever workflow, from the id of this one on: this one itself if it is there,
-    /// unless somebody else has an id that differs in its last letter only.
+    /// The first run of any workflow from this run's id on: the run itself if it exists, unless an id of another test
+    /// differs only in its last letter.
     async fn first_of_its_kind(&self) -> Option<StoredRun> {
         let mut before = self.run.as_str().to_owned();
         let query = RunQuery::new().at_most(1);
@@ -168,7 +169,7 @@ impl Journal {
     }
 }
 
-/// An append did not find the journal's end where it expected it.
+/// Asserts that an append found the journal's end elsewhere than expected.
 pub(super) fn assert_conflict(returned: &Result<(), StoreError>, at: u64, end: u64, demand: &str) {
     let (at, end) = (Position(at), Position(end));
     match returned {

@@ -1,4 +1,4 @@
-//! What leases promise: how long they last, and who holds one. Engines of other checks may hold leases at the same time.
+//! The contract of leases: their duration and holder. Engines of other checks may hold leases at the same time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::subject::Subject;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How long a lease lasts that is to run out.
+/// The duration of a lease that the check lets expire.
 const SHORT: Duration = Duration::from_millis(60);
 
-/// How much longer it may last.
+/// The additional time that such a lease may last.
 const LATE: Duration = Duration::from_secs(1);
 
-/// An engine of a check, by one handle on the store.
+/// An engine of a check, with one handle on the store.
 #[derive(Clone)]
 struct Tenant {
     store: Arc<dyn EventStore>,
@@ -24,7 +24,7 @@ struct Tenant {
 }
 
 impl Tenant {
-    /// An engine that nobody else is.
+    /// An engine with a unique id.
     fn new(store: &Arc<dyn EventStore>) -> Self {
         Self { store: Arc::clone(store), engine: EngineId::generate() }
     }
@@ -43,7 +43,7 @@ impl Tenant {
         Self::new(&self.store).lease(Duration::ZERO).await.contains(&self.engine)
     }
 
-    /// Waits until a short lease that it has taken by now has run out.
+    /// Waits until a short lease, already taken, has expired.
     async fn has_run_out(&self, demand: &str) {
         let taken = Instant::now();
         let mut asked = taken;

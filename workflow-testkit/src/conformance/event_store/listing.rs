@@ -1,4 +1,4 @@
-//! Which runs are listed, in which order, and what is said of each.
+//! Checks of listings: the runs, their order and their summaries.
 
 use workflow_core::{EventStore, RunId, RunQuery, StoredRun};
 
@@ -26,7 +26,7 @@ pub fn runs_are_listed_in_the_order_of_the_bytes_of_their_ids<S: EventStore>(sub
     subject.check(|store| async move {
         let journal = Journal::new(&store);
         let mut begun = Vec::new();
-        // Neither the order in which they are begun, nor that in which they are written to.
+        // The runs are begun and written in other orders than that of their ids.
         for end in ALIKE.iter().rev() {
             let journal = journal.beside(end);
             journal.put(0..1).await;

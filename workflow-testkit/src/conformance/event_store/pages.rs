@@ -1,4 +1,4 @@
-//! Pages: a listing of many runs, so many at a time.
+//! Checks of pages: a listing of many runs in parts.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub fn pages_put_together_list_each_run_once<S: EventStore>(subject: Subject<S>)
             let demand = format!("pages of {at_a_time} list each run once");
             let all = ids(&journal.all_runs(journal.query().at_most(at_a_time)).await);
             assert_eq!(all, runs, "{demand}");
-            // Without a workflow there may be runs of others, but none of theirs begins like these.
+            // Without a workflow filter the listing may contain runs of others, but no other id starts like these.
             let query = RunQuery::new().after(journal.run.clone()).at_most(at_a_time);
             assert_eq!(ours(&journal, query).await, runs, "{demand}, of whichever workflow");
         }
@@ -89,7 +89,7 @@ async fn ours(journal: &Journal, mut query: RunQuery) -> Vec<RunId> {
 pub fn a_page_counts_only_the_runs_that_the_query_asks_for<S: EventStore>(subject: Subject<S>) {
     subject.check(|store| async move {
         let (journal, runs) = begin(&store).await;
-        // Of another workflow, and between the others.
+        // These runs are of another workflow, and between the others.
         for run in &runs {
             let other = journal.of_run(format!("{run}-")).of_workflow(format!("{}-", journal.workflow));
             other.put(0..1).await;

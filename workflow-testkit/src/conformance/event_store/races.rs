@@ -120,7 +120,7 @@ pub fn nobody_lists_a_batch_without_its_summary<S: EventStore>(subject: Subject<
     });
 }
 
-/// Looks at a journal again and again, from several threads, while it is written.
+/// Reads a journal repeatedly from several threads while it is written.
 async fn meanwhile<L: Future<Output = ()> + Send + 'static>(
     journal: Journal,
     look: impl Fn(Journal) -> L + Copy + Send + 'static,
@@ -155,7 +155,7 @@ pub fn a_call_that_returned_comes_before_calls_that_begin_later<S: EventStore>(s
     });
 }
 
-/// Looks at a journal from a task of its own, so that it may run on another thread than the one that wrote.
+/// Reads a journal from a separate task, which may run on another thread than the writer's.
 async fn elsewhere(journal: &Journal, end: u64) {
     let journal = journal.clone();
     let demand = "a call takes effect before it returns, and a later one sees it from any thread";

@@ -1,4 +1,4 @@
-//! What is read of a journal: from a position on, in order, so many at a time.
+//! Checks of reads: from a position, in order, in pages.
 
 use workflow_core::EventStore;
 

@@ -1,4 +1,4 @@
-//! Records: what is read is what was written, whether the store keeps Rust values or their bytes.
+//! Records: a read returns what was written, whether the store keeps Rust values or bytes.
 
 use serde_json::Value;
 use workflow_core::{Batch, EventStore, Position, Record, RunStatus, StoreError};
@@ -44,7 +44,7 @@ pub fn an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing<S: Ev
     subject: Subject<S>,
 ) {
     subject.check(|store| async move {
-        // As a run's beginning, and later on; each time between records that have a form.
+        // As the first record and later, each time between records that have JSON.
         for begin in [0, 2] {
             let journal = Journal::new(&store);
             if begin > 0 {

@@ -1,4 +1,4 @@
-//! What `remove` removes, and what it leaves alone.
+//! Checks of what `remove` removes and keeps.
 
 use workflow_core::EventStore;
 
@@ -67,7 +67,7 @@ pub fn who_still_writes_to_a_run_that_was_removed_gets_a_conflict<S: EventStore>
         journal.remove().await;
         assert_conflict(&journal.try_put(3, 3..4).await, 3, 0, demand);
         journal.assert_ends_at(0, demand).await;
-        // And if the id has been taken by then.
+        // The same if the id has been used again by then.
         journal.put(0..2).await;
         assert_conflict(&journal.try_put(3, 3..4).await, 3, 2, demand);
         journal.assert_ends_at(2, demand).await;

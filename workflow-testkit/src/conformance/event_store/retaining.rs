@@ -1,5 +1,5 @@
-//! Which runs `retain` removes, and which it keeps. Every check asks for one workflow, so that it removes nothing of
-//! others.
+//! Checks of the runs that `retain` removes and keeps. Every check names one workflow, so that it removes no other
+//! runs.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,11 +12,11 @@ use super::subject::Subject;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Longer than what a store may round the time of a batch to.
+/// Longer than the precision to which a store may round the time of a batch.
 const APART: Duration = Duration::from_millis(20);
 
 impl Journal {
-    /// Keeps no run of this check that has ended.
+    /// A retention that keeps no ended run of this check.
     fn none(&self) -> Retention {
         Retention::none().workflow(self.workflow.clone())
     }
@@ -33,7 +33,7 @@ impl Journal {
         journal
     }
 
-    /// The runs of this check are these, in the order of their ids.
+    /// Asserts that these runs of the check remain, in the order of their ids.
     async fn assert_left(&self, left: &[&str], demand: &str) {
         let left: Vec<_> = left.iter().map(|end| self.beside(end).run).collect();
         assert_eq!(ids(&self.all_runs(self.query()).await), left, "{demand}");

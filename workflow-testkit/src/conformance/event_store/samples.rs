@@ -1,4 +1,4 @@
-//! Records to keep: numbered ones that tell where they belong, and one of every kind and form.
+//! Sample records: numbered ones that show their position, and one of every kind and form.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(super) fn holding(json: Value) -> Record {
     logged(1, AnyEvent::new(Sample(json)))
 }
 
-/// A record that nobody can serialise.
+/// A record without JSON.
 pub(super) fn formless() -> Record {
     logged(1, AnyEvent::new(Formless))
 }
@@ -66,12 +66,12 @@ fn caused(cause: Cause, number: u64, event: AnyEvent) -> Record {
     }
 }
 
-/// A record as its JSON: what makes two of them equal. What has none is told by the reason.
+/// A record as JSON, for comparing records. A record without JSON becomes the reason why.
 pub(super) fn text(record: &Record) -> String {
     serde_json::to_string(record).unwrap_or_else(|error| format!("no JSON: {error}"))
 }
 
-/// The number of a note; a panic if it is none, or was changed.
+/// The number of a note; panics if the record is none, or was changed.
 pub(super) fn number(record: &Record) -> u64 {
     let Record::EventLogged { seq: Seq(number), .. } = *record else {
         panic!("a record that nobody wrote was read: {}", text(record))
@@ -220,7 +220,7 @@ const NOT_RETRIED: [NotRetried; 5] = [
     NotRetried::Clock,
 ];
 
-/// Where a journal can say that a run stands.
+/// Every status that a journal can record.
 pub(super) const STATUSES: [RunStatus; 6] = [
     RunStatus::Running,
     RunStatus::Completed,
@@ -243,7 +243,7 @@ pub(super) fn forms() -> Vec<Value> {
         json!(f64::MAX),
         json!(f64::MIN_POSITIVE),
         json!(1e100),
-        // Read by a parser that is not exact, they are the number beside it.
+        // An inexact parser reads them as the number next to it.
         json!(6.934_698_245_112_694e276),
         json!(8.383_658_838_626_809e-78),
         json!(""),

@@ -1,4 +1,4 @@
-//! A store that is tested, and how long its calls may take.
+//! A store under test, and the time limit of its calls.
 
 use std::fmt;
 use std::future::Future;
@@ -12,14 +12,14 @@ use crate::conformance::stage::{LIMIT, run_while};
 
 type Open<S> = Box<dyn FnOnce() -> S>;
 
-/// What opens a store.
+/// Opens a store.
 pub struct Subject<S> {
     open: Open<S>,
     reopen: Option<Open<S>>,
     patience: Duration,
 }
 
-/// The handles on one backend that a check has: one, or two where the store can be reopened.
+/// The handles of a check on one backend: one, or two where the store can be reopened.
 pub(super) type Handles = Vec<Arc<dyn EventStore>>;
 
 impl<S: EventStore> Subject<S> {
@@ -28,7 +28,7 @@ impl<S: EventStore> Subject<S> {
         Self { open: Box::new(open), reopen: None, patience: LIMIT }
     }
 
-    /// Sets how a second handle on the same backend is had.
+    /// Sets the function that opens a second handle on the same backend.
     #[must_use]
     pub fn reopen(self, reopen: impl FnOnce() -> S + 'static) -> Self {
         Self { reopen: Some(Box::new(reopen)), ..self }
@@ -48,7 +48,7 @@ impl<S: EventStore> Subject<S> {
         self.check_handles(false, |handles| check(Arc::clone(&handles[0])));
     }
 
-    /// The same with a handle more.
+    /// The same with two handles.
     pub(super) fn check_two<C: Future<Output = ()> + Send + 'static>(
         self,
         check: impl FnOnce([Arc<dyn EventStore>; 2]) -> C,

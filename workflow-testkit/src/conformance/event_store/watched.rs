@@ -1,4 +1,4 @@
-//! A store whose calls are counted, so that a check that stands still can say at which call.
+//! A store that counts its calls, so that a check that hangs can name the call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) struct Calls(Mutex<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     begun: u64,
-    /// Beginnings and ends.
+    /// The number of calls begun plus the number ended.
     moments: u64,
     last: String,
 }
@@ -49,7 +49,7 @@ impl Progress for Calls {
     }
 }
 
-/// A call on its way; it has ended when this is dropped.
+/// A call in progress; dropping this value ends it.
 struct Call(Arc<Calls>);
 
 impl Drop for Call {
@@ -69,7 +69,7 @@ impl<S: EventStore> Watched<S> {
         Self { store, calls: Arc::clone(calls) }
     }
 
-    /// Makes a call at once, as its caller does.
+    /// Makes the call in the same poll as its caller does.
     fn call<T: Send + Unpin + 'static>(
         &self,
         call: String,

@@ -9,12 +9,12 @@ use workflow_core::{Observation, Observer};
 
 use crate::conformance::stage::{PATIENCE, panic_text, runtime};
 
-/// Tells an observer all of this and drops it.
+/// Passes all observations to an observer and drops it.
 pub(super) fn play<O: Observer>(open: impl FnOnce() -> O, told: Vec<Observation>) {
     play_within(PATIENCE, open, told);
 }
 
-/// The same where each call may take so long.
+/// The same with this time limit per call.
 pub(super) fn play_within<O: Observer>(patience: Duration, open: impl FnOnce() -> O, told: Vec<Observation>) {
     let runtime = runtime();
     let entered = runtime.enter();
@@ -29,13 +29,13 @@ pub(super) fn play_within<O: Observer>(patience: Duration, open: impl FnOnce() -
     runtime.shutdown_background();
 }
 
-/// What became of each call, and then of the drop.
+/// The result of each call, and then of the drop.
 fn tell<O: Observer>(observer: O, told: Vec<Observation>) -> Receiver<Result<(), String>> {
     let (sender, returns) = channel();
     let thread = std::thread::Builder::new().name("workflow-observer".into());
     let telling = thread.spawn(move || {
         for observation in &told {
-            // An error says that the test is over.
+            // The send fails only if the test is over.
             let _ = sender.send(caught(|| observer.observe(observation)));
         }
         let _ = sender.send(caught(|| drop(observer)));

@@ -1,5 +1,4 @@
-//! Three runs that together come by everything that can be observed: what an observer is told in a suite is
-//! what it would be told of them by an engine, because it was.
+//! Three runs that together produce every kind of observation. The suite records them from a real engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,16 +11,16 @@ use workflow_core::{Observation, Observer, RunOptions};
 #[event(start, display)]
 struct Opened;
 
-/// Is shown to people.
+/// A display event.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(display)]
 struct Progress(u32);
 
-/// Is passed from step to step.
+/// A control event between steps.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Draft;
 
-/// Asks a run to come to its end.
+/// An external event that ends the run.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(external)]
 struct Finish;
@@ -87,7 +86,7 @@ impl Story {
     }
 }
 
-/// Keeps what it sees.
+/// Stores its observations.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<Observation>>>);
 
@@ -99,7 +98,7 @@ impl Observer for Recorder {
     }
 }
 
-/// What an engine tells of one run that completes, one that fails and one that is cancelled.
+/// The observations of one run that completes, one that fails and one that is cancelled.
 pub(super) fn told() -> Vec<Observation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.unwrap_or_else(|error| panic!("a suite needs a runtime: {error}"));

@@ -1,5 +1,4 @@
-//! What a run is asked while it is explored. One whose store has not confirmed a write answers no question: then what it
-//! has said last counts.
+//! Queries to an explored run. A run whose store has not confirmed a write answers nothing, so the last answer counts.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -11,7 +10,7 @@ use workflow_core::{OpenRequest, PendingTimer, RunHandle, Seq, Workflow};
 use super::Stage;
 use crate::VirtualClock;
 
-/// What a run has said last.
+/// The last answers of a run.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     requests: RefCell<Vec<OpenRequest>>,
@@ -19,7 +18,7 @@ pub(super) struct Said {
 }
 
 impl<W: Workflow> Stage<'_, W> {
-    /// What the run answers; none if it does not before its store has confirmed a write.
+    /// The run's answer; `None` if the run must first wait for its store's confirmation.
     pub(super) async fn ask<T>(&self, question: impl AsyncFnOnce(RunHandle<W>) -> T) -> Option<T> {
         let answer = question(self.handle.clone());
         if !self.gate.holds_a_write() {
@@ -31,25 +30,25 @@ impl<W: Workflow> Stage<'_, W> {
         }
     }
 
-    /// The open requests, as far as the run has said.
+    /// The open requests, from the run's last answer.
     pub(super) async fn requests(&self) -> Vec<OpenRequest> {
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         if let Some(requests) = self.ask(async |run| run.requests().await.unwrap_or_default()).await {
             *self.said.requests.borrow_mut() = requests;
         }
         self.said.requests.borrow().clone()
     }
 
-    /// Somebody has replied to this one, in vain or not.
+    /// Removes a request that has got a reply, successful or not.
     pub(super) fn take_request(&self, seq: Seq) -> Option<OpenRequest> {
         let mut requests = self.said.requests.borrow_mut();
         let place = requests.iter().position(|request| request.seq() == seq)?;
         Some(requests.remove(place))
     }
 
-    /// The pending timers that are not due, as far as the run has said.
+    /// The pending timers that are not due, from the run's last answer.
     pub(super) async fn timers(&self) -> Vec<PendingTimer> {
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         if let Some(timers) = self.ask(async |run| run.timers().await.unwrap_or_default()).await {
             *self.said.timers.borrow_mut() = timers;
             return self.said.timers.borrow().clone();
@@ -58,7 +57,7 @@ impl<W: Workflow> Stage<'_, W> {
         self.said.timers.borrow().iter().filter(|timer| timer.due > now).cloned().collect()
     }
 
-    /// What the run's clock shows.
+    /// The time of the run's clock.
     fn now(&self) -> SystemTime {
         VirtualClock::beginning() + self.since.elapsed()
     }

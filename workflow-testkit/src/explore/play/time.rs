@@ -1,4 +1,4 @@
-//! Time among the operations of a run: who may wait for it, and how it passes.
+//! Passing time as an operation: what may wait for it, and how it passes.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,35 +10,36 @@ use workflow_core::{ExecutionId, PendingTimer, Reason, RunStatus, ScopeId, Seq, 
 use super::{Footprint, IDLE, Op, OpId, Stage};
 use crate::explore::gate::Actor;
 
-/// How many timers may run out without anything coming of it, while there is nothing else to choose.
+/// The number of timers that may fire without an effect while there is no other choice.
 const MOST_TIMERS: u32 = 100_000;
 
-/// The same while there is: what sleeps in a loop then counts as asleep for good, and the exploration says so.
+/// The same with other choices. A task that sleeps in a loop then counts as asleep for ever, and the exploration says
+/// so.
 const MOST_TIMERS_AMONG_OTHERS: u32 = 1_000;
 
-/// What comes of time.
+/// The effect of passing time.
 enum Passed {
     Something,
     /// No timer is left.
     Nothing,
-    /// So many timers ran out in vain that no more were let to.
+    /// The limit of timers without an effect was reached.
     TooMuch,
 }
 
-/// A question that a precondition is asked: its step, where, and what triggered it.
+/// A precondition in evaluation: its step, scope and trigger.
 type Question = (Arc<str>, ScopeId, Seq);
 
-/// What shows whether a run has gone on: what has come to its gate, its state, how many of its children go on, what
-/// is in its log, and, while it does not say, how many of its timers are not due.
+/// Signs of progress: operations at the gate, the run's state, active children, log length, and, while the run does not
+/// answer, timers that are not due.
 type SoFar = (u32, RunStatus, usize, Option<usize>, Option<usize>);
 
 impl<W: Workflow> Stage<'_, W> {
-    /// That time passes, if somebody may wait for it beside these.
+    /// The passing of time as an operation, if anything besides these may wait for it.
     pub(super) async fn time(&self, others: &[Op]) -> Option<Op> {
         let (calls, timer, asked) = (self.gate.elsewhere(), self.timer().await, self.asked(others).await);
         let (retried, children) = (self.between_attempts(), self.outside.children());
         let outside = !(asked.is_empty() && retried.is_empty() && children.is_empty());
-        // Something else keeps the run from waiting.
+        // Something else keeps the run active.
         let hidden = others.is_empty() && self.handle.status() != RunStatus::Waiting;
         if calls.is_none() && timer.is_none() && !outside && !hidden {
             return None;
@@ -55,7 +56,7 @@ impl<W: Workflow> Stage<'_, W> {
         Some(Op { id, words: words.into(), footprint: Arc::new(Footprint::Everything) })
     }
 
-    /// The timer of the run that is due next.
+    /// The run's next timer.
     pub(super) async fn timer(&self) -> Option<PendingTimer> {
         if !self.interest.has_timers() {
             return None;
@@ -70,12 +71,12 @@ impl<W: Workflow> Stage<'_, W> {
         retried
     }
 
-    /// The questions that have no answer yet, if there are more of them than preconditions at the gate.
+    /// The unanswered evaluations, if there are more of them than preconditions at the gate.
     async fn asked(&self, others: &[Op]) -> Vec<Question> {
         if !self.interest.has_preconditions() {
             return Vec::new();
         }
-        // An error says that the run has ended.
+        // An error means that the run has ended.
         let explanation = self.ask(async |run| run.explain().await).await;
         let Some(Ok(explanation)) = explanation else { return Vec::new() };
         let unanswered = explanation.steps.iter().flat_map(|step| {
@@ -87,7 +88,7 @@ impl<W: Workflow> Stage<'_, W> {
         if unanswered.len() > at_the_gate { unanswered } else { Vec::new() }
     }
 
-    /// Lets time pass until something comes of it; says whether anything has.
+    /// Lets time pass until it has an effect; returns whether it had one.
     pub(super) async fn time_passes(&mut self, alone: bool) -> bool {
         let patient = alone || self.timer().await.is_some();
         let passed = self.pass_time(if patient { MOST_TIMERS } else { MOST_TIMERS_AMONG_OTHERS }).await;
@@ -96,7 +97,7 @@ impl<W: Workflow> Stage<'_, W> {
         matches!(passed, Passed::Something)
     }
 
-    /// Lets timers run out until another operation is at the gate, an event in the log, a child at its end, or the run in
+    /// Fires timers until another operation is at the gate, an event in the log, a child at its end, or the run in
     /// another state.
     async fn pass_time(&self, most: u32) -> Passed {
         let before = self.so_far().await;
@@ -113,7 +114,7 @@ impl<W: Workflow> Stage<'_, W> {
     }
 
     async fn so_far(&self) -> SoFar {
-        // The task that drives the run may be what does not go on.
+        // The task that drives the run may itself be stuck.
         let report = self.ask(async |run| tokio::time::timeout(IDLE, run.report_so_far()).await).await;
         let silent = report.is_none();
         let logged = report.and_then(|report| report.ok()?.ok()).map(|report| report.log.len());
