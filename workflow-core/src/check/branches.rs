@@ -1,4 +1,12 @@
-//! What the branches of a fan-out can hold, and so which gathers fit it and whether it can end (S48).
+//! The scopes of a graph: which events the root and each fan-out's branches can have and see. From them
+//! follow the gathers that fit a fan-out, and whether its branches can end (S48).
+//!
+//! A fixed point: scopes start with the events that open them, and a step that can run in a scope adds its
+//! outputs there. A gather fits a fan-out once a branch can have its event, and then lets further steps run.
+//! The two steps repeat until neither finds anything new.
+//!
+//! Example: `split` fans out `Page`, and `read` emits `Text` for each. The branches can have `Page` and
+//! `Text`, so `Gather<Text>` fits this fan-out.
 
 use super::graph::{Event, FanOut, Graph};
 use super::rows::Rows;
@@ -6,7 +14,7 @@ use crate::event::Roles;
 use crate::input::InputKind;
 
 impl Graph<'_, '_> {
-    /// Lets every parameter of a step be found by the events that it takes.
+    /// Links each event to the parameters of steps that take it.
     pub(super) const fn link_inputs(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -38,7 +46,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
+    /// Grows the scopes and links the gathers, until nothing changes.
     pub(super) const fn match_gathers(&mut self) {
         self.open_fan_outs();
         if self.fan_outs.len() == 0 || self.overflowed() {
@@ -71,7 +79,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Adds the event that says that the fan-out is gathered.
+    /// Adds a fan-out and the internal event that marks its end.
     const fn open_fan_out(&mut self, output: usize) {
         let (index, item) = (self.fan_outs.len(), self.outputs.get(output).event);
         let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
@@ -80,7 +88,7 @@ impl Graph<'_, '_> {
         self.fan_outs.push(FanOut { item, gathered, ..FanOut::NONE });
     }
 
-    /// The root begins with what is sent from outside, a branch with its item.
+    /// Starts the scopes: the root with the events from outside, each branch with its item.
     const fn seed_scopes(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
@@ -115,8 +123,9 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Whether the step can run in the scope: by an event of the scope's own, and with all it requires in sight.
-    /// A gather is taken to be supplied: a step that gathers what it emits itself has to begin somewhere.
+    /// Whether the step can run in the scope: an event of the scope itself triggers it, and the scope sees
+    /// all it requires. Gathers count as supplied, since a step that gathers what it emits itself has to
+    /// begin somewhere.
     pub(super) const fn runs_in(&self, step: usize, scope: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let (mut input, mut triggered) = (inputs.start, false);
@@ -134,7 +143,7 @@ impl Graph<'_, '_> {
         triggered
     }
 
-    /// Whether an event that the parameter takes is among those of the scope.
+    /// Whether the parameter takes one of these events of the scope.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
         let (row, base) = (self.inputs.get(input), scope * self.events.len());
         if matches!(row.kind, InputKind::Gather) {
@@ -179,14 +188,14 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Notes that the fan-out can be opened, if the scope can that it is opened in.
+    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new.
     const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
         let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
         self.fan_outs.row(fan_out).opened |= opens;
         opens
     }
 
-    /// Adds the event, and with a request its reply, to what the scope has.
+    /// Adds an event to the scope, and with a request its reply. Returns whether that is new.
     const fn enter(&mut self, scope: usize, event: usize) -> bool {
         let cell = scope * self.events.len() + event;
         if *self.own.get(cell) {
@@ -200,7 +209,7 @@ impl Graph<'_, '_> {
         true
     }
 
-    /// Lets a scope see what is seen in one around it.
+    /// Lets a scope see all that the scope around it sees. Returns whether that is new.
     const fn show(&mut self, around: usize, scope: usize) -> bool {
         let (mut event, mut grew) = (0, false);
         while event < self.events.len() {
@@ -214,12 +223,12 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Whether a branch of the fan-out can have the event in its own scope.
+    /// Whether a branch of the fan-out can have the event itself.
     pub(super) const fn holds(&self, fan_out: usize, event: usize) -> bool {
         *self.own.get((fan_out + 1) * self.events.len() + event)
     }
 
-    /// Links each gather to the fan-outs that it fits, and says whether it found a new pair.
+    /// Links each gather to the fan-outs that it fits. Returns whether a link is new.
     const fn link_gathers(&mut self) -> bool {
         let (mut step, mut found) = (0, false);
         while step < self.steps.len() {
@@ -262,7 +271,7 @@ impl Graph<'_, '_> {
         false
     }
 
-    /// Whether the gather fits a fan-out.
+    /// Whether the gather fits any fan-out.
     pub(super) const fn fits(&self, input: usize) -> bool {
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {
@@ -274,13 +283,13 @@ impl Graph<'_, '_> {
         false
     }
 
-    /// Whether branches can end in a gather or a stop.
+    /// Whether branches of the fan-out can end in a gather or a stop.
     pub(super) const fn ends(&self, fan_out: usize) -> bool {
         let row = self.fan_outs.get(fan_out);
         row.stops || self.events.get(row.gathered).taken.is_some()
     }
 
-    /// Notes which branches can stop the run, knowing it of the branches below so far.
+    /// Marks the fan-outs whose branches can stop the run. Each call reaches one level of nesting further.
     const fn note_stops(&mut self) {
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {

@@ -1,12 +1,16 @@
-//! Loops of steps that always trigger each other, and from which nothing leads to the end of the run.
+//! Endless loops: steps that always trigger each other, while nothing that follows can end the run.
+//!
+//! Example: `draft` always emits `Draft`, which `review` takes; `review` always emits `Notes`, which `draft`
+//! takes. No stop event follows from either. If `review` returned an `EventSet` with a stop event, the loop
+//! would have an exit.
 
 use super::graph::Graph;
 use super::names::Names;
 use crate::input::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// Notes the first step of each loop with no way out. A step that says that it is meant to loop can leave it
-    /// to others to end the run, and is part of none.
+    /// Marks the first step of each endless loop. A step with `#[step(loops)]` may leave the end of the run
+    /// to other steps, so it belongs to no loop.
     pub(super) const fn note_loops(&mut self) {
         self.assume_endless();
         while self.drop_ending() {}
@@ -20,8 +24,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether a step is triggered by one from it on in the order of declaration, as one of every loop is: most
-    /// workflows need no further look.
+    /// Whether a step is triggered by itself or by a later step, as happens in every loop. Most workflows
+    /// need no further search.
     pub(super) const fn may_loop(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -61,8 +65,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Of a step is known that it ends once none of those is left that it always triggers. Says whether there
-    /// was one.
+    /// Removes the steps that trigger none of the remaining steps in every execution. Returns whether it
+    /// removed any.
     const fn drop_ending(&mut self) -> bool {
         let (mut step, mut dropped) = (self.steps.len(), false);
         while step > 0 {
@@ -75,8 +79,8 @@ impl<'n> Graph<'_, 'n> {
         dropped
     }
 
-    /// A step without an end that every execution of this one triggers; where it chooses among events, one that
-    /// the first of these triggers.
+    /// A remaining step that every execution of this one triggers. Where the step chooses among events, the
+    /// one that the first of them triggers.
     const fn next(&self, step: usize) -> Option<usize> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
@@ -102,7 +106,7 @@ impl<'n> Graph<'_, 'n> {
         true
     }
 
-    /// The first step without an end that runs at every event of the type.
+    /// The first remaining step that runs at every event of the type.
     const fn goes_on(&self, event: usize) -> Option<usize> {
         let (mut taken, mut first) = (self.events.get(event).taken, None);
         while let Some(member) = taken {
@@ -120,7 +124,7 @@ impl<'n> Graph<'_, 'n> {
         first
     }
 
-    /// Whether the step runs at every event that arrives for this parameter.
+    /// Whether the step runs at every event that this parameter gets.
     const fn always_runs(&self, step: usize, input: usize) -> bool {
         let row = self.steps.get(step);
         // A fixed list fires once; a reply is the outside's to give, and a gather waits for branches to
@@ -129,7 +133,7 @@ impl<'n> Graph<'_, 'n> {
         retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
     }
 
-    /// The first step, in the order of declaration, of the loop that the step leads to.
+    /// The first step in declaration order of the loop that this step leads to.
     const fn first_of_loop(&self, step: usize) -> usize {
         let (mut at, mut walked) = (step, 0);
         while let (Some(next), true) = (self.next(at), walked < self.steps.len()) {
@@ -147,7 +151,7 @@ impl<'n> Graph<'_, 'n> {
         first
     }
 
-    /// The names of the steps of the loop that begins with this one.
+    /// The names of the steps in the loop that begins with this one.
     pub(super) const fn loop_from(&self, step: usize) -> Names<'n> {
         let (mut names, mut at) = (Names::NONE, step);
         loop {
@@ -179,7 +183,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether anything that follows from the step, be it only sometimes, ends the run.
+    /// Whether any event that can follow from the step ends the run.
     const fn leads_to_stop(&mut self, step: usize) -> bool {
         self.forget_walk();
         self.pend_possible(step);
