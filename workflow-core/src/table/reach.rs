@@ -1,23 +1,24 @@
-//! Which events can be emitted in a fan-out's own branch scope, and so which gathers fit it (S48).
+//! Matches gathers to fan-outs for the scheduler (S48), by finding the events that the branches of each
+//! fan-out can have. `check::branches` finds the same for the graph rules.
 
 use std::collections::BTreeSet;
 
 use super::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepRow};
 use crate::input::InputKind;
 
-/// What can lie in each kind of scope: the root first, then the branches of each fan-out.
+/// The events of each kind of scope: the root first, then the branches of each fan-out.
 #[derive(Debug)]
 struct Reach {
-    /// What can be logged in the scope itself.
+    /// The events that can be logged in the scope itself.
     own: Vec<Events>,
-    /// What can be seen there: its own events and those of the scopes it can lie in.
+    /// The events that can be seen there: its own, and those of the scopes that can contain it.
     seen: Vec<Events>,
 }
 
 type Events = BTreeSet<EventIndex>;
 
 impl DependencyTable {
-    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
+    /// Grows the scopes and matches the gathers, until nothing changes.
     pub(super) fn match_gathers(&mut self) {
         let items = self.fan_outs.iter().map(|fan_out| Events::from([fan_out.item]));
         let own: Vec<Events> = std::iter::once(self.sent_from_outside()).chain(items).collect();
@@ -31,7 +32,7 @@ impl DependencyTable {
         }
     }
 
-    /// What the outside sends; what no step emits can come from nowhere else.
+    /// The events from outside. An event that no step emits can have no other source.
     fn sent_from_outside(&self) -> Events {
         let emitted: Events = self.steps.iter().flat_map(|step| &step.outputs).map(|row| row.event).collect();
         let events = (0..self.events.len()).map(EventIndex::at);
@@ -96,9 +97,9 @@ impl Reach {
         self.own.iter().chain(&self.seen).map(BTreeSet::len).sum()
     }
 
-    /// Whether a step can run in a scope: by an event of its own, and with all it requires in sight. What lies
-    /// in branches below is not. A gather is taken to be supplied: a step that gathers what it emits itself, as
-    /// the walk of a tree does, has to begin somewhere.
+    /// Whether the step can run in the scope: an event of the scope itself triggers it, and the scope sees
+    /// all it requires. Gathers count as supplied. Otherwise a step that gathers what it emits itself, as a
+    /// walk over a tree does, could never begin.
     fn runs(&self, step: &StepRow, scope: usize) -> bool {
         let is_there = |input: &InputRow, events: &Events| {
             input.kind.takes_events() && input.events.iter().any(|event| events.contains(event))
