@@ -1,4 +1,8 @@
-//! What a step waits for, who could have supplied it, and why they did not.
+//! Missing inputs: what a step that never ran waits for, who could have produced it, and why they did not.
+//!
+//! The search is recursive only where a missing event stands for another one: the reply for its request, the
+//! end of a fan-out for its opening. Otherwise each producer has a reason of its own, and the reader follows
+//! from step to step.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +14,7 @@ use crate::id::{ScopeId, Seq};
 use crate::input::InputKind;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
-/// A scope at a moment.
+/// A scope at a moment of the run.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     scope: ScopeId,
@@ -18,13 +22,13 @@ struct Place {
 }
 
 impl Source<'_> {
-    /// What a scope did not see at a moment, of what the step cannot do without (S13).
+    /// The required inputs that a scope could not fill at that moment (S13).
     pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Moment) -> Vec<MissingInput> {
         let missing = self.short(step, Place { scope, until });
         missing.map(|(input, have, need)| self.missing_input(input, have, need)).collect()
     }
 
-    /// For each step that never ran, what it was still missing where it came closest to running. O(decisions).
+    /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
     pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
         let places = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
@@ -36,8 +40,8 @@ impl Source<'_> {
         unmet.collect()
     }
 
-    /// Where each of the steps was evaluated with the least missing. In a branch that counts as of the last
-    /// time: what came after the branch had ended was never looked at there.
+    /// The place where each step was evaluated with the fewest inputs missing. A branch counts as of its last
+    /// evaluation, since later events were never evaluated there.
     fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Place> {
         let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();
         let decisions = self.scheduler.decisions().enumerate();
@@ -48,7 +52,7 @@ impl Source<'_> {
         for ((step, scope), until) in last {
             let place = Place { scope, until };
             let short: Vec<_> = self.short(self.table().step(step), place).collect();
-            // To have come too late is more of a reason than not to be seen.
+            // An event that came too late is the better explanation.
             let late = short.iter().any(|(input, ..)| self.late(input, place).is_some());
             let lacks = (short.len(), !late);
             let known = closest.entry(step).or_insert((lacks, place));
@@ -75,7 +79,7 @@ impl Source<'_> {
         unmet.collect()
     }
 
-    /// What the step would have had, had it come in time.
+    /// An event that would have filled the input, had it come in time.
     fn late(&self, input: &InputRow, place: Place) -> Option<(Seq, bool)> {
         self.first_after(place.scope, &input.events, place.until)
     }
@@ -98,7 +102,7 @@ impl Source<'_> {
         }
     }
 
-    /// Any event would do for a step with only optional inputs (S9), however it takes them.
+    /// The missing input of a step with only optional inputs (S9): any of its events would do.
     fn any_of_optional(&self, step: &StepRow, place: Place) -> Option<Unmet> {
         let mut events: Vec<EventIndex> = Vec::new();
         let (mut single, mut or) = (Vec::new(), Vec::new());
@@ -122,6 +126,7 @@ impl Source<'_> {
         })
     }
 
+    /// The inputs that have fewer events than they need, with both numbers.
     fn short<'r>(&self, step: &'r StepRow, place: Place) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
         let required = step.inputs.iter().filter_map(|input| Some((input, input.condition?.least)));
         let counted = required
@@ -139,7 +144,7 @@ impl Source<'_> {
         MissingInput { have, need, ..missing(events, input.kind) }
     }
 
-    /// Failures have one name together, the one by which they are taken.
+    /// The wire names of the events. Failures share one name, under which steps take them.
     fn names(&self, events: &[EventIndex]) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = Vec::with_capacity(events.len());
         for event in events {
@@ -160,7 +165,7 @@ impl Source<'_> {
         self.table().events.iter().position(|event| event.reply == Some(reply)).map(EventIndex::at)
     }
 
-    /// Each stop event, and who could have emitted it.
+    /// Each stop event with its possible producers.
     pub(super) fn unmet_stops(&self) -> Vec<Unmet> {
         let events = self.table().events.iter().enumerate();
         let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
@@ -171,7 +176,7 @@ impl Source<'_> {
         unmet.collect()
     }
 
-    /// Everyone who could have emitted one of the events, once each.
+    /// Every possible producer of one of the events, each once.
     fn producers(&self, events: &[EventIndex], scope: ScopeId) -> Vec<WhyNotProduced> {
         let mut producers: Vec<WhyNotProduced> = Vec::new();
         let steps = self.table().steps.iter().enumerate();
@@ -203,7 +208,7 @@ impl Source<'_> {
         nobody.then(|| WhyNotProduced::Nobody { event: self.name(event) })
     }
 
-    /// For a request that nobody made, why nobody did.
+    /// Explains a missing reply; for a request that no step made, explains why not.
     fn why_not_replied(&self, request: EventIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
         if self.was_logged(request) {
             let (expired, request) = (self.has_expired(request), self.name(request));
@@ -216,7 +221,7 @@ impl Source<'_> {
         self.producers(&[request], scope)
     }
 
-    /// For a fan-out that nobody opened, why nobody did.
+    /// Explains a fan-out that is not complete; for one that no step opened, explains why not.
     fn why_not_gathered(&self, fan_out: FanOutIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
         let (index, item) = (self.table().fan_out(fan_out).step, self.table().fan_out(fan_out).item);
         let step = self.table().step(index);
@@ -225,7 +230,7 @@ impl Source<'_> {
             .fold((0, 0), |(branches, failed), branch| (branches + 1, failed + u64::from(branch.failed)));
         vec![match branches {
             0 => match self.why_not_produced(index, step, &[item], scope) {
-                // A fan-out to no items would be gathered.
+                // A fan-out without items would be complete.
                 WhyNotProduced::OpenedNone { step: name, executions } => {
                     let (only, limit) = (self.emitted_by(index), self.limit_reached(index, step));
                     WhyNotProduced::EmittedNone { step: name, executions, limit, only }
@@ -270,7 +275,7 @@ impl Source<'_> {
         }
     }
 
-    /// When the first timer fires that the step has set for one of the events, if there is one.
+    /// The time at which the step's first timer for one of the events fires.
     fn pending_for(&self, row: &StepRow, events: &[EventIndex]) -> Option<Duration> {
         let mut timers = self.report.timers.iter().filter(|timer| timer.step == row.name);
         let wanted = |event: &Arc<str>| events.iter().any(|index| self.table().event(*index).name == *event);
@@ -309,7 +314,7 @@ impl Source<'_> {
     }
 }
 
-/// One event of these is missing.
+/// An input that needs one of these events.
 fn missing(events: Vec<Arc<str>>, kind: InputKind) -> MissingInput {
     MissingInput { events, kind, have: 0, need: 1, or: Vec::new() }
 }
