@@ -1,4 +1,4 @@
-//! `Expired<R>`: the request whose time ran out before somebody replied (S32).
+//! `Expired<R>`: a request that expired without a reply (S32).
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
 use crate::panics::release;
 
-/// The log entry that says that a request has expired.
+/// The log entry that reports the expiry of a request.
 #[derive(Debug)]
 pub(crate) struct ExpiredRequest<R: Request> {
     request: Arc<R>,
@@ -38,17 +38,17 @@ impl<R: Request> Erased for ExpiredRequest<R> {
     }
 }
 
-/// The request: whoever reads it back needs nothing else.
+/// Serialises the request, which is all that a reader needs.
 impl<R: Request> Serialize for ExpiredRequest<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.request.serialize(serializer)
     }
 }
 
-/// A request `R` whose time ran out before somebody replied (S32). It dereferences to the request.
+/// A request `R` that expired without a reply. Dereferences to the request.
 ///
-/// A step that takes it is triggered when the request expires, as one that takes [`Reply<R>`](crate::Reply) is
-/// when somebody replies. Only a request that some step returns as [`Expiring<R>`](crate::Expiring) ever does.
+/// Triggers a step when the request expires, as [`Reply<R>`](crate::Reply) does when a reply arrives. Only
+/// requests returned as [`Expiring<R>`](crate::Expiring) can expire.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -64,7 +64,7 @@ pub struct Expired<R: Request> {
 }
 
 impl<R: Request> Expired<R> {
-    /// The request that nobody replied to in time.
+    /// The request without a reply.
     pub fn request(&self) -> &R {
         &self.expired.request
     }

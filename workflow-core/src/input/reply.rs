@@ -1,4 +1,4 @@
-//! `Reply<R>`: what the outside answered, together with the request it answers.
+//! `Reply<R>`: the reply to a request, together with the request.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,10 +12,10 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, Erased, EventType, Request, request_of};
 use crate::panics::{Contained, release};
 
-/// The log entry that carries a reply.
+/// The log entry of a reply.
 #[derive(Debug)]
 pub(crate) struct Answered<R: Request> {
-    /// Each by itself: the drop of one may panic while that of the other does.
+    /// Each is contained by itself, since the drop of either may panic.
     request: Contained<Arc<R>>,
     reply: Contained<R::Reply>,
 }
@@ -47,7 +47,7 @@ impl<R: Request> Serialize for Answered<R> {
     }
 }
 
-/// The reply to a request `R`, together with that very request (S5). It dereferences to the reply.
+/// The reply to a request `R`, with the request. Dereferences to the reply.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -65,12 +65,12 @@ pub struct Reply<R: Request> {
 }
 
 impl<R: Request> Reply<R> {
-    /// The request that was answered.
+    /// The request.
     pub fn request(&self) -> &R {
         &self.answered.request
     }
 
-    /// The answer.
+    /// The reply.
     pub fn value(&self) -> &R::Reply {
         &self.answered.reply
     }
