@@ -1,4 +1,5 @@
-//! "Either of": what one slot of a signature can match, be it a single event type or an enum of several (S3).
+//! "Either of": the patterns that one slot of a signature can match, a single event type or an enum of
+//! several (S3).
 
 use std::sync::Arc;
 
@@ -6,30 +7,29 @@ use super::{AnyEvent, ControlEvent, EventType};
 use crate::error::StepError;
 use crate::input::Slot;
 
-/// What one input slot matches: an event type, or an [`EventSet`] enum of several.
+/// The pattern of one input slot: an event type, or an [`EventSet`] enum of several.
 ///
-/// Implemented for every [`ControlEvent`] and by `#[derive(EventSet)]`; there is nothing to implement by
-/// hand.
+/// Every [`ControlEvent`] implements it, and so does `#[derive(EventSet)]`. No one implements it by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a step can wait for",
     label = "neither an event that drives steps nor a set of such events",
     note = "name a type that derives `Event` (and is not display only) or `EventSet`, itself and not a reference to it: `List<E>`, not `List<&E>`"
 )]
 pub trait Pattern: Send + Sync + Sized + 'static {
-    /// The event types that match, in the order in which they were declared.
+    /// The event types that match, in declaration order.
     const EVENTS: &'static [EventType];
 
-    /// How a list lends its elements: `&E` for an event, the enum itself for a set.
+    /// The type of a list's elements: `&E` for an event, the enum itself for a set.
     type Item<'a>;
 
     /// Borrows the event in a parameter's slot.
     ///
     /// # Errors
-    /// If the slot holds no event that matches.
+    /// If the slot has no matching event.
     #[doc(hidden)]
     fn lend(slot: Slot<'_>) -> Result<&Self, StepError>;
 
-    /// Looks at a logged event; `None` if it does not match.
+    /// The element for a logged event; `None` if it does not match.
     fn item(event: &AnyEvent) -> Option<Self::Item<'_>>;
 }
 
@@ -47,9 +47,9 @@ impl<E: ControlEvent> Pattern for E {
     }
 }
 
-/// An enum whose variants each hold one event: "either of", as an input and as an output (S3).
+/// An enum whose variants each have one event: "either of", as input and as output.
 ///
-/// A variant holds the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
+/// A variant has the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,23 +69,23 @@ impl<E: ControlEvent> Pattern for E {
 /// ```
 pub trait EventSet: Pattern + FromEvent {}
 
-/// Makes an owned value out of a logged event: what `E` and enum inputs, and a run's output, need.
+/// Makes an owned value from a logged event, for inputs by value and for outputs.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken out of the log by value",
     label = "needs `Clone`",
     note = "the log keeps every event: derive `Clone`, or take `&{Self}` or `Arc<{Self}>`, which cost no copy"
 )]
 pub trait FromEvent: Sized {
-    /// The event types that it can be made of; empty if that is not known.
+    /// The event types that the value can hold; empty if unknown.
     #[doc(hidden)]
     const MEMBERS: &'static [EventType] = &[];
 
-    /// The value, cloned or shared; `None` if the event is of another type.
+    /// The value, cloned or shared; `None` for an event of another type.
     fn from_event(event: &AnyEvent) -> Option<Self>;
 }
 
-/// What the log gives by value: what the parameter `E` needs. It is asked of the log, so that the compiler
-/// speaks of this and not of the parameter.
+/// The log gives `E` by value, as a parameter of type `E` needs. The log implements the trait, so that the
+/// compiler's message is about the event and not about the parameter.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{E}` cannot be taken out of the log by value",
@@ -93,11 +93,11 @@ pub trait FromEvent: Sized {
     note = "the log keeps every event: derive `Clone`, or take `&{E}` or `Arc<{E}>`, which cost no copy"
 )]
 pub trait Gives<E> {
-    /// The value, cloned or shared; `None` if the event is of another type.
+    /// The value, cloned or shared; `None` for an event of another type.
     fn value(event: &AnyEvent) -> Option<E>;
 }
 
-/// The log of a run, on the level of types.
+/// The log of a run, at type level.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Log;
@@ -118,7 +118,7 @@ impl<E: ControlEvent + Clone> FromEvent for E {
     }
 }
 
-/// What a variant of an [`EventSet`] may hold: an event that is `Clone`, or an `Arc` of any event.
+/// A variant's content in an [`EventSet`]: an event that is `Clone`, or an `Arc` of any event.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of an event set",
     label = "not an event that is `Clone`, nor an `Arc` of an event",
@@ -128,7 +128,7 @@ pub trait SetMember: Sized {
     /// The event type of the member.
     type Event: ControlEvent;
 
-    /// Takes the member out of a logged event of its type.
+    /// The member from a logged event of its type; `None` for another type.
     fn take(event: &AnyEvent) -> Option<Self>;
 
     /// The member as an event for the log.
