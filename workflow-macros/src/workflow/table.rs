@@ -1,4 +1,4 @@
-//! The static table: a row per step, in declaration order.
+//! Generates the constant table: a row per step, in declaration order.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -26,7 +26,7 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
     }}
 }
 
-/// The events that the output can be made of, if the library can tell. Where there is no output, it is missed
+/// The events that the output can hold, if the library can tell. Without an output, the compiler reports that
 /// at the same place, and so once.
 fn members(definition: &Definition) -> TokenStream {
     if definition.arguments.unclear {
@@ -61,7 +61,8 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     }
 }
 
-/// A function that makes the policy: it is made when an engine is built, not at compile time.
+/// Wraps the retry policy in a function, so that building an engine makes the policy rather than the
+/// compiler.
 fn retry(policy: &Expr) -> TokenStream {
     quote!(.retry(|| #policy))
 }
