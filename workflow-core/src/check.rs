@@ -15,7 +15,7 @@
 //!                               message, at the span of the faulty parameter
 //! ```
 //!
-//! A table explores its graph once, when the compiler makes it, and stores one bit per step in [`Findings`].
+//! A table explores its graph once, when the compiler makes it, and stores one bit per step in `Findings`.
 //! Generated code then asks about each place in the source that can have a message. Such a question costs
 //! next to nothing while the bit of the step is 0. Otherwise it explores the graph again to make the message.
 //!
@@ -102,6 +102,7 @@ impl Findings {
     }
 }
 
+/// Fills and explores a graph in this memory.
 const fn explored<'s>(
     space: &'s mut Space<'static>,
     steps: &'static [StepSpec],
@@ -125,6 +126,7 @@ enum Place {
     End,
 }
 
+/// The mistake at a place, found by exploring the graph again. Called only for a step whose bit is set.
 const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let graph = explored(&mut space, table.steps, table.output);
@@ -142,6 +144,7 @@ const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     }
 }
 
+/// Stops the compilation with the message of a mistake, if there is one.
 #[track_caller]
 const fn report(mistake: Option<&Mistake<'static>>) {
     if let Some(mistake) = mistake {
@@ -250,6 +253,7 @@ pub(crate) const fn taken_from_outside<W: Workflow, E: Event>() {
     say(&say::not_taken(W::TABLE.name, E::NAME, &taken));
 }
 
+/// Whether a step of the table takes the event.
 const fn takes(table: &TableSpec, event: &str) -> bool {
     let mut step = 0;
     while step < table.steps.len() {

@@ -107,9 +107,13 @@ pub struct DependencyTable {
     pub(crate) description: Arc<str>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) steps: Vec<StepRow>,
+    /// The sets of event types that inputs take, each once.
     pub(crate) topics: Vec<TopicRow>,
+    /// The outputs that open branches, by step and output.
     pub(crate) fan_outs: Vec<FanOutRow>,
+    /// The number of conditions, which is the number of bits in the masks.
     pub(crate) conditions: usize,
+    /// The events by Rust type; empty in a table built at run time.
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
     /// The table in the form that journals store, made at the first use.
     recorded: OnceLock<RecordedTable>,
@@ -178,7 +182,9 @@ pub struct InputRow {
     pub(crate) events: Vec<EventIndex>,
     /// For a gather: the event that it collects.
     pub(crate) gathered: Option<EventIndex>,
+    /// The topic of the input's event types; `None` for an injected parameter.
     pub(crate) topic: Option<TopicIndex>,
+    /// The condition that makes the input ready; `None` for an optional or injected one.
     pub(crate) condition: Option<Condition>,
     pub(crate) config: Option<ConfigType>,
     pub(crate) label: Arc<str>,
@@ -187,6 +193,7 @@ pub struct InputRow {
 /// "At least `least` events of this topic", with its bit in the masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Condition {
+    /// The bit in [`StepRow::required`] and in the masks of scopes.
     pub(crate) bit: usize,
     pub(crate) topic: TopicIndex,
     pub(crate) least: u32,
@@ -221,6 +228,7 @@ pub(crate) struct TopicRow {
     pub(crate) events: Vec<EventIndex>,
     /// Whether some input takes the topic as a list, so that the log keeps one.
     pub(crate) listed: bool,
+    /// The conditions on this topic, one for each number of events that some input waits for.
     pub(crate) conditions: Vec<Condition>,
     /// The steps with a fixed list of the topic, and the length of the list.
     pub(crate) fixed: Vec<(StepIndex, u32)>,

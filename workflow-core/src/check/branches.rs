@@ -28,6 +28,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Links the events of one parameter to it. Gathers are linked later, by `link_gathers`.
     const fn link_input(&mut self, step: usize, input: usize) {
         let row = *self.inputs.get(input);
         // A gather is triggered by the event that says that it is due, not by those that it collects.
@@ -61,6 +62,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds a row for each fan-out output, and the cells of all scopes.
     const fn open_fan_outs(&mut self) {
         let mut output = 0;
         while output < self.outputs.len() {
@@ -108,6 +110,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds the outputs of each step to every scope in which the step can run. Returns whether anything is
+    /// new.
     const fn grow_scopes(&mut self) -> bool {
         let (mut scope, mut grew) = (0, false);
         while scope <= self.fan_outs.len() {
@@ -167,6 +171,8 @@ impl Graph<'_, '_> {
         self.takes_failures(row) && self.has_failure(input, base, events)
     }
 
+    /// Adds the outputs of a step that runs in the scope. Items enter the branches below, and the end of the
+    /// fan-out enters this scope. Returns whether anything is new.
     const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
         let (mut output, mut grew) = (outputs.start, false);
@@ -245,6 +251,7 @@ impl Graph<'_, '_> {
         found
     }
 
+    /// Links one gather to each fan-out whose branches can have its event. Returns whether a link is new.
     const fn link_gather(&mut self, step: usize, input: usize) -> bool {
         let Some(event) = self.only_event(self.inputs.get(input)) else { return false };
         let (mut fan_out, mut found) = (0, false);
@@ -259,6 +266,7 @@ impl Graph<'_, '_> {
         found
     }
 
+    /// Whether the event is linked to the parameter.
     pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
         let mut taken = self.events.get(event).taken;
         while let Some(member) = taken {
@@ -304,6 +312,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether the event ends the run. The end of a fan-out does so if an event in its branches ends the run
+    /// first.
     const fn stops(&self, event: usize) -> bool {
         let row = self.events.get(event);
         match row.gathers {

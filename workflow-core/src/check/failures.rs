@@ -36,6 +36,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
+    /// Marks the steps with a parameter that takes failures.
     const fn note_takers(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -61,6 +62,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether some step catches failures of this one.
     const fn is_caught(&self, step: usize) -> bool {
         let mut by = 0;
         while by < self.steps.len() {

@@ -38,6 +38,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Sets the fault of a required fixed list that is longer than the bound of its events.
     const fn note_short_list(&mut self, input: usize) {
         let row = self.inputs.get(input);
         if let (InputKind::Fixed(least), None, false) = (row.kind, row.fault, row.optional) {
@@ -48,6 +49,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether any required fixed list has more than one event. Without one, the search has nothing to find.
     const fn has_fixed_list(&self) -> bool {
         let mut input = 0;
         while input < self.inputs.len() {
@@ -60,6 +62,7 @@ impl Graph<'_, '_> {
         false
     }
 
+    /// Starts with no bound for any step.
     const fn assume_many(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -111,6 +114,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds the outputs of a step, bounded by its executions, to the bounds of their events.
     const fn count_outputs(&mut self, step: usize) {
         let &Step { outputs, most, failed, .. } = self.steps.get(step);
         if let Some(failed) = failed {
@@ -167,6 +171,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether the step can run in a branch, where executions count per branch and no bound holds for the
+    /// run.
     const fn runs_in_branch(&self, step: usize) -> bool {
         let mut scope = 1;
         while scope <= self.fan_outs.len() {

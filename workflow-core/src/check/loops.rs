@@ -37,6 +37,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether the step takes an event that itself or a later step emits.
     const fn is_triggered_from_behind(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -57,6 +58,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Starts with every step that is not declared to loop.
     const fn assume_endless(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -95,6 +97,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
+    /// Whether each of these alternatives triggers a remaining step.
     const fn all_go_on(&self, first: usize, choices: usize) -> bool {
         let mut output = first;
         while output < first + choices {
@@ -163,6 +166,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Adds an event to the walk, once.
     const fn pend(&mut self, event: usize, from: usize) {
         if self.events.get(event).from.is_none() {
             self.events.row(event).from = Some(from);
@@ -170,6 +174,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Resets the marks of an earlier walk.
     const fn forget_walk(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -202,6 +207,7 @@ impl<'n> Graph<'_, 'n> {
         stops
     }
 
+    /// Adds all events that can follow from the step, its failure and replies included.
     const fn pend_possible(&mut self, step: usize) {
         self.steps.row(step).walked = true;
         if let Some(failed) = self.steps.get(step).failed {

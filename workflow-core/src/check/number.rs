@@ -119,10 +119,12 @@ impl Times {
 struct Numbers {
     /// The number of an event plus 1; 0 for an empty slot.
     slots: [u16; SLOTS],
+    /// The hash of each event's name, compared before the name itself.
     hashes: [usize; EVENTS],
 }
 
 impl Numbers {
+    /// Adds a step with its parameters, its precondition, its outputs and its emitters.
     const fn step<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n StepSpec) {
         let policy = spec.policy;
         let step = Step {
@@ -165,6 +167,7 @@ impl Numbers {
         }
     }
 
+    /// Adds the outputs of a return type, each with the number of times that one execution emits it.
     const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
@@ -203,6 +206,7 @@ impl Numbers {
         }
     }
 
+    /// Adds the events of the step's emitters, each any number of times.
     const fn emitters<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
         let mut input = 0;
         while input < specs.len() {

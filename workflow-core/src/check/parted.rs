@@ -60,6 +60,7 @@ impl<'n> Graph<'_, 'n> {
         requires && !unclear
     }
 
+    /// Whether the parameter takes events and is not optional.
     pub(super) const fn is_required(&self, input: usize) -> bool {
         let row = self.inputs.get(input);
         row.kind.takes_events() && !row.optional
@@ -118,6 +119,7 @@ impl<'n> Graph<'_, 'n> {
         all
     }
 
+    /// Adds the names of the parameter's events. A reply appears under the name of its request.
     const fn push_names(&self, input: usize, names: &mut Names<'n>) {
         let members = self.inputs.get(input).members;
         let mut member = members.start;
@@ -150,6 +152,7 @@ impl<'n> Graph<'_, 'n> {
         scope == 0 || self.fan_outs.get(scope - 1).opened
     }
 
+    /// Whether some scope that can be open runs the step and has the gathers that it requires.
     const fn runs_somewhere(&self, step: usize) -> bool {
         let mut scope = 0;
         while scope <= self.fan_outs.len() {
@@ -176,6 +179,7 @@ impl<'n> Graph<'_, 'n> {
         true
     }
 
+    /// Whether steps take more than one start event, so that they can differ in what they follow from.
     const fn has_several_starts(&self) -> bool {
         let (mut event, mut starts) = (0, 0);
         while event < self.events.len() {
@@ -224,6 +228,7 @@ impl<'n> Graph<'_, 'n> {
         grew
     }
 
+    /// Adds start events to an event, and to its reply. Returns whether any is new.
     const fn add_starts(&mut self, event: usize, starts: u64) -> bool {
         let &Event { starts: known, reply, .. } = self.events.get(event);
         let grew = known | starts != known;
@@ -256,6 +261,8 @@ impl<'n> Graph<'_, 'n> {
         if requires { every } else { any }
     }
 
+    /// The start events that lead to some event of the parameter; all of them for a parameter that has a
+    /// message already.
     const fn starts_of_input(&self, input: usize) -> u64 {
         let row = self.inputs.get(input);
         if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_))) {

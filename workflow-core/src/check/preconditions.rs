@@ -37,6 +37,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether no input of the step covers this parameter of its precondition.
     const fn is_unfilled(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         wanted.kind.takes_events() && !step.unclear && !self.is_filled_by(step, wanted)
@@ -65,6 +66,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether both parameters have the same event types in the same order.
     const fn takes_same(&self, one: &Input, other: &Input) -> bool {
         let count = one.members.end - one.members.start;
         let mut at = 0;

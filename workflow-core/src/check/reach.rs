@@ -31,6 +31,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Stores for each event the last step that emits it.
     const fn note_emitters(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -77,6 +78,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Finds the fault of one parameter. A faulty parameter counts as filled, except for one that only takes
+    /// its own step's event.
     const fn judge_input(&mut self, step: usize, input: usize) {
         let fault = self.fault_of(step, input);
         let row = self.inputs.row(input);
@@ -86,6 +89,8 @@ impl Graph<'_, '_> {
             matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
     }
 
+    /// The fault of a parameter, the most basic one first: a stop event, a gathered failure, length 0, an own
+    /// event, no producer.
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
@@ -142,6 +147,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether an earlier parameter of the step takes the event.
     const fn is_taken_before(&self, step: &Step<'_>, input: usize, event: usize) -> bool {
         let mut before = step.inputs.start;
         while before < input {
@@ -154,6 +160,7 @@ impl Graph<'_, '_> {
         false
     }
 
+    /// Starts the search with the events from outside.
     const fn give_events(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
@@ -212,6 +219,7 @@ impl Graph<'_, '_> {
         filled
     }
 
+    /// Marks that the step can run, so that its outputs can occur.
     pub(super) const fn reach(&mut self, step: usize) {
         self.steps.row(step).reached = true;
         if let Some(failed) = self.steps.get(step).failed {

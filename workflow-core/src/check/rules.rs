@@ -99,12 +99,14 @@ impl<'n> Graph<'_, 'n> {
         self.events.get(event).name
     }
 
+    /// The mistake of a fixed list that no run can fill.
     const fn short(&self, step: &'n str, input: usize, most: u64) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let InputKind::Fixed(count) = row.kind else { return None };
         Some(Mistake::ListNeverFull { step, events: self.names_of(row), count, most })
     }
 
+    /// The mistake of a parameter without a producer, by its kind.
     const fn unproduced(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let Some(event) = self.only_event(row) else { return None };
@@ -224,6 +226,7 @@ impl<'n> Graph<'_, 'n> {
         self.unexpected_return(step)
     }
 
+    /// Whether some gather fits no fan-out.
     const fn has_stray_gather(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {

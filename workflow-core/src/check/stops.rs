@@ -16,6 +16,7 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::OutputEndsNothing { events: self.expected() })
     }
 
+    /// Whether the declared output holds some stop event.
     const fn expects_stop(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
@@ -28,6 +29,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// The names of the events that the declared output can hold.
     const fn expected(&self) -> Names<'n> {
         let (mut names, mut event) = (Names::NONE, 0);
         while event < self.events.len() {

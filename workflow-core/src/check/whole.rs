@@ -14,6 +14,7 @@ impl<'n> Graph<'_, 'n> {
         if self.has_stop() { None } else { Some(Mistake::NoStop) }
     }
 
+    /// Whether a step takes a start event, or some unclear step may.
     pub(super) const fn has_taken_start(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
@@ -38,6 +39,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether a stop event can occur.
     pub(super) const fn has_stop(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {

@@ -63,6 +63,7 @@ impl Source<'_> {
         closest.into_iter().map(|(step, (_, place))| (step, place)).collect()
     }
 
+    /// The missing inputs of one step at a place, each with its producers or the event that came too late.
     fn unmet_of(&self, step: &StepRow, place: Place) -> Vec<Unmet> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
@@ -84,6 +85,7 @@ impl Source<'_> {
         self.first_after(place.scope, &input.events, place.until)
     }
 
+    /// Explains an event that came after the place was last evaluated.
     fn why_late(&self, (seq, was_evaluated): (Seq, bool), step: &StepRow, place: Place) -> WhyNotProduced {
         let event = self.cite(seq);
         match self.item_of(place.scope) {
@@ -195,6 +197,8 @@ impl Source<'_> {
         producers
     }
 
+    /// Explains an event that no step emitted: it was not sent, another start event began the run, or nothing
+    /// emits it.
     fn why_not_from_outside(&self, event: EventIndex) -> Option<WhyNotProduced> {
         let roles = self.table().event(event).roles;
         if roles.is_external() {
@@ -241,6 +245,8 @@ impl Source<'_> {
         }]
     }
 
+    /// Explains why one step did not produce the events. The order of the tests is the order in which the
+    /// reasons exclude each other.
     fn why_not_produced(
         &self,
         index: StepIndex,
@@ -282,6 +288,7 @@ impl Source<'_> {
         timers.find(|timer| wanted(&timer.event)).map(|timer| timer.after)
     }
 
+    /// Explains a step that ran and emitted none of the events.
     fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {
         let step = Arc::clone(&row.name);
         let executions = self.facts(index).executions;
@@ -303,6 +310,7 @@ impl Source<'_> {
         row.policy.max_executions.filter(|_| self.facts(step).came_to_its_limit)
     }
 
+    /// Explains a step that never ran: by its precondition if that said no, else by its own missing inputs.
     fn why_idle(&self, index: StepIndex, row: &StepRow) -> WhyNotProduced {
         let step = Arc::clone(&row.name);
         match &row.precondition {

@@ -54,6 +54,7 @@ impl Source<'_> {
         }
     }
 
+    /// The trace of the execution that the decision led to, or the reason why there is none.
     fn reason(&self, moment: Moment, decision: &Decision) -> Result<&ExecutionTrace, Reason> {
         let row = self.table().step(decision.step);
         let precondition =

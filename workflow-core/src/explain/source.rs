@@ -42,6 +42,7 @@ pub(super) type Moment = usize;
 
 /// After all decisions.
 pub(super) const NOW: Moment = Moment::MAX - 1;
+/// The moment of events that were never evaluated.
 const NEVER: Moment = Moment::MAX;
 
 /// The history of one step.
@@ -58,7 +59,9 @@ pub(super) struct StepFacts {
     pub(super) is_running: bool,
     /// The earliest next attempt, if every running execution only waits for one.
     pub(super) next_attempt: Option<Duration>,
+    /// Whether its precondition said no at least once.
     pub(super) was_refused: bool,
+    /// Whether an evaluation found it at its `max_executions`.
     pub(super) came_to_its_limit: bool,
     /// The scopes of the events that it emitted, by type.
     pub(super) emitted: BTreeMap<EventIndex, Vec<ScopeId>>,
@@ -179,6 +182,7 @@ impl<'a> Source<'a> {
         self.waiting.get(&id).copied()
     }
 
+    /// Describes the event at this position with its producer.
     pub(super) fn cite(&self, seq: Seq) -> Cited {
         let logged = usize::try_from(seq.0).ok().and_then(|at| self.report.log.get(at.checked_sub(1)?));
         let producer = logged.and_then(|logged| self.execution(logged.execution?));
@@ -246,6 +250,7 @@ impl<'a> Source<'a> {
         self.outwards(scope).any(|scope| scope == other)
     }
 
+    /// The scope and its ancestors, innermost first.
     fn outwards(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
         std::iter::successors(Some(scope), |scope| self.branches.get(scope).map(|(parent, _)| *parent))
     }

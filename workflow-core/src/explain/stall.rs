@@ -75,6 +75,7 @@ pub struct TurnedDown {
 }
 
 impl Explanation {
+    /// The stall report of this explanation.
     pub(crate) fn stall(&self) -> StallReport {
         StallReport {
             workflow: Arc::clone(&self.workflow),

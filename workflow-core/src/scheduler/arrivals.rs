@@ -60,11 +60,13 @@ impl<'a> Arrivals<'a> {
         self.external().filter(is_awaited).collect()
     }
 
+    /// The external event types of the table.
     fn external(&self) -> impl Iterator<Item = EventIndex> + use<'a> {
         let events = self.board.table.events.iter().enumerate();
         events.filter(|(_, row)| row.roles.is_external()).map(|(i, _)| EventIndex::at(i))
     }
 
+    /// Whether some external event is a stop event, which can always end the run.
     fn end_the_run(&self) -> bool {
         self.external().any(|event| self.board.table.event(event).roles.is_stop())
     }
@@ -119,6 +121,7 @@ impl<'a> Arrivals<'a> {
         })
     }
 
+    /// Whether the item makes the step run in a branch that is opened below `opener`.
     fn make_run_in_new_branch(&self, step: StepIndex, item: EventIndex, opener: ScopeId) -> bool {
         let inputs = &self.board.table.step(step).inputs;
         // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
@@ -126,6 +129,8 @@ impl<'a> Arrivals<'a> {
             && inputs.iter().any(|input| input.topic.is_some() && input.events.contains(&item))
     }
 
+    /// Whether the event would make the step run in the scope: the limit allows it, every input is there or
+    /// can come, and the combination is new, or was never executed.
     fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
         let row = self.board.table.step(step);
         let Some(own) = self.board.scopes.get(scope) else { return false };

@@ -13,7 +13,9 @@ use crate::table::EventIndex;
 /// The open requests and pending timers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
+    /// The open requests by position, so that the oldest comes first.
     requests: BTreeMap<Seq, Box<OpenRequest>>,
+    /// The pending timers by number, which is the order in which they were set.
     timers: BTreeMap<TimerId, TimerEntry>,
     last_timer: u64,
     /// The number of open requests by scope and type of the reply.
@@ -64,6 +66,7 @@ impl Awaited {
         self.requests.iter().map(|(seq, request)| (*seq, &**request))
     }
 
+    /// Opens the request at this position.
     pub(super) fn open(&mut self, seq: Seq, request: OpenRequest) {
         self.replies.add((request.scope, request.reply));
         self.requests.insert(seq, Box::new(request));
@@ -78,6 +81,7 @@ impl Awaited {
         Some(open)
     }
 
+    /// Closes a request and leaves its timer to the caller.
     fn take(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
         let open = self.requests.remove(&request)?;
         self.replies.remove((open.scope, open.reply));
@@ -99,10 +103,12 @@ impl Awaited {
         self.timers.get(&timer)
     }
 
+    /// The number of the last timer so far, pending or not; 0 before the first.
     pub(crate) fn last_timer(&self) -> TimerId {
         TimerId(self.last_timer)
     }
 
+    /// Takes the number of the next timer.
     pub(super) fn number_timer(&mut self) -> TimerId {
         self.last_timer += 1;
         TimerId(self.last_timer)

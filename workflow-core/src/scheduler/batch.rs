@@ -24,7 +24,9 @@ use crate::table::EventIndex;
 pub(super) struct Batch {
     execution: ExecutionId,
     scope: ScopeId,
+    /// The events and timers with their numbers, for the caller.
     entries: Box<Entries>,
+    /// The effects of the batch, in the order of its emissions.
     parts: SmallVec<[Part; 1]>,
 }
 
@@ -50,6 +52,7 @@ impl Batch {
         Some(batch)
     }
 
+    /// Numbers one emission; `None` if the log is full.
     fn add(&mut self, emission: &Emission, board: &mut Board) -> Option<()> {
         match *emission {
             Emission::Event(event) => {

@@ -37,6 +37,8 @@ impl Binder<'_> {
             && row.inputs.iter().filter_map(|input| input.condition).all(|condition| self.holds(condition))
     }
 
+    /// Whether the condition holds by the events that the scope sees. A condition for one event holds if it
+    /// holds in any scope of the chain. For more events, those of all scopes of the chain count together.
     fn holds(&self, condition: Condition) -> bool {
         self.scopes.chain(self.scope).any(|(_, scope)| scope.satisfied.has(condition.bit))
             || (condition.least > 1 && self.scopes.visible(self.scope, condition.topic) >= condition.least)
@@ -52,6 +54,7 @@ impl Binder<'_> {
         binding
     }
 
+    /// Binds one parameter.
     fn bound(&self, input: &InputRow) -> Bound {
         let Some(topic) = input.topic else { return Bound::Nothing };
         match input.kind {
@@ -69,6 +72,8 @@ impl Binder<'_> {
         latest.map_or(Bound::Nothing, Bound::One)
     }
 
+    /// All events of the topic that the scope sees: of each scope of the chain the whole prefix so far (S16,
+    /// S45).
     fn list(&self, topic: TopicIndex) -> Bound {
         let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.count_of(topic)));
         some_list(counts.filter(|(_, count)| *count > 0).collect())
@@ -105,6 +110,8 @@ impl Binder<'_> {
             })
     }
 
+    /// Whether the event belongs to this scope. Apart from the trigger, an input is only ever bound to the
+    /// latest event of a scope.
     fn is_own(&self, input: &InputRow, seq: Seq) -> bool {
         if seq == self.trigger.seq {
             return self.trigger.scope == self.scope;

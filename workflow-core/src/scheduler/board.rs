@@ -32,11 +32,17 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 /// The shared state of a scheduler's parts.
 #[derive(Debug)]
 pub(crate) struct Board {
+    /// The table of the workflow; it never changes.
     pub(super) table: Arc<DependencyTable>,
+    /// The end of the log, the limits, and whether the run waits or has ended.
     pub(crate) progress: Progress,
+    /// The tree of scopes: visible events, executed combinations and pending work.
     pub(super) scopes: Scopes,
+    /// All executions of the run, also those that ended.
     pub(crate) executions: Executions,
+    /// Open requests and pending timers.
     pub(crate) awaited: Awaited,
+    /// The actions that the run has not taken yet, in order.
     pub(super) actions: Actions,
     /// The events of the log that are not evaluated yet, in order (S11). Each counts in its scope.
     unevaluated: VecDeque<Entry>,

@@ -15,6 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) trigger: Seq,
     /// What each parameter of the step is bound to.
     pub(crate) binding: Binding,
+    /// Where the answer of the precondition is recorded.
     pub(super) place: Place,
 }
 
@@ -40,7 +41,9 @@ impl Candidate {
 pub(super) struct Candidates {
     /// Candidate n is at n - `first`, as `None` once it is answered or dropped. The front is never `None`.
     open: VecDeque<Option<Candidate>>,
+    /// The number of the candidate at the front of `open`, or of the next one if it is empty.
     first: u64,
+    /// The number of open candidates: the `Some` entries of `open`.
     asked: usize,
 }
 
@@ -100,6 +103,7 @@ impl Candidates {
         numbered.filter_map(|(id, candidate)| Some((id, candidate.as_ref()?)))
     }
 
+    /// Restores the invariant of `open`: its front is not `None`.
     fn forget_answered(&mut self) {
         while self.open.front().is_some_and(Option::is_none) {
             self.open.pop_front();

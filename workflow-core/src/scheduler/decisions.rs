@@ -25,7 +25,9 @@ use crate::table::{EventIndex, StepIndex};
 /// Iterates over the decisions of a scheduler, in order.
 pub(super) struct Decisions<'a> {
     scheduler: &'a Scheduler,
+    /// The number of recorded decisions returned so far.
     recorded: usize,
+    /// The state of the branches; `None` in a run without sweeps.
     below: Option<Below<'a>>,
     /// The remaining decisions of the latest sweep.
     swept: std::vec::IntoIter<Decision>,
@@ -46,6 +48,7 @@ struct Below<'a> {
     own: FxHashMap<(StepIndex, ScopeId), u32>,
     /// The changes that are left, the earliest sweep last.
     changes: Vec<&'a Change>,
+    /// The latest of the verdicts that stay, by trigger type, step and branch.
     latest: FxHashMap<(EventIndex, StepIndex, ScopeId), Verdict>,
     /// The evaluations whose precondition has not answered.
     asking: FxHashSet<(u32, StepIndex, ScopeId)>,
@@ -106,6 +109,8 @@ impl Iterator for Decisions<'_> {
 }
 
 impl<'a> Below<'a> {
+    /// Collects all branches that were ever open, with the sweeps at which they opened and closed, and all
+    /// changes. O(branches + changes).
     fn of(scheduler: &'a Scheduler, history: &'a History) -> Self {
         let mut open = Vec::new();
         scheduler.board.scopes.below(ScopeId::ROOT, &mut open);
@@ -139,6 +144,7 @@ impl<'a> Below<'a> {
     fn read(&mut self, sweep: &Sweep, takers: &[StepIndex], own: &[Decision]) -> Vec<Decision> {
         let number = self.sweep;
         self.sweep += 1;
+        // Branches that opened and closed between two sweeps are in neither; opening first handles them.
         while let Some((_, parent, scope)) = self.opening.pop_if(|(at, ..)| *at <= number) {
             self.open.insert((parent, scope));
         }
@@ -154,6 +160,7 @@ impl<'a> Below<'a> {
                 once.insert((step, scope), verdict);
             }
         }
+        // Only the last sweep can be in progress.
         let is_last = self.sweep as usize == self.history.sweeps.len();
         let until = self.until.filter(|_| is_last);
         let mut reading = Reading { sweep, takers, once, until, decisions: Vec::new() };
@@ -188,6 +195,7 @@ impl<'a> Below<'a> {
         true
     }
 
+    /// Derives one verdict, by the four rules of the module's documentation.
     fn verdict(
         &self,
         step: StepIndex,

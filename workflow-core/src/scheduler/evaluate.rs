@@ -44,20 +44,24 @@ pub(super) struct Evaluation {
     /// The event being evaluated; `None` between two events. After the end of a run, the event at which it
     /// ended may remain here.
     cursor: Option<Cursor>,
+    /// The ready steps whose preconditions have not answered.
     pub(super) candidates: Candidates,
     /// The recorded decisions in order. A short run needs no allocation for them.
     pub(super) decisions: SmallVec<[Decision; 4]>,
+    /// The evaluations in branches below the scopes of their events.
     pub(super) sweeps: Sweeps,
 }
 
 /// The event being evaluated, and how much of it is done.
 #[derive(Debug)]
 struct Cursor {
+    /// The event with its position and scope.
     entry: Entry,
     /// The number of the sweep, while the branches below are evaluated; `None` in the event's own scope.
     sweep: Option<u32>,
     /// The branches that are left, the next one last.
     scopes: Vec<ScopeId>,
+    /// The scope in which it is evaluated now: its own first, and then the branches.
     scope: ScopeId,
     /// The number of steps already evaluated in `scope`, of those that take the event.
     taker: usize,
@@ -149,6 +153,8 @@ impl Evaluation {
             board.close(End::Completed(entry.seq));
             return None;
         }
+        // Direct commit: nothing else is evaluated or queued, so the order of events is the same as through
+        // the queue.
         if let Some(step) = board.follower(entry).filter(|_| self.cursor.is_none()) {
             return Some(self.follow(step, entry, board));
         }
@@ -179,6 +185,8 @@ impl Evaluation {
         let Some(cursor) = &mut self.cursor else { return true };
         let takers = &board.table.event(cursor.entry.event).takers;
         let (entry, scope, sweep) = (cursor.entry, cursor.scope, cursor.sweep);
+        // In the event's own scope every taker is evaluated. In a branch below, only a step that joins there
+        // and is ready; its verdict elsewhere follows from the history.
         while let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
             if sweep.is_none() || self.sweeps.is_ready(step, scope) {
@@ -191,10 +199,13 @@ impl Evaluation {
             }
         }
         let Some(cursor) = &mut self.cursor else { return true };
+        // All takers are done in this scope: go on in the next branch, begin the sweep of the branches below,
+        // or finish the event.
         if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else if sweep.is_none() && !board.scopes.get(scope).is_none_or(Scope::is_leaf) {
             let (sweep, scopes) = self.sweeps.sweep(entry, self.decisions.len(), board);
+            // No taker is left in the event's own scope, so the next call moves to the first branch.
             let (sweep, taker) = (Some(sweep), usize::MAX);
             self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker });
         } else {
@@ -204,6 +215,8 @@ impl Evaluation {
         true
     }
 
+    /// Takes the next event off the board, makes it visible, and sets the cursor on it, unless no step takes
+    /// it or a single one does directly. `false` if no event is left.
     fn begin_next(&mut self, board: &mut Board) -> bool {
         let Some(entry) = board.next_event() else { return false };
         self.count(entry, board);
@@ -234,6 +247,8 @@ impl Evaluation {
         }
     }
 
+    /// Evaluates one step at one event in one scope: decides by the first of the rules that applies, in the
+    /// order of the module's picture.
     fn evaluate(
         &mut self,
         step: StepIndex,
@@ -257,6 +272,8 @@ impl Evaluation {
             self.decide(evaluated, sweep, verdict);
             return;
         }
+        // The decision is recorded before the precondition answers, so that decisions stand in the order of
+        // evaluation.
         let place = match sweep {
             None => Place::At(self.record(evaluated, Verdict::Asking)),
             Some(sweep) => Place::Below { sweep },
@@ -312,6 +329,7 @@ impl Evaluation {
         }
     }
 
+    /// Completes the verdict of a candidate.
     fn conclude(&mut self, place: Place, at: (StepIndex, ScopeId), verdict: Verdict) {
         match place {
             Place::At(at) => self.decisions[at].verdict = verdict,

@@ -29,12 +29,14 @@ use crate::table::{DependencyTable, StepIndex};
 /// The executions of a run. Execution n is at n - 1.
 #[derive(Debug, Default)]
 pub(crate) struct Executions {
+    /// Every execution created so far, and placeholders for reserved numbers. Entries never move.
     entries: Paged<Execution>,
     /// The numbers that a journal has for executions to be created again; `None` in a run that was not
     /// resumed.
     recalled: Option<Box<Recalled>>,
     /// Totals by step. A small table needs no allocation for them.
     totals: SmallVec<[StepTotals; 4]>,
+    /// The number of running executions.
     running: usize,
     /// The running executions of branches, which can be dropped with them. Each execution knows its place in
     /// here.
@@ -52,6 +54,7 @@ pub(crate) struct Execution {
     pub(crate) inputs: Inputs,
     /// The place in `running_in_branches`; meaningful only while the execution runs in a branch.
     place: u32,
+    /// Set by `create`, `run` and `end`; an ended execution stays ended.
     state: ExecutionState,
 }
 
@@ -68,6 +71,7 @@ enum ExecutionState {
 #[derive(Debug, Default)]
 struct StepTotals {
     executions: u64,
+    /// The events that came after a fixed list of the step was full (S17).
     surplus: u64,
     running: u32,
     /// The executions over the step's concurrency, oldest first; `None` if none waits.
@@ -234,6 +238,8 @@ impl Executions {
         execution
     }
 
+    /// Stores a new execution under its number: the recorded one, a free one below the greatest recorded one,
+    /// or the next.
     #[inline(always)]
     fn number(&mut self, created: Execution) -> ExecutionId {
         let Execution { step, scope, trigger, .. } = created;
@@ -265,12 +271,14 @@ impl Executions {
         self.full(step, table).is_none()
     }
 
+    /// The concurrency of the step, if that many executions run.
     #[inline]
     fn full(&self, step: StepIndex, table: &DependencyTable) -> Option<u32> {
         let most = table.step(step).policy.concurrency;
         most.filter(|most| self.totals[step.get()].running >= *most)
     }
 
+    /// Marks a waiting execution as running.
     #[inline]
     pub(super) fn run(&mut self, start: &ExecutionStart) {
         let place = self.place_in_branches();
@@ -287,6 +295,7 @@ impl Executions {
             .expect("fewer executions run than there are numbers for")
     }
 
+    /// Counts an execution that runs from here on.
     #[inline]
     fn note_running(&mut self, execution: ExecutionId, step: StepIndex, scope: ScopeId) {
         self.totals[step.get()].running += 1;
@@ -302,6 +311,7 @@ impl Executions {
         if self.waiting == 0 { None } else { self.next_of_waiting(table) }
     }
 
+    /// The oldest is the one with the lowest number among the heads of the steps' queues.
     fn next_of_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
         let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
             let id = totals.waiting().next()?;
@@ -362,6 +372,7 @@ impl Executions {
         dropped
     }
 
+    /// Removes the executions of these scopes from the queues of their steps.
     fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
         let Self { entries, totals, waiting, .. } = self;
         let is_in_scopes = |id: ExecutionId| {

@@ -74,6 +74,7 @@ pub(super) struct Group {
     pub(super) fan_out: FanOutIndex,
     pub(super) opener: ScopeId,
     pub(super) policy: FanOutPolicy,
+    /// The most branches open at a time; `usize::MAX` for no bound.
     concurrency: usize,
     /// The items whose branches are not open yet.
     unopened: Items,
@@ -186,6 +187,8 @@ impl Groups {
         id
     }
 
+    /// Opens branches as far as the bound allows. Each opening logs the item, which is evaluated with what
+    /// the outer scopes have by then (S50).
     fn open_branches(&mut self, id: GroupId, board: &mut Board) {
         while let Some((item, opener, place)) = self.open.get_mut(&id).and_then(Group::next_to_open) {
             board.scopes.open(item.scope, opener, (id, place));
@@ -203,6 +206,8 @@ impl Groups {
         true
     }
 
+    /// Hands the results of a closed branch to its group, opens further branches, and gathers the group if
+    /// this was the last.
     fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
         let Some((id, place)) = scope.branch else { return };
         let Some(group) = self.open.get_mut(&id) else { return };
@@ -213,6 +218,8 @@ impl Groups {
         self.gather_if_settled(id, evaluation, board);
     }
 
+    /// Completes a group whose branches are all settled. Logs the internal event that triggers gathers, or
+    /// fails the opener's scope under `WaitAll` (S49).
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
         let Group { fan_out, opener, policy, branches, .. } = group;
@@ -308,6 +315,8 @@ impl Group {
         self.open == 0 && !self.has_unopened()
     }
 
+    /// Takes the next item if the bound allows another branch. Returns the item, the opener and the place of
+    /// the branch.
     fn next_to_open(&mut self) -> Option<(Entry, ScopeId, u32)> {
         if self.open >= self.concurrency {
             return None;
@@ -321,6 +330,7 @@ impl Group {
         Some((item, self.opener, place))
     }
 
+    /// Stores the results of the branch at this place.
     fn settle(&mut self, place: u32, events: SmallVec<[(EventIndex, Seq); 1]>, failures: Vec<ExecutionId>) {
         self.open -= 1;
         if let Some(branch) = self.branches.get_mut(place as usize) {

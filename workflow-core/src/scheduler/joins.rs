@@ -29,6 +29,7 @@ pub(super) struct Joins(BTreeMap<StepIndex, Branches>);
 /// The branches of one step, by whether the step has all it requires there.
 #[derive(Debug, Default)]
 struct Branches {
+    /// The branches in which the step has all it requires. An outer event is evaluated there.
     ready: BTreeMap<ScopeId, Join>,
     /// The number of sweeps before the branch had an event of its own that the step takes.
     unready: BTreeMap<ScopeId, u32>,
@@ -106,6 +107,7 @@ impl Joins {
         self.0.get(&step).into_iter().flat_map(|branches| branches.unready.keys().copied())
     }
 
+    /// The join of a step that is ready in the branch; `None` otherwise.
     pub(super) fn join_mut(&mut self, step: StepIndex, scope: ScopeId) -> Option<&mut Join> {
         self.0.get_mut(&step)?.ready.get_mut(&scope)
     }

@@ -6,7 +6,9 @@ use crate::id::Seq;
 /// The progress of a run. Once `end` is set, it never changes.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// The limits of the run. They may change between replay and live execution.
     pub(crate) limits: SchedulerLimits,
+    /// The position of the newest event; 0 before the first. Never decreases.
     last_seq: u64,
     /// Set by [`Action::Wait`](super::Action::Wait); reset by the next arrival.
     pub(super) waits: bool,

@@ -27,6 +27,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicIndex};
 
+/// The scopes of a run: the root and the open branches.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     root: Scope,
@@ -37,6 +38,7 @@ pub(super) struct Scopes {
     /// The index of branch n, at n - 1; `CLOSED` if it is not open. Branches are numbered without gaps, so a
     /// vector serves as the map.
     places: Vec<u32>,
+    /// The number of the next scope. Numbers are reserved in the order of items, before branches open.
     next: u32,
     /// The number of sweeps so far.
     sweeps: u32,
@@ -45,6 +47,7 @@ pub(super) struct Scopes {
     settling: BinaryHeap<Reverse<ScopeId>>,
 }
 
+/// Marks a branch that is not open, in `places`.
 const CLOSED: u32 = u32::MAX;
 
 /// The most free entries whose memory stays when no branch is open.
@@ -53,12 +56,16 @@ const KEPT: usize = 64;
 /// One scope. A run may have very many, so a branch in which little happens needs no further allocation.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
+    /// The scope that opened this branch; `None` for the root.
     pub(super) parent: Option<ScopeId>,
     /// The fan-out of a branch, and the place of the branch in it; `None` for the root.
     pub(super) branch: Option<(GroupId, u32)>,
     /// The conditions that this scope's own events satisfy.
     pub(super) satisfied: Mask,
+    /// The scope's own events by topic: how many, the latest, and the first.
     topics: Seen<TopicState, 2>,
+    /// By step, what this scope must remember of executions (S19, S20). Steps without such rules have no
+    /// entry.
     steps: Seen<StepState, 1>,
     /// The open branches directly below, by fan-out. Fan-outs and items are numbered together, so the order
     /// is that of the items in the log.
@@ -84,6 +91,7 @@ struct Siblings {
     last: ScopeId,
 }
 
+/// The neighbours of a branch in the list of its siblings.
 #[derive(Debug, Default)]
 struct Beside {
     before: Option<ScopeId>,
@@ -160,6 +168,8 @@ impl Scope {
         }
     }
 
+    /// Counts an event of the topic, stores its position for fixed lists, and satisfies the conditions that
+    /// this number of events fulfils.
     #[inline]
     fn count_topic(&mut self, table: &DependencyTable, index: TopicIndex, seq: Seq) {
         let row = table.topic(index);
@@ -246,6 +256,7 @@ impl Scopes {
         self.places[at] = place;
     }
 
+    /// Stores a branch, in a free entry if there is one. Returns its index.
     fn insert(&mut self, scope: Scope) -> u32 {
         let reused = self.free.pop();
         if let Some((place, closed)) = reused.and_then(|at| Some((at, self.branches.get_mut(at as usize)?))) {
@@ -258,6 +269,8 @@ impl Scopes {
         place
     }
 
+    /// Closes a branch and returns its state; `None` if it is not open. Its open branches must be closed
+    /// already.
     pub(super) fn close(&mut self, id: ScopeId) -> Option<Scope> {
         let place = self.place(id)?;
         let scope = std::mem::take(self.branches.get_mut(place)?);
@@ -289,6 +302,7 @@ impl Scopes {
         }
     }
 
+    /// The index of an open branch in `branches`.
     fn place(&self, id: ScopeId) -> Option<usize> {
         let place = *self.places.get(index_of(id))?;
         (place != CLOSED).then_some(place as usize)
@@ -371,6 +385,7 @@ impl Scopes {
         }
     }
 
+    /// Removes pending work from a scope. A branch without any is queued to be settled.
     #[inline]
     pub(super) fn release(&mut self, id: ScopeId) {
         let Some(scope) = self.get_mut(id) else { return };

@@ -25,7 +25,9 @@ pub(super) trait OfRow {
 #[derive(Debug)]
 pub(super) struct TopicState {
     topic: u32,
+    /// The number of the scope's own events of the topic.
     pub(super) count: u32,
+    /// The position of the latest event; meaningless while `count` is 0.
     latest: Seq,
     /// The first positions, as many as the largest fixed list of the topic takes. Each branch may have such a
     /// state, so an absent vector takes no more room than a pointer.
@@ -145,6 +147,7 @@ impl StepState {
         self.seen.as_ref().is_some_and(|seen| seen.contains(key))
     }
 
+    /// Stores a combination as executed.
     pub(super) fn saw(&mut self, key: BindingKey) {
         self.seen.get_or_insert_default().insert(key);
     }

@@ -25,6 +25,7 @@ impl Inputs {
     /// Each parameter that takes events is bound to the trigger.
     pub(crate) const TRIGGER: Self = Self(None);
 
+    /// Stores the binding, unless each parameter is bound to the trigger.
     pub(crate) fn of(binding: Binding, row: &StepRow, trigger: Seq) -> Self {
         let mut bounds = binding.iter().zip(&row.inputs);
         let is_trigger_alone = bounds.all(|(bound, input)| *bound == triggered(input, trigger));
@@ -42,6 +43,7 @@ impl Inputs {
     }
 }
 
+/// The binding of a parameter whose step is bound to its trigger alone.
 fn triggered(input: &InputRow, trigger: Seq) -> Bound {
     if input.topic.is_some() { Bound::One(trigger) } else { Bound::Nothing }
 }

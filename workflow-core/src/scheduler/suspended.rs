@@ -26,8 +26,10 @@ pub(crate) struct SuspendedScheduler {
     executions: SuspendedExecutions,
     requests: SuspendedRequests,
     decisions: Box<[Decision]>,
+    /// The number of the next candidate. Numbers are never used twice in a run.
     next_candidate: u64,
     last_seq: Seq,
+    /// The number of fan-outs so far, from which the next one is numbered.
     groups: u32,
     degraded: bool,
 }

@@ -30,8 +30,11 @@ pub(super) struct Sweeps(Option<Box<History>>);
 /// Everything from which the verdict of each evaluation in each branch follows.
 #[derive(Debug, Default)]
 pub(super) struct History {
+    /// The steps and open branches in which an outer event can matter.
     pub(super) joins: Joins,
+    /// All sweeps in order; the index is the number of the sweep.
     pub(super) sweeps: Vec<Sweep>,
+    /// The recorded verdicts, in the order in which they became known.
     pub(super) changes: Vec<Change>,
     /// The closed branches that were open during some sweep.
     pub(super) closed: Vec<Closed>,
@@ -97,6 +100,7 @@ impl Sweeps {
 
     /// Closes a branch and adds it to the history if it was swept.
     pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<Scope> {
+        // Asked before closing, which removes the scope from the tree.
         let during = scopes.swept(id);
         let scope = scopes.close(id)?;
         let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
@@ -134,6 +138,7 @@ impl Sweeps {
     pub(super) fn retract(&mut self, from: Seq, decisions: &[Decision]) {
         let Some(history) = &mut self.0 else { return };
         let (mut read, mut kept) = (0, 0);
+        // Each sweep refers to the number of decisions before it, which shrinks with the decisions dropped.
         for sweep in &mut history.sweeps {
             let between = &decisions[read..sweep.position];
             kept += between.iter().filter(|decision| decision.trigger < from).count();
@@ -159,6 +164,8 @@ impl History {
 
     /// Whether to record the verdict: `None` if it is the one before, else whether it stays.
     fn is_new(&mut self, sweep: u32, at: (StepIndex, ScopeId), verdict: Verdict) -> Option<bool> {
+        // A verdict that happens once is always recorded. One that stays is recorded only where it is new for
+        // this type of trigger.
         let stays = match verdict {
             Verdict::NotReady
             | Verdict::Covered
@@ -173,6 +180,8 @@ impl History {
         let event = self.sweeps.get(sweep as usize)?.event;
         let Some(join) = self.joins.join_mut(at.0, at.1).filter(|_| stays) else { return Some(false) };
         match join.latest.iter_mut().find(|latest| latest.event == event) {
+            // The answer of a precondition came after a later sweep, whose verdict stands for the sweeps
+            // after it.
             Some(latest) if latest.sweep > sweep => return Some(false),
             Some(latest) if latest.verdict == verdict => {
                 latest.sweep = sweep;

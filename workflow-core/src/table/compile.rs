@@ -45,6 +45,7 @@ impl TableDraft {
     }
 }
 
+/// Collects the rows of a table and its problems.
 struct Compiler {
     table: DependencyTable,
     problems: Vec<TableProblem>,
@@ -93,6 +94,7 @@ impl Compiler {
         }
     }
 
+    /// Reports steps of one name, and a table without steps.
     fn check_step_names(&mut self, draft: &TableDraft) {
         for (i, step) in draft.steps.iter().enumerate() {
             if !step.name.is_empty() && draft.steps[..i].iter().any(|other| other.name == step.name) {
@@ -121,6 +123,7 @@ impl Compiler {
         self.table.steps.push(row);
     }
 
+    /// Reports limits of 0.
     fn check_step(&mut self, step: &StepDraft) {
         let name = || step.name.to_string();
         for (limit, value) in
@@ -159,6 +162,7 @@ impl Compiler {
         }
     }
 
+    /// Indexes one input: its topic, its condition, and its step as a taker of the topic's events.
     fn index_input(&mut self, step: StepIndex, input: usize) {
         let row = &self.table.step(step).inputs[input];
         let (kind, optional) = (row.kind, row.optional);
@@ -196,6 +200,7 @@ impl Compiler {
         }
     }
 
+    /// The topic of these event types, which is added if it is new.
     fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
         if let Some(known) = self.table.topics.iter().position(|topic| topic.events == events) {
             return TopicIndex::at(known);
@@ -212,6 +217,7 @@ impl Compiler {
         index
     }
 
+    /// Adds the step to the takers of each event, once and in declaration order.
     fn note_takers(&mut self, step: StepIndex, topic: TopicIndex) {
         for event in &self.table.topics[topic.get()].events {
             let takers = &mut self.table.events[event.get()].takers;
@@ -221,6 +227,7 @@ impl Compiler {
         }
     }
 
+    /// Marks how the input takes the topic: as a list, or as a fixed list of this length.
     fn note_kind(&mut self, step: StepIndex, topic: TopicIndex, kind: InputKind) {
         let topic = &mut self.table.topics[topic.get()];
         topic.listed |= matches!(kind, InputKind::List | InputKind::Fixed(_));
@@ -229,6 +236,7 @@ impl Compiler {
         }
     }
 
+    /// The condition of an input of this kind on the topic, which is added with the next bit if it is new.
     fn condition(&mut self, topic: TopicIndex, kind: InputKind) -> Condition {
         let least = if let InputKind::Fixed(count) = kind { count } else { 1 };
         let conditions = &mut self.table.topics[topic.get()].conditions;

@@ -25,6 +25,7 @@ pub(super) struct TableDraft {
     pub(super) output: &'static [EventType],
 }
 
+/// An event type of a draft.
 #[derive(Debug)]
 pub(super) struct EventDraft {
     pub(super) name: Arc<str>,
@@ -74,6 +75,7 @@ impl EventDraft {
     }
 }
 
+/// A step of a draft.
 #[derive(Debug)]
 pub(super) struct StepDraft {
     pub(super) name: Arc<str>,
@@ -86,6 +88,7 @@ pub(super) struct StepDraft {
     pub(super) catches: Vec<usize>,
 }
 
+/// An input of a step or a precondition.
 #[derive(Debug, Clone)]
 pub(super) struct InputDraft {
     pub(super) kind: InputKind,
@@ -112,6 +115,7 @@ impl InputDraft {
     }
 }
 
+/// An output of a step, with what one execution emits of it.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the output")]
 pub(super) struct OutputDraft {
@@ -210,6 +214,8 @@ impl TableDraft {
         })
     }
 
+    /// Flattens a return type into outputs. `least` and `many` say how often the outer types emit the inner
+    /// one.
     fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
         let first = into.len();
         let plain =

@@ -38,6 +38,7 @@ impl TableDraft {
         problems
     }
 
+    /// The problems of one step that matter at this rigour.
     fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
         let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
         let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();

@@ -45,6 +45,8 @@ impl DependencyTable {
         events.filter(is_sent).collect()
     }
 
+    /// Adds to each scope the outputs of the steps that can run in it, and lets branches see the scopes that
+    /// open them. Returns whether anything is new.
     fn grow_scopes(&self, reach: &mut Reach) -> bool {
         let before = reach.size();
         for scope in 0..reach.own.len() {
@@ -63,6 +65,8 @@ impl DependencyTable {
         reach.size() > before
     }
 
+    /// Matches each gather with all fan-outs whose branches can have its event. Returns whether a match is
+    /// new.
     fn grow_gathers(&mut self, reach: &Reach) -> bool {
         let fan_outs = &self.fan_outs;
         let gathers = self.steps.iter_mut().flat_map(|step| &mut step.inputs);
@@ -77,6 +81,7 @@ impl DependencyTable {
         })
     }
 
+    /// Stores the events that the gathers of this fan-out collect.
     fn note_carried(&mut self, index: FanOutIndex) {
         let gathered = self.fan_out(index).gathered;
         let inputs = self.steps.iter().flat_map(|step| &step.inputs);

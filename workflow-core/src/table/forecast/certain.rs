@@ -30,6 +30,7 @@ impl DependencyTable {
             && !self.can_stop(&Without { step: Some(step), ..Without::FAILURES })
     }
 
+    /// Whether some start event can lead to a stop event in a table without these parts.
     fn can_stop(&self, without: &Without) -> bool {
         self.starts().any(|start| {
             let there = self.there(start, without);
@@ -140,12 +141,14 @@ impl DependencyTable {
             && self.is_triggered_there(fan_out, step)
     }
 
+    /// Whether an event of the branch itself is among the step's required inputs.
     fn is_triggered_there(&self, fan_out: FanOutIndex, step: &StepRow) -> bool {
         let own = &self.fan_out(fan_out).own;
         let mut required = taken(step).filter(|input| !input.optional);
         required.any(|input| input.events.iter().any(|event| own.contains(event)))
     }
 
+    /// Whether every branch has the event: it is the item, or a certain step always emits it.
     fn is_certain_event(&self, fan_out: FanOutIndex, event: EventIndex, certain: &[bool]) -> bool {
         let emits = |step: &StepRow| {
             step.outputs

@@ -16,6 +16,7 @@ pub(super) type Place = Option<FanOutIndex>;
 /// An upper bound; `None` for no bound.
 type Most = Option<u64>;
 
+/// Computes bounds on demand and stores them.
 pub(super) struct Counts<'a> {
     table: &'a DependencyTable,
     /// By event, whether the root can have it.
@@ -89,6 +90,7 @@ impl<'a> Counts<'a> {
         most
     }
 
+    /// Computes one bound for another, up to the greatest depth.
     fn deeper(&mut self, count: impl FnOnce(&mut Self) -> Most) -> Most {
         if self.depth == DEEPEST {
             return None;
@@ -177,6 +179,8 @@ impl<'a> Counts<'a> {
         self.events().find(|event| self.table.event(*event).reply == Some(reply))
     }
 
+    /// The most events of the type that steps of this scope emit in it, failures and ends of fan-outs
+    /// included.
     fn emitted(&mut self, place: Place, event: EventIndex) -> Most {
         let failing = self.table.event(event).fails;
         let mut most = failing.map_or(Some(0), |step| self.runs(place, step));
