@@ -108,7 +108,7 @@ pub enum NodeKind {
 
 /// One event type between two nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the edge")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the edge")]
 #[non_exhaustive]
 pub struct Edge {
     /// The id of the node that emits the event.

@@ -28,7 +28,7 @@ impl DependencyTable {
             ("stop", NodeKind::Stop),
             ("unread", NodeKind::Unread),
         ];
-        let around = around.into_iter().filter(|(id, _)| used(id)).map(|(id, kind)| place(id, kind));
+        let around = around.into_iter().filter(|(id, _)| used(id)).map(|(id, kind)| blank_node(id, kind));
         let steps = self.steps.iter().enumerate().map(|(i, step)| self.step_node(i, step));
         around.chain(steps).collect()
     }
@@ -42,7 +42,7 @@ impl DependencyTable {
             concurrency: step.policy.concurrency,
             branch: self.box_of(step),
             forecast: Some(self.forecast(StepIndex::at(index))),
-            ..place(&format!("s{index}"), NodeKind::Step)
+            ..blank_node(&format!("s{index}"), NodeKind::Step)
         }
     }
 
@@ -173,7 +173,7 @@ fn lies_in(place: usize, other: usize, outer: &[Option<usize>]) -> bool {
     outwards.take(outer.len() + 1).any(|place| place == other)
 }
 
-fn place(id: &str, kind: NodeKind) -> Node {
+fn blank_node(id: &str, kind: NodeKind) -> Node {
     Node {
         id: id.to_owned(),
         name: id.into(),

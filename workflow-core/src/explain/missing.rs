@@ -16,7 +16,7 @@ use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
 /// A scope at a moment of the run.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Viewpoint {
     scope: ScopeId,
     until: Moment,
 }
@@ -24,75 +24,80 @@ struct Place {
 impl Source<'_> {
     /// The required inputs that a scope could not fill at that moment (S13).
     pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Moment) -> Vec<MissingInput> {
-        let missing = self.short(step, Place { scope, until });
+        let missing = self.short(step, Viewpoint { scope, until });
         missing.map(|(input, have, need)| self.missing_input(input, have, need)).collect()
     }
 
     /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
     pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
-        let places = self.closest(&idle);
+        let viewpoints = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
         let unmet = steps.map(|(index, row)| {
-            let anywhere = Place { scope: ScopeId::ROOT, until: NOW };
-            let place = places.get(&index).copied().unwrap_or(anywhere);
-            if idle(index) { self.unmet_of(row, place) } else { Vec::new() }
+            let anywhere = Viewpoint { scope: ScopeId::ROOT, until: NOW };
+            let viewpoint = viewpoints.get(&index).copied().unwrap_or(anywhere);
+            if idle(index) { self.unmet_of(row, viewpoint) } else { Vec::new() }
         });
         unmet.collect()
     }
 
-    /// The place where each step was evaluated with the fewest inputs missing. A branch counts as of its last
+    /// The viewpoint at which each step was evaluated with the fewest inputs missing. A branch counts as of its last
     /// evaluation, since later events were never evaluated there.
-    fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Place> {
+    fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Viewpoint> {
         let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();
         let decisions = self.scheduler.decisions().enumerate();
         for (moment, decision) in decisions.filter(|(_, decision)| idle(decision.step)) {
             last.insert((decision.step, decision.scope), moment);
         }
-        let mut closest: HashMap<StepIndex, ((usize, bool), Place)> = HashMap::new();
+        let mut closest: HashMap<StepIndex, ((usize, bool), Viewpoint)> = HashMap::new();
         for ((step, scope), until) in last {
-            let place = Place { scope, until };
-            let short: Vec<_> = self.short(self.table().step(step), place).collect();
+            let viewpoint = Viewpoint { scope, until };
+            let short: Vec<_> = self.short(self.table().step(step), viewpoint).collect();
             // An event that came too late is the better explanation.
-            let late = short.iter().any(|(input, ..)| self.late(input, place).is_some());
+            let late = short.iter().any(|(input, ..)| self.late(input, viewpoint).is_some());
             let lacks = (short.len(), !late);
-            let known = closest.entry(step).or_insert((lacks, place));
+            let known = closest.entry(step).or_insert((lacks, viewpoint));
             if lacks < known.0 {
-                *known = (lacks, place);
+                *known = (lacks, viewpoint);
             }
         }
-        closest.into_iter().map(|(step, (_, place))| (step, place)).collect()
+        closest.into_iter().map(|(step, (_, viewpoint))| (step, viewpoint)).collect()
     }
 
-    /// The missing inputs of one step at a place, each with its producers or the event that came too late.
-    fn unmet_of(&self, step: &StepRow, place: Place) -> Vec<Unmet> {
+    /// The missing inputs of one step at a viewpoint, each with its producers or the event that came too late.
+    fn unmet_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<Unmet> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
-            return self.any_of_optional(step, place).into_iter().collect();
+            return self.any_of_optional(step, viewpoint).into_iter().collect();
         }
-        let short = self.short(step, place);
+        let short = self.short(step, viewpoint);
         let unmet = short.map(|(input, have, need)| Unmet {
             input: self.missing_input(input, have, need),
-            producers: match self.late(input, place) {
-                Some(late) => vec![self.why_late(late, step, place)],
-                None => self.producers(&input.events, place.scope),
+            producers: match self.late(input, viewpoint) {
+                Some(late) => vec![self.why_late(late, step, viewpoint)],
+                None => self.producers(&input.events, viewpoint.scope),
             },
         });
         unmet.collect()
     }
 
     /// An event that would have filled the input, had it come in time.
-    fn late(&self, input: &InputRow, place: Place) -> Option<(Seq, bool)> {
-        self.first_after(place.scope, &input.events, place.until)
+    fn late(&self, input: &InputRow, viewpoint: Viewpoint) -> Option<(Seq, bool)> {
+        self.first_after(viewpoint.scope, &input.events, viewpoint.until)
     }
 
-    /// Explains an event that came after the place was last evaluated.
-    fn why_late(&self, (seq, was_evaluated): (Seq, bool), step: &StepRow, place: Place) -> WhyNotProduced {
+    /// Explains an event that came after the viewpoint was last evaluated.
+    fn why_late(
+        &self,
+        (seq, was_evaluated): (Seq, bool),
+        step: &StepRow,
+        viewpoint: Viewpoint,
+    ) -> WhyNotProduced {
         let event = self.cite(seq);
-        match self.item_of(place.scope) {
-            Some(branch) if was_evaluated && !self.scheduler.board().is_open(place.scope) => {
+        match self.item_of(viewpoint.scope) {
+            Some(branch) if was_evaluated && !self.scheduler.board().is_open(viewpoint.scope) => {
                 let own = step.inputs.iter().filter(|input| {
                     let joins = !matches!(input.kind, InputKind::Gather | InputKind::Reply);
-                    joins && input.condition.is_some() && self.holds(place.scope, &input.events)
+                    joins && input.condition.is_some() && self.holds(viewpoint.scope, &input.events)
                 });
                 // Failures cannot be gathered.
                 let gathered = own.flat_map(|input| &input.events);
@@ -105,7 +110,7 @@ impl Source<'_> {
     }
 
     /// The missing input of a step with only optional inputs (S9): any of its events would do.
-    fn any_of_optional(&self, step: &StepRow, place: Place) -> Option<Unmet> {
+    fn any_of_optional(&self, step: &StepRow, viewpoint: Viewpoint) -> Option<Unmet> {
         let mut events: Vec<EventIndex> = Vec::new();
         let (mut single, mut or) = (Vec::new(), Vec::new());
         for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
@@ -122,17 +127,22 @@ impl Source<'_> {
         let single = (!single.is_empty()).then(|| missing(self.names(&single), InputKind::One));
         let mut inputs = single.into_iter().chain(or);
         let first = inputs.next()?;
-        (self.visible(place.scope, &events, place.until) == 0).then(|| Unmet {
+        (self.visible(viewpoint.scope, &events, viewpoint.until) == 0).then(|| Unmet {
             input: MissingInput { or: inputs.collect(), ..first },
-            producers: self.producers(&events, place.scope),
+            producers: self.producers(&events, viewpoint.scope),
         })
     }
 
     /// The inputs that have fewer events than they need, with both numbers.
-    fn short<'r>(&self, step: &'r StepRow, place: Place) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
+    fn short<'r>(
+        &self,
+        step: &'r StepRow,
+        viewpoint: Viewpoint,
+    ) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
         let required = step.inputs.iter().filter_map(|input| Some((input, input.condition?.least)));
-        let counted = required
-            .map(move |(input, need)| (input, self.visible(place.scope, &input.events, place.until), need));
+        let counted = required.map(move |(input, need)| {
+            (input, self.visible(viewpoint.scope, &input.events, viewpoint.until), need)
+        });
         counted.filter(|(_, have, need)| have < need)
     }
 

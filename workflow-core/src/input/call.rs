@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  StepCall
-//!   ├─ kept      values that parameters borrow; dropped first
+//!   ├─ borrowed  values that parameters borrow; dropped first
 //!   ├─ frame     slots, caller, and what the step has taken: emitter, display, children, cancellation
 //!   └─ batch     the outputs that the step returned
 //! ```
@@ -62,7 +62,7 @@ pub(crate) struct CallContext {
 #[derive(Debug)]
 pub struct StepCall {
     /// Dropped first, so that events and display items of a drop still count as the step's.
-    kept: KeptValues,
+    borrowed: BorrowedValues,
     frame: Frame,
     batch: Emitted,
 }
@@ -87,17 +87,17 @@ struct Taken {
 /// A value that a parameter borrows and that is not in the log. The library drops it, since its type is a
 /// user's.
 #[derive(Debug, Default)]
-struct Kept(Option<Box<dyn Any + Send>>);
+struct BorrowedValue(Option<Box<dyn Any + Send>>);
 
-/// The kept values of all slots. Most steps have at most two.
+/// The borrowed values of all slots. Most steps have at most two.
 #[derive(Debug, Default)]
-struct KeptValues {
-    first: [Kept; 2],
-    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
-    more: Option<Box<Vec<Kept>>>,
+struct BorrowedValues {
+    first: [BorrowedValue; 2],
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
+    more: Option<Box<Vec<BorrowedValue>>>,
 }
 
-impl Kept {
+impl BorrowedValue {
     #[inline]
     fn clear(&mut self) {
         if let Some(value) = self.0.take() {
@@ -106,32 +106,32 @@ impl Kept {
     }
 }
 
-impl KeptValues {
+impl BorrowedValues {
     /// Makes room for the values of `slots` slots.
     #[inline]
     fn of(slots: usize) -> Self {
         let more = slots.saturating_sub(2);
-        let more = (more > 0).then(|| Box::new((0..more).map(|_| Kept::default()).collect()));
-        Self { first: [Kept(None), Kept(None)], more }
+        let more = (more > 0).then(|| Box::new((0..more).map(|_| BorrowedValue::default()).collect()));
+        Self { first: [BorrowedValue(None), BorrowedValue(None)], more }
     }
 
-    fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, Kept>, slice::IterMut<'_, Kept>> {
+    fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, BorrowedValue>, slice::IterMut<'_, BorrowedValue>> {
         let more = self.more.as_mut().map_or(&mut [][..], |more| &mut more[..]);
         self.first.iter_mut().chain(more)
     }
 
     #[inline]
     fn clear(&mut self) {
-        for kept in &mut self.first {
-            kept.clear();
+        for borrowed in &mut self.first {
+            borrowed.clear();
         }
         if let Some(more) = &mut self.more {
-            more.iter_mut().for_each(Kept::clear);
+            more.iter_mut().for_each(BorrowedValue::clear);
         }
     }
 }
 
-impl Drop for KeptValues {
+impl Drop for BorrowedValues {
     #[inline]
     fn drop(&mut self) {
         self.clear();
@@ -171,9 +171,9 @@ impl Drop for Frame {
 impl StepCall {
     #[inline]
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
-        let kept = KeptValues::of(slots.len());
+        let borrowed = BorrowedValues::of(slots.len());
         let frame = Frame::new(slots, context);
-        Self { frame, kept, batch: Emitted::default() }
+        Self { frame, borrowed, batch: Emitted::default() }
     }
 
     /// The id of the run.
@@ -227,13 +227,13 @@ impl StepCall {
     /// The slots of the parameters, and the place for the output.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
-        let kept = self.kept.iter_mut().take(self.frame.slots.len());
-        (Slots { frame: &self.frame, kept: kept.enumerate() }, &mut self.batch)
+        let borrowed = self.borrowed.iter_mut().take(self.frame.slots.len());
+        (Slots { frame: &self.frame, borrowed: borrowed.enumerate() }, &mut self.batch)
     }
 
     /// Drops the values that parameters borrow, so that the slots can be filled again.
     pub(crate) fn clear_kept(&mut self) {
-        self.kept.clear();
+        self.borrowed.clear();
     }
 
     /// Moves the call out, for a precondition that outlives the question.
@@ -247,7 +247,7 @@ impl StepCall {
     /// the display items (S7, S23).
     #[doc(hidden)]
     pub fn committed(&mut self) -> Emitted {
-        self.kept.clear();
+        self.borrowed.clear();
         let returned = std::mem::take(&mut self.batch);
         let Some(taken) = self.frame.taken.get_mut() else { return returned };
         let mut emitted = Emitted::default();
@@ -264,7 +264,7 @@ impl StepCall {
 #[derive(Debug)]
 pub struct Slots<'a> {
     frame: &'a Frame,
-    kept: Enumerate<Take<Chain<slice::IterMut<'a, Kept>, slice::IterMut<'a, Kept>>>>,
+    borrowed: Enumerate<Take<Chain<slice::IterMut<'a, BorrowedValue>, slice::IterMut<'a, BorrowedValue>>>>,
 }
 
 impl<'a> Slots<'a> {
@@ -278,8 +278,8 @@ impl<'a> Iterator for Slots<'a> {
     type Item = Slot<'a>;
 
     fn next(&mut self) -> Option<Slot<'a>> {
-        let (index, kept) = self.kept.next()?;
-        Some(Slot { frame: self.frame, index, kept })
+        let (index, borrowed) = self.borrowed.next()?;
+        Some(Slot { frame: self.frame, index, borrowed })
     }
 }
 
@@ -288,15 +288,15 @@ impl<'a> Iterator for Slots<'a> {
 pub struct Slot<'a> {
     frame: &'a Frame,
     index: usize,
-    kept: &'a mut Kept,
+    borrowed: &'a mut BorrowedValue,
 }
 
 impl<'a> Slot<'a> {
     /// Stores a value while the step runs, so that its parameter can borrow the value.
-    #[expect(clippy::missing_panics_doc, reason = "it is read as what it was put there as")]
+    #[expect(clippy::missing_panics_doc, reason = "the value has the type with which it was stored")]
     pub fn keep<T: Send + 'static>(self, value: T) -> &'a mut T {
-        let kept: &mut (dyn Any + Send) = &mut **self.kept.0.insert(Box::new(value));
-        kept.downcast_mut().expect("it is read as what it was put there as")
+        let borrowed: &mut (dyn Any + Send) = &mut **self.borrowed.0.insert(Box::new(value));
+        borrowed.downcast_mut().expect("the value has the type with which it was stored")
     }
 
     /// Whether the slot has no event: it belongs to an injected parameter or to an optional input without an

@@ -10,10 +10,7 @@
 //! request's count. Where work turns into other work of the same scope, the count passes from one to the
 //! other: from an execution to its batch, from a batch to its last event.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

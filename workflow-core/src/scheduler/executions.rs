@@ -11,10 +11,7 @@
 //! Invariants: `running` and `waiting` are the numbers of entries in these states. A waiting queue of a step
 //! exists only while an execution waits, and its order is the order of creation.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::{HashSet, VecDeque};
 
@@ -77,7 +74,7 @@ struct StepTotals {
     /// The executions over the step's concurrency, oldest first; `None` if none waits.
     #[expect(
         clippy::box_collection,
-        reason = "few steps have any, and a queue takes four times the room of a pointer to it"
+        reason = "few steps have a queue, which takes four times the room of a pointer"
     )]
     waiting: Option<Box<VecDeque<ExecutionId>>>,
 }
@@ -174,8 +171,8 @@ impl Executions {
     #[inline]
     pub(super) fn count(&self) -> u64 {
         // Saturating, since a damaged journal may have one number twice.
-        let untaken = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
-        self.entries.len().saturating_sub(untaken) as u64
+        let reserved = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
+        self.entries.len().saturating_sub(reserved) as u64
     }
 
     pub(super) fn count_of(&self, step: StepIndex) -> u64 {
@@ -291,8 +288,7 @@ impl Executions {
     /// The place that the next running execution of a branch gets.
     #[inline]
     fn place_in_branches(&self) -> u32 {
-        u32::try_from(self.running_in_branches.len())
-            .expect("fewer executions run than there are numbers for")
+        u32::try_from(self.running_in_branches.len()).expect("fewer than 4 billion executions run at a time")
     }
 
     /// Counts an execution that runs from here on.

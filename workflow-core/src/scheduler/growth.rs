@@ -58,7 +58,7 @@ fn waiting(with: &[InputDef]) -> Waiting {
 
 impl Waiting {
     fn event(&self, name: &str) -> EventIndex {
-        self.table.event_named(name).expect("it is in the table")
+        self.table.event_named(name).expect("the table has the event")
     }
 
     fn send(&mut self, name: &str) {

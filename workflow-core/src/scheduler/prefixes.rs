@@ -20,7 +20,7 @@ pub struct Prefixes(Repr);
 /// Most lists have one scope. The vector stands behind a pointer, so that the type is no larger than that
 /// case.
 #[derive(Clone, PartialEq, Eq, Hash)]
-#[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
+#[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
 enum Repr {
     One(ScopeId, u32),
     Others(Box<Vec<(ScopeId, u32)>>),

@@ -263,8 +263,7 @@ impl Scopes {
             *closed = scope;
             return place;
         }
-        let place =
-            u32::try_from(self.branches.len()).expect("there are fewer branches than numbers for them");
+        let place = u32::try_from(self.branches.len()).expect("a run has fewer than 4 billion branches");
         self.branches.push(scope);
         place
     }

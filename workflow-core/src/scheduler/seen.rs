@@ -31,7 +31,7 @@ pub(super) struct TopicState {
     latest: Seq,
     /// The first positions, as many as the largest fixed list of the topic takes. Each branch may have such a
     /// state, so an absent vector takes no more room than a pointer.
-    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
     first: Option<Box<Vec<Seq>>>,
 }
 
@@ -96,7 +96,7 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
 }
 
 /// Tables have fewer than 4 billion rows.
-#[expect(clippy::cast_possible_truncation, reason = "it is the index of a row, which is 32 bits wide")]
+#[expect(clippy::cast_possible_truncation, reason = "the index of a row is 32 bits wide")]
 #[inline]
 fn number(row: usize) -> u32 {
     row as u32

@@ -117,7 +117,7 @@ impl InputDraft {
 
 /// An output of a step, with what one execution emits of it.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the output")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the output")]
 pub(super) struct OutputDraft {
     pub(super) event: usize,
     pub(super) least: u32,

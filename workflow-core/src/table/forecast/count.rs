@@ -11,7 +11,7 @@ use crate::input::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
 /// The root, or the branches of a fan-out.
-pub(super) type Place = Option<FanOutIndex>;
+pub(super) type ScopeKind = Option<FanOutIndex>;
 
 /// An upper bound; `None` for no bound.
 type Most = Option<u64>;
@@ -25,7 +25,7 @@ pub(super) struct Counts<'a> {
     there: Vec<Vec<bool>>,
     /// The bounds computed so far. While a bound is being computed, the entry has the limit that the step
     /// itself declares.
-    known: HashMap<(Place, StepIndex), Most>,
+    known: HashMap<(ScopeKind, StepIndex), Most>,
     /// The depth of nested computations.
     depth: usize,
 }
@@ -58,7 +58,7 @@ impl<'a> Counts<'a> {
     }
 
     /// Whether this scope itself can have the event.
-    fn has(&self, place: Place, event: EventIndex) -> bool {
+    fn has(&self, place: ScopeKind, event: EventIndex) -> bool {
         match place {
             None => self.root[event.get()],
             Some(fan_out) => self.table.fan_out(fan_out).own.contains(&event),
@@ -72,7 +72,7 @@ impl<'a> Counts<'a> {
     }
 
     /// The most executions of the step in this scope.
-    pub(super) fn runs(&mut self, place: Place, step: StepIndex) -> Most {
+    pub(super) fn runs(&mut self, place: ScopeKind, step: StepIndex) -> Most {
         if let Some(known) = self.known.get(&(place, step)) {
             return *known;
         }
@@ -102,7 +102,7 @@ impl<'a> Counts<'a> {
     }
 
     /// Whether an event of this scope itself triggers the step, and the scope sees the rest.
-    fn can_run(&self, place: Place, step: &StepRow) -> bool {
+    fn can_run(&self, place: ScopeKind, step: &StepRow) -> bool {
         let scopes = self.seen_from(place);
         let sees = |event: &EventIndex| scopes.iter().any(|scope| self.has(*scope, *event));
         let mut required = taken(step).filter(|input| !input.optional);
@@ -111,7 +111,7 @@ impl<'a> Counts<'a> {
     }
 
     /// The scope and those around it.
-    fn seen_from(&self, place: Place) -> Vec<Place> {
+    fn seen_from(&self, place: ScopeKind) -> Vec<ScopeKind> {
         let mut seen = vec![place];
         let mut at = 0;
         while at < seen.len() {
@@ -132,7 +132,7 @@ impl<'a> Counts<'a> {
 
     /// The most evaluations that lead to an execution: one per event and one per fixed list, without those at
     /// which a required input is still missing.
-    fn triggers(&mut self, place: Place, step: &StepRow) -> Most {
+    fn triggers(&mut self, place: ScopeKind, step: &StepRow) -> Most {
         if place.is_none() && self.waits_for_ever(step) {
             return Some(0);
         }
@@ -157,7 +157,7 @@ impl<'a> Counts<'a> {
     }
 
     /// The most events of the type that this scope itself can have.
-    fn count(&mut self, place: Place, event: EventIndex) -> Most {
+    fn count(&mut self, place: ScopeKind, event: EventIndex) -> Most {
         if !self.has(place, event) {
             return Some(0);
         }
@@ -181,7 +181,7 @@ impl<'a> Counts<'a> {
 
     /// The most events of the type that steps of this scope emit in it, failures and ends of fan-outs
     /// included.
-    fn emitted(&mut self, place: Place, event: EventIndex) -> Most {
+    fn emitted(&mut self, place: ScopeKind, event: EventIndex) -> Most {
         let failing = self.table.event(event).fails;
         let mut most = failing.map_or(Some(0), |step| self.runs(place, step));
         for step in (0..self.table.steps.len()).map(StepIndex::at) {
