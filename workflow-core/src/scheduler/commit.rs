@@ -168,14 +168,14 @@ impl Scheduler {
             return None;
         }
         let row = board.table.step(step);
-        let (failed, goes_on) = (row.failed, row.policy.continue_on_error);
-        if failed.is_some() || goes_on {
+        let (failed, continues) = (row.failed, row.policy.continue_on_error);
+        if failed.is_some() || continues {
             board.progress.degraded = true;
         }
         let entered = if let Some(failed) = failed {
             evaluation.enter(scope, failed, board)
         } else {
-            if !goes_on {
+            if !continues {
                 groups.fail(scope, vec![id], evaluation, board);
             }
             board.scopes.release(scope);
