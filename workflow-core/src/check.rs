@@ -1,8 +1,8 @@
 //! Graph checks in constant evaluation: the compiler refuses a workflow that could never work (S9, S48).
 //!
 //! This module owns the rules about the graph of steps and events, the search that they need, and their
-//! messages. It knows nothing of runs, values or macros. The same code checks tables that are built at run
-//! time.
+//! messages. The checks know nothing of runs, values or macros. The same code checks tables that are built at
+//! run time.
 //!
 //! ```text
 //!  const table ─ number::fill ─▶ Graph in fixed memory ◀─ table built at run time

@@ -1,5 +1,5 @@
 //! Events: the immutable values in a run's log. The module owns event types (names, roles, versions), event
-//! sets, and the erased, shared form in which a log stores events. It knows nothing of steps.
+//! sets, and the erased, shared form in which a log stores events. The module knows nothing of steps.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -384,7 +384,7 @@ impl AnyEvent {
 }
 
 impl Drop for AnyEvent {
-    /// The only place where the library drops events. It contains a panic in the drop of a user's type, also
+    /// The only place where the library drops events. A panic in the drop of a user's type ends here, also
     /// when many events are dropped together or while the thread panics (S27).
     #[inline]
     fn drop(&mut self) {

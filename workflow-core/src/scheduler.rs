@@ -1,9 +1,9 @@
 //! The scheduler: a pure state machine that turns facts into actions.
 //!
-//! It owns the rules: which step runs at which event, with which inputs, in which branch, and how a run ends.
-//! It knows positions and types of events, never their values. It has no clock, no runtime, no locks and no
-//! I/O. The same facts in the same order always give the same actions. The run performs the actions and
-//! stores the events.
+//! The module owns the rules: which step runs at which event, with which inputs, in which branch, and how a
+//! run ends. The scheduler knows positions and types of events, never their values. The scheduler has no
+//! clock, no runtime, no locks and no I/O. The same facts in the same order always give the same actions. The
+//! run performs the actions and stores the events.
 //!
 //! ```text
 //!          fact ──▶ Scheduler::apply ──▶ batch in the log
@@ -333,8 +333,8 @@ impl Default for SchedulerLimits {
     }
 }
 
-/// Identifies one evaluation: the step, the scope in which it was evaluated, and the trigger. It leads to at
-/// most one execution.
+/// Identifies one evaluation: the step, the scope in which it was evaluated, and the trigger. One evaluation
+/// leads to at most one execution.
 pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 
 /// The scheduling state of one run: a function of the applied facts and their order.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The module owns the static structure of a workflow and what follows from it alone: forecasts, shapes,
-//! fingerprints and differences. It knows nothing of runs.
+//! fingerprints and differences. The module knows nothing of runs.
 //!
 //! How readiness becomes a mask: inputs that take the same set of event types share a *topic*, and each
 //! number of events that some input of a topic waits for is a *condition* with a bit. A step is ready if
@@ -88,7 +88,7 @@ index! {
 
 /// The compiled table of a workflow: which step takes and emits which events.
 ///
-/// It never changes. An engine shares one table among all runs of a workflow.
+/// A table never changes. An engine shares one table among all runs of a workflow.
 ///
 /// ```
 /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};

@@ -51,10 +51,11 @@ mod workflow;
 /// Journals store events as JSON, each with its version. Use serde's own attributes, such as
 /// `#[serde(default)]`, as far as they can read an earlier form.
 ///
-/// For other changes, write an upgrade function. It gets the version and JSON of a journal, and returns the
-/// JSON of this version, or any displayable error. The library calls it for events of older versions when it
-/// resumes a run or reads a journal. It refuses events of newer versions, and events of older versions
-/// without `upgrade`. It never writes upgraded events back: the journal stays unchanged.
+/// For other changes, write an upgrade function. The function gets the version and JSON of a journal, and
+/// returns the JSON of this version, or any displayable error. The library calls it for events of older
+/// versions when it resumes a run or reads a journal. The library refuses events of newer versions, and
+/// events of older versions without `upgrade`. Upgraded events are never written back: the journal stays
+/// unchanged.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -115,7 +116,7 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
 /// The compiler checks the graph of the steps: runs can begin, every step can run, nothing loops for ever,
-/// and runs end with the output. It does so for up to 512 steps, 1,024 parameters, 1,024 outputs and 128
+/// and runs end with the output. The checks cover up to 512 steps, 1,024 parameters, 1,024 outputs and 128
 /// fan-outs, and warns about a larger workflow. Building an engine or starting a run checks every workflow
 /// again.
 ///
@@ -200,10 +201,10 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Marks a function as a precondition, which decides whether a ready step runs now.
 ///
-/// The function may be sync or async. It is a free function, or in a `#[workflow]` impl block a method with
-/// or without `&self`. It takes any of the step's inputs and injected parameters, found by type. It returns
-/// `bool` or `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` sets the path of the
-/// library. Default: `::workflow_core`.
+/// The function may be sync or async. Write a free function, or in a `#[workflow]` impl block a method with
+/// or without `&self`. The parameters are any of the step's inputs and injected parameters, found by type.
+/// The result is `bool` or `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` sets the
+/// path of the library. Default: `::workflow_core`.
 ///
 /// ```
 /// use workflow_core::prelude::*;

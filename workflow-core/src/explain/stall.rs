@@ -11,9 +11,9 @@ use crate::id::ScopeId;
 
 /// Why a run stalled: for each step that did not run, its missing inputs or its refusing precondition.
 ///
-/// `Display` prints it for people. It names every missing event and each possible producer with the reason
-/// why it did not emit the event. Steps stand in the order in which a reader asks: from the stop events back
-/// to the causes, and then all others.
+/// `Display` prints the report for people. The text names every missing event and each possible producer with
+/// the reason why it did not emit the event. Steps stand in the order in which a reader asks: from the stop
+/// events back to the causes, and then all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StallReport {

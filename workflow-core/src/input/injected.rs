@@ -102,8 +102,8 @@ impl RunInfo {
 
     /// A text that identifies this execution in calls to other services.
     ///
-    /// It is the same for every attempt, also after a restart, and differs from that of every other
-    /// execution. It consists of the run, the scope, the step and the positions of the bound events.
+    /// The text is the same for every attempt, also after a restart. Every other execution has a different
+    /// one. The parts are the run, the scope, the step and the positions of the bound events.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
     }

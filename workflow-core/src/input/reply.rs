@@ -15,7 +15,7 @@ use crate::panics::{Contained, release};
 /// The log entry of a reply.
 #[derive(Debug)]
 pub(crate) struct Answered<R: Request> {
-    /// Each is contained by itself, since the drop of either may panic.
+    /// Both are contained separately, since the drop of either may panic.
     request: Contained<Arc<R>>,
     reply: Contained<R::Reply>,
 }

@@ -23,9 +23,9 @@ const FAR: Duration = Duration::from_hours(24 * 365 * 1_000);
 /// due timers fire in the order of their times, and those with the same time in the order in which they were
 /// set.
 ///
-/// A timer ends with its branch or run. It can be returned inside `Option`, `Vec`, tuples and `Result`. A run
-/// can have 10,000 pending timers, including those of requests that [expire](crate::Expiring). An execution
-/// that would exceed this fails with [`TimerError`].
+/// A timer ends with its branch or run. A step can return timers inside `Option`, `Vec`, tuples and `Result`.
+/// A run can have 10,000 pending timers, including those of requests that [expire](crate::Expiring). An
+/// execution that would exceed this fails with [`TimerError`].
 ///
 /// ```
 /// use std::time::Duration;

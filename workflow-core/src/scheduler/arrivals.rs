@@ -1,5 +1,5 @@
-//! Arrivals: the events that can still come when nothing is left to do. They tell a run that waits from a run
-//! that is stalled (S30).
+//! Arrivals: the events that can still come when nothing is left to do. These events decide whether a run
+//! waits or is stalled (S30).
 //!
 //! Three sources can still deliver events: external events, replies to open requests, and fan-outs that wait
 //! for such replies in their branches. Pending timers are no concern of this module: a run with one waits.
@@ -162,7 +162,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// S46: whether the branch adds an event of its own to one that comes further out.
+    /// S46: whether the input binds an event of the branch beside an arrival of an outer scope.
     fn binds_own(&self, input: &InputRow, arrival: Arrival, scope: ScopeId) -> bool {
         let own = self.board.scopes.get(scope).zip(input.topic);
         let has_own = own.is_some_and(|(own, topic)| own.count_of(topic) > 0);

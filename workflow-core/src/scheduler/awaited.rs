@@ -37,7 +37,7 @@ pub struct TimerEntry {
     pub request: Option<Seq>,
 }
 
-/// A request without a reply. It keeps its scope open (S47).
+/// A request without a reply, which keeps its scope open (S47).
 #[derive(Debug)]
 pub(super) struct OpenRequest {
     pub(super) scope: ScopeId,

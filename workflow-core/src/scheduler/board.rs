@@ -1,9 +1,9 @@
-//! The board: the state that all parts of a scheduler share, with two queues. It owns scopes, executions,
-//! open requests, timers, the events that are not evaluated yet, and the actions that are not taken yet. It
-//! numbers events, counts the pending work of each scope (S47), and queues actions.
+//! The board: the state that all parts of a scheduler share, with two queues. The board owns scopes,
+//! executions, open requests, timers, the events that are not evaluated yet, and the actions that are not
+//! taken yet. The board numbers events, counts the pending work of each scope (S47), and queues actions.
 //!
-//! It does not know which step an event makes run nor when a fan-out is gathered:
-//! [`Evaluation`](super::evaluate::Evaluation) and [`Groups`](super::Groups) decide that.
+//! The board decides neither which step an event makes run nor when a fan-out is gathered:
+//! [`Evaluation`](super::evaluate::Evaluation) and [`Groups`](super::Groups) do.
 //!
 //! Invariant: every event in `unevaluated`, candidate, execution, open request, pending timer and open
 //! fan-out counts once in `pending` of its scope ([`Scopes::hold`]). A timer that closes a request shares the

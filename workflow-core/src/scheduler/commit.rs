@@ -123,8 +123,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether the run accepts a fact; ends its waiting. The caller has completed what follows from the
-    /// batches before.
+    /// Ends the wait of the run, and returns whether the run accepts a fact. The caller has completed what
+    /// follows from the batches before.
     #[inline(always)]
     pub(super) fn accept(&mut self) -> bool {
         let accepts = self.board.progress.accept();

@@ -43,7 +43,7 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         }
     }
 
-    /// Forgets the counts, where many items are gone at once: the next question counts anew.
+    /// Forgets the counts after many items were removed together. The next question counts again.
     pub(super) fn forget(&mut self) {
         self.0.take();
     }

@@ -14,8 +14,8 @@
 //!        otherwise ............................ Executed
 //! ```
 //!
-//! It owns the place in this loop, the open questions to preconditions, and the recorded decisions. The
-//! events that are left are on the [`Board`].
+//! The module owns the place in this loop, the open questions to preconditions, and the recorded decisions.
+//! The events that are left are on the [`Board`].
 //!
 //! Invariant: each unit of work is one step at one event in one scope, so that a run can stop between any
 //! two. The decisions stand in the order of these units.
@@ -196,8 +196,8 @@ impl Evaluation {
             }
         }
         let Some(cursor) = &mut self.cursor else { return true };
-        // All takers are done in this scope: go on in the next branch, begin the sweep of the branches below,
-        // or finish the event.
+        // All takers are done in this scope: continue in the next branch, begin the sweep of the branches
+        // below, or finish the event.
         if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else if sweep.is_none() && !board.scopes.get(scope).is_none_or(Scope::is_leaf) {

@@ -214,7 +214,7 @@ impl Executions {
         self.recalled = Some(Box::new(recalled));
     }
 
-    /// Creates and numbers an execution. It waits until [`admit`](Self::admit) lets it run.
+    /// Creates and numbers an execution. The execution waits until [`admit`](Self::admit) lets it run.
     #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
         let (step, scope, trigger) = evaluated;

@@ -2,8 +2,8 @@
 //! applying their failure policies (S49).
 //!
 //! A group is one fan-out of one execution, from its batch until it is gathered or dropped. The group knows
-//! its items, its branches and their results. It does not evaluate steps: when a branch opens, its item is an
-//! event like any other.
+//! its items, its branches and their results. The group evaluates no steps: when a branch opens, its item is
+//! an event like any other.
 //!
 //! ```text
 //!  batch with FanOut ─▶ open ─▶ branch 1, branch 2 ... up to `concurrency`
@@ -85,7 +85,7 @@ pub(super) struct Group {
     branches: Vec<BranchSummary>,
 }
 
-/// What one settled branch of a fan-out produced.
+/// The result of one settled branch of a fan-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchSummary {
     /// The scope of the branch.
@@ -98,7 +98,7 @@ pub struct BranchSummary {
     pub failures: Vec<ExecutionId>,
 }
 
-/// What a fan-out produced: its branches in fan-out order.
+/// The result of a fan-out: its branches in fan-out order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSummary {
     /// The output that opened the fan-out.

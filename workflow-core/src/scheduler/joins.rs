@@ -10,8 +10,8 @@
 //!                                branch 3: has none        absent
 //! ```
 //!
-//! Invariant: a branch is in `ready` or in `unready` of a step, never in both. It moves from `unready` to
-//! `ready` once and never back, since events are never removed from a scope.
+//! Invariant: a branch is in `ready` or in `unready` of a step, never in both. A branch moves from `unready`
+//! to `ready` once and never back, since events are never removed from a scope.
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ impl Recalled {
         Self { numbered, gaps, left, next: 0, places: None }
     }
 
-    /// How many numbers are left.
+    /// The number of reserved numbers that are not taken yet.
     pub(super) fn left(&self) -> usize {
         self.left + self.gaps.len()
     }

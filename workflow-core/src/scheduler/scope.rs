@@ -8,8 +8,8 @@
 //!   └─ branch 3                         another fan-out
 //! ```
 //!
-//! It knows which events a scope has and how much work is pending in it. It does not know what the work is,
-//! nor when a fan-out is gathered.
+//! The tree knows the events of each scope and the amount of its pending work. The tree knows neither the
+//! kind of the work nor when a fan-out is gathered.
 //!
 //! Invariants: a step sees the events of its scope and of its ancestors, which [`chain`](Scopes::chain)
 //! walks. `pending` is 0 exactly if nothing is left in a scope or below it; a branch reaches `settling` when

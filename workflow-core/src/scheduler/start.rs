@@ -17,7 +17,7 @@ pub(crate) struct ExecutionStart {
     pub(crate) inputs: Inputs,
 }
 
-/// What the parameters of an execution are bound to; `None` where the trigger is all.
+/// The binding of an execution's parameters; `None` where the trigger is all.
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs(Option<Arc<Binding>>);
 

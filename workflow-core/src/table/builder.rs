@@ -177,7 +177,7 @@ impl PreconditionDef {
         Self { name: name.into(), inputs: Vec::new() }
     }
 
-    /// Adds a parameter. It must be among the inputs of the step.
+    /// Adds a parameter, which must be among the inputs of the step.
     pub fn input(mut self, input: InputDef) -> Self {
         self.inputs.push(input);
         self

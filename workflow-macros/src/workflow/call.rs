@@ -31,7 +31,7 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
 /// Generates the future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
-    // Here a type that is no output is reported.
+    // The compiler reports a type that is no output here.
     let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
     if !function.clear.call || !function.is_async() {
         let asserted = function.asserted(krate);

@@ -173,7 +173,7 @@ impl<'a> Method<'a> {
     fn of(method: &'a ImplItemFn, generics: &Generics) -> Self {
         let mut function = Function::of(&method.sig, generics);
         if method.attrs.iter().any(is_cfg) {
-            // It has been reported, and may not be there.
+            // The `cfg` has been reported, and the method may be absent.
             function.clear = Clear { inputs: false, call: false, ..function.clear };
         }
         Self { attributes: &method.attrs, function }

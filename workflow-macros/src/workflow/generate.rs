@@ -25,7 +25,7 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
         #compact
     };
     let implementation = implement(definition, &body);
-    // That there are no steps has been reported.
+    // A block without steps has been reported.
     let checks = (!definition.steps.is_empty()).then(|| graph::checks(definition));
     quote!(#implementation #checks)
 }

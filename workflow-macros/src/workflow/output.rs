@@ -18,7 +18,7 @@ pub(crate) fn output(definition: &Definition) -> TokenStream {
 
 fn found(definition: &Definition) -> TokenStream {
     let krate = definition.krate();
-    // A workflow without steps has been reported; that it has no stop event either need not be.
+    // A workflow without steps has been reported, so its missing stop event need not be.
     let first = if definition.steps.is_empty() { quote!(#krate::Unclear) } else { quote!(#krate::NotStop) };
     let found = definition.steps.iter().fold(first, |found, step| {
         let place = step.method.function.output_place();

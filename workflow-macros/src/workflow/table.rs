@@ -40,7 +40,7 @@ fn members(definition: &Definition) -> TokenStream {
 
 fn row(definition: &Definition, step: &Step) -> TokenStream {
     let (krate, name, function) = (definition.krate(), step.name(), &step.method.function);
-    // That it takes nothing has been reported.
+    // A step without parameters has been reported.
     let inputs = if function.parameters.is_empty() { unclear(krate) } else { function.inputs(krate) };
     let output = output(krate, function);
     let description = Some(step.description()).filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let precondition = definition.asked(step).map(|asked| precondition(definition, &asked));
     let mut policy = step.attribute.policy.clone();
     if step.attribute.unclear {
-        // What could not be read may have been meant to allow what the step does.
+        // The unreadable part may have been meant to allow what the step does.
         policy.push(quote!(.loops().max_executions(1)));
     }
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
