@@ -7,6 +7,12 @@
 //!
 //! Example: `split` fans out `Page`, and `read` emits `Text` for each. The branches can have `Page` and
 //! `Text`, so `Gather<Text>` fits this fan-out.
+//!
+//! ```text
+//!               root (0)                        branches of `split` (1)
+//!  own          Book, end of fan-out            Page, Text
+//!  seen         Book, end of fan-out            Page, Text, Book, end of fan-out
+//! ```
 
 use super::graph::{Event, FanOut, Graph};
 use super::rows::Rows;

@@ -7,6 +7,12 @@
 //!
 //! Example: a start event occurs once, so `ask`, which takes it and returns one `Question`, runs once. A
 //! `FixedList<Question, 2>` is never full.
+//!
+//! ```text
+//!  round 0   ask: any number   Question: any number
+//!  round 1   ask: 1            Question: 1               ask takes the start event, which occurs once
+//!  round 2   nothing is lower: the bounds are final
+//! ```
 
 use super::graph::{Event, Fault, Graph, Step};
 use crate::input::InputKind;

@@ -3,6 +3,10 @@
 //! Example: `draft` always emits `Draft`, which `review` takes; `review` always emits `Notes`, which `draft`
 //! takes. No stop event follows from either. If `review` returned an `EventSet` with a stop event, the loop
 //! would have an exit.
+//!
+//! The search has two parts. First it removes every step that does not always trigger a remaining step, until
+//! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
+//! event that can follow from it ends the run, not even sometimes.
 
 use super::graph::Graph;
 use super::names::Names;

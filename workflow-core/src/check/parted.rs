@@ -4,6 +4,10 @@
 //!
 //! Example: one fan-out opens branches with `Page` and another one with `Image`. A step `(&Page, &Image)`
 //! sees both in no scope.
+//!
+//! For branches the search compares scopes: a step is disjoint if each required event is seen in some scope,
+//! but the step can run in no scope. For start events it compares bit sets: each event has the bits of the
+//! start events that lead to it, and the sets of a step's required events have no common bit.
 
 use super::graph::{Event, Fault, Graph, Parted, Step};
 use super::mistake::Mistake;

@@ -4,6 +4,10 @@
 //!
 //! A mistake with its own message counts as repaired: the parameter counts as filled, so that steps behind it
 //! are not reported too.
+//!
+//! Example: `a(&Begin) -> X`, `b(&X) -> Y`, `c(&Z)`. The start event `Begin` reaches `a`, so `X` occurs and
+//! reaches `b`. Nothing produces `Z`: the parameter of `c` gets a fault and counts as filled, and `c` as
+//! reached.
 
 use super::graph::{Event, Fault, Graph, Input, Step};
 use crate::input::InputKind;

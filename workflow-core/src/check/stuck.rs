@@ -3,6 +3,12 @@
 //!
 //! Example: `a` takes `B` and emits `A`, and `b` takes `A` and emits `B`. The first step of the circle gets
 //! the message, and counts as reached from then on. So steps that wait for the circle get none.
+//!
+//! ```text
+//!  a: takes B, emits A ──▶ A        the walk from `a`: a waits for b, b waits for a
+//!    ▲                     │        ─▶ circle {a, b}, report `a`
+//!    B ◀── b: takes A, emits B      c: takes B ─▶ waits for the circle, no message
+//! ```
 
 use super::graph::{Graph, Stuck};
 

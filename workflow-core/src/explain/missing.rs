@@ -3,6 +3,10 @@
 //! The search is recursive only where a missing event stands for another one: the reply for its request, the
 //! end of a fan-out for its opening. Otherwise each producer has a reason of its own, and the reader follows
 //! from step to step.
+//!
+//! Example: `join` takes `A` and `B` and has an `A`. The missing input is `B`. Its producer `make_b` ran once
+//! and emitted only `C`, so the reason is `EmittedNone`. If `B` came from outside, the reason would be
+//! `NotSent`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -6,6 +6,10 @@
 //!
 //! Example, in a branch with an item at 4, whose root has notes at 2 and 3: `pack(Item, Note)` triggered by 4
 //! gets 4 and 3. A `List<Note>` gets the first 2 of the root.
+//!
+//! Readiness has a fast and a slow path. The fast path compares two masks: the conditions that the step
+//! requires, and those that the scope's own events satisfy. In a branch the conditions of outer scopes count
+//! too, so the slow path tests each condition along the chain of scopes.
 
 use smallvec::SmallVec;
 

@@ -9,6 +9,10 @@
 //! fan-out counts once in `pending` of its scope ([`Scopes::hold`]). A timer that closes a request shares the
 //! request's count. Where work turns into other work of the same scope, the count passes from one to the
 //! other: from an execution to its batch, from a batch to its last event.
+//!
+//! A direct commit bypasses both queues: [`follower`](Board::follower) finds the only step that an event
+//! leads to, if nothing else is queued. The effect is the same as through the queues, and a hop from step to
+//! step costs no queue operation.
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 

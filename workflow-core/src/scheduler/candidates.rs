@@ -1,5 +1,8 @@
 //! Candidates: ready steps whose preconditions are being asked (S18). Their numbers grow, and most answers
 //! arrive in order. So they are a queue with gaps rather than a map.
+//!
+//! Example: candidates 7, 8 and 9 are asked. The answer for 8 leaves a gap, and the queue is `[7, gap, 9]`
+//! with `first = 7`. The answer for 7 removes both entries, and `first` is 9.
 
 use std::collections::{HashSet, VecDeque};
 

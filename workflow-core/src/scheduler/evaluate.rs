@@ -1,7 +1,7 @@
-//! The evaluation: decides which steps an event makes run. It handles one control event after the other in
-//! order of position, and for each the steps that take its type, in order of declaration (S11). It evaluates
-//! them in the scope of the event first, and then in each open branch below in which the event can make one
-//! run (S46).
+//! The evaluation: decides which steps an event makes run. The evaluation handles one control event after the
+//! other in order of position, and for each the steps that take its type, in order of declaration (S11). Each
+//! step is evaluated in the scope of the event first, and then in each open branch below in which the event
+//! can make one run (S46).
 //!
 //! ```text
 //!  event ─▶ count: from here on visible (S12)
@@ -19,6 +19,18 @@
 //!
 //! Invariant: each unit of work is one step at one event in one scope, so that a run can stop between any
 //! two. The decisions stand in the order of these units.
+//!
+//! An example, of `pack(Item, Note)` and two open branches with items at 4 and 5, in scopes 1 and 2. The
+//! event `Note` at 6 belongs to the root:
+//!
+//! | unit | step, scope | verdict |
+//! | --- | --- | --- |
+//! | 1 | `pack`, root | `NotReady`: the root has no item |
+//! | 2 | `pack`, scope 1 | `Executed` with 4 and 6 |
+//! | 3 | `pack`, scope 2 | `Executed` with 5 and 6 |
+//!
+//! Another `Item`, which a step emits at 7 in scope 1, is evaluated in scope 1 only, since no branch lies
+//! below: `pack` executes with 7 and 6.
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 

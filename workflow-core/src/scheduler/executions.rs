@@ -10,6 +10,12 @@
 //!
 //! Invariants: `running` and `waiting` are the numbers of entries in these states. A waiting queue of a step
 //! exists only while an execution waits, and its order is the order of creation.
+//!
+//! An example of `concurrency = 1`: executions 1, 2 and 3 of a step are created. `admit` runs 1 and queues 2
+//! and 3. When 1 ends, `next_waiting` runs 2. Executions of other steps pass the queue.
+//!
+//! On resume the scheduler creates the executions of the journal again, perhaps in another order than that of
+//! their ends. [`Recalled`] has the journal's numbers, so that each gets the number it had.
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 

@@ -21,6 +21,14 @@
 //! Example, of three items at most two of which are open: items at 4, 5, 6 in scopes 1, 2, 3. Scopes 1 and 2
 //! open. Scope 2 is settled, and scope 3 opens. When 1 and 3 are settled, `Gathered` enters the log, with the
 //! branches in the order 1, 2, 3.
+//!
+//! A failure in a branch climbs as the policies say:
+//!
+//! | policy | effect on the group | effect on the opener's scope |
+//! | --- | --- | --- |
+//! | `FailAll` | all branches are dropped | the failure counts there, and climbs on |
+//! | `ContinueOthers` | the failure is in the gather | none; the run is degraded |
+//! | `WaitAll` | the other branches continue | all failures count there once every branch is settled |
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;

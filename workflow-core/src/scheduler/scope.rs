@@ -14,6 +14,16 @@
 //! Invariants: a step sees the events of its scope and of its ancestors, which [`chain`](Scopes::chain)
 //! walks. `pending` is 0 exactly if nothing is left in a scope or below it; a branch reaches `settling` when
 //! that happens. Closed branches lose their state, and their number is never used again.
+//!
+//! An example of pending work, of branch 1 with its item:
+//!
+//! | what happens | `pending` of branch 1 |
+//! | --- | --- |
+//! | the item is logged | 1: an event to evaluate |
+//! | its evaluation creates an execution | 2, and 1 when the event is done |
+//! | the execution commits a request | 3: the count of the execution passes to the batch, event and request count |
+//! | batch and event are done | 1: the open request |
+//! | the reply arrives and is evaluated; nothing runs | 0: the branch is queued in `settling` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

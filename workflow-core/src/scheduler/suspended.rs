@@ -3,6 +3,12 @@
 //!
 //! A run can be suspended in one state only: it waits, without branches, timers, running executions or open
 //! questions.
+//!
+//! ```text
+//!  Scheduler ─ can_suspend? ─▶ SuspendedScheduler        table and empty parts are not stored
+//!      ▲                              │ restore(table)
+//!      └──────────────────────────────┘                  the same snapshot as before
+//! ```
 
 use std::sync::Arc;
 

@@ -15,6 +15,10 @@
 //! Invariant: the tree of scopes, the joins and the changes in the history together determine the verdict of
 //! each step in each branch at each sweep. Nothing of them is removed while the run is in memory; a closed
 //! branch leaves its part in `closed` and `joined`.
+//!
+//! Two numbers order everything here: the number of a sweep, and the number of sweeps before something
+//! happened. A branch that opened after 3 sweeps and closed after 5 was part of sweeps 3 and 4 (counted from
+//! 0). A verdict of sweep 3 that stays holds for sweep 4 too, unless a change of sweep 4 replaces it.
 
 use super::board::Board;
 use super::joins::{self, Joins, Latest};

@@ -3,6 +3,22 @@
 //! The order matters: names and graph are checked on the draft first. Then rows are added, with internal
 //! events for fan-outs and caught failures; gathers are matched to fan-outs; and inputs get their topics and
 //! conditions last, since these steps change which events an input takes.
+//!
+//! ```text
+//!  draft rows ─▶ steps, declared events
+//!                  │ take_failures     + one internal event per caught step
+//!                  │ match_gathers     + events of Gather inputs: the ends of fitting fan-outs
+//!                  │ index_inputs      + topics, conditions, takers
+//!                  ▼ note_uses         + direct steps, lists, greatest counts
+//!               DependencyTable
+//! ```
+//!
+//! An example of two steps, `a(&E) -> F` and `b(List<F>, &E)`:
+//!
+//! | | `takers` | `topics` | `direct` |
+//! | --- | --- | --- | --- |
+//! | `E` | `a`, `b` | 0: one `E` | none: two steps take it |
+//! | `F` | `b` | 1: one `F` | none: `b` takes `E` too |
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,5 +1,9 @@
 //! Matches gathers to fan-outs for the scheduler (S48), by finding the events that the branches of each
 //! fan-out can have. `check::branches` finds the same for the graph rules.
+//!
+//! Example: `split(&Book) -> FanOut<Page>` and `read(&Page) -> Text`. The root can have `Book` and the end of
+//! the fan-out. A branch can have `Page` and `Text` itself and sees `Book` too. So a `Gather<Text>` gets the
+//! end of this fan-out as its event.
 
 use std::collections::BTreeSet;
 

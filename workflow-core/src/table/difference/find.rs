@@ -1,5 +1,8 @@
 //! Finds the differences between two shapes. Steps and events are matched by name. Inputs and outputs have no
 //! names and are matched by their events.
+//!
+//! Matching prefers equality: the inputs `[A, List<B>]` and `[List<B>, Option<A>]` differ in `A` alone, which
+//! became optional.
 
 use std::sync::Arc;
 

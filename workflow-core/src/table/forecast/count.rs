@@ -3,6 +3,10 @@
 //! A step runs at most once per trigger and scope, so the events it takes bound its executions. The
 //! executions of the emitting steps bound these events in turn. In a circle of steps only `max_executions`
 //! sets a bound.
+//!
+//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. It may emit any number of
+//! tasks, so `work(&Task) -> Done` has no bound per run: its forecast is per `Task`. With `max_executions =
+//! 3`, its bound is 3.
 
 use std::collections::HashMap;
 
