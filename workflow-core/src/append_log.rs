@@ -1,14 +1,24 @@
-//! A log that one writer appends to while any number of readers hold prefixes of it, without locks and
-//! without copying: a chain of blocks, each twice the size of the one before.
+//! An append-only log with one writer, of which any number of readers share prefixes without locks or copies.
+//!
+//! The log is a chain of blocks, each twice the size of the one before. A reader has the first block and a
+//! length:
+//!
+//! ```text
+//!  Appender ─ head ─▶ [0 1 2 3] ─ next ─▶ [4 5 6 7 8 9 10 11] ─ next ─▶ [12 ...    ]
+//!           └ tail ───────────────────────────────────────────────────▶   tail_len
+//!  reader (head, 6)   └────── sees 0 to 5 ─────┘
+//! ```
+//!
+//! Invariants: slots are filled in order and never change, so all readers with the same length see the same
+//! entries. Only the [`Appender`] fills slots and adds blocks.
 
 use std::sync::{Arc, OnceLock};
 
 const FIRST_BLOCK: usize = 4;
 
-/// One block of the chain, and with it the rest of the log.
+/// One block of the chain, with access to the blocks behind it.
 ///
-/// Slots are filled in order and never change, so the first `n` slots are the same for every reader that
-/// was told `n`.
+/// The first `n` entries are the same for every reader with length `n`.
 #[derive(Debug)]
 pub(crate) struct AppendLog<T> {
     slots: Box<[OnceLock<T>]>,
@@ -30,7 +40,7 @@ impl<T> AppendLog<T> {
         Arc::new(Self { slots, next: OnceLock::new() })
     }
 
-    /// The entry at `index`, if it was written. O(log index).
+    /// The entry at `index`; `None` if it is not written yet. O(log index).
     pub(crate) fn get(&self, mut index: usize) -> Option<&T> {
         let mut block = self;
         while index >= block.slots.len() {
@@ -40,7 +50,7 @@ impl<T> AppendLog<T> {
         block.slots[index].get()
     }
 
-    /// The first `len` entries.
+    /// Iterates over the first `len` entries.
     pub(crate) fn iter(&self, len: usize) -> Iter<'_, T> {
         Iter { block: self, index: 0, left: len }
     }
@@ -81,7 +91,8 @@ impl<T> Appender<T> {
         if self.tail_len == self.tail.slots.len() {
             self.grow();
         }
-        // The slot is empty: `tail_len` counts what this writer filled, and there is no other writer.
+        // The slot is empty: `tail_len` counts the slots that this writer filled, and there is no other
+        // writer.
         let _ = self.tail.slots[self.tail_len].set(entry);
         self.tail_len += 1;
         self.len += 1;
@@ -94,7 +105,7 @@ impl<T> Appender<T> {
         self.tail_len = 0;
     }
 
-    /// The log, for readers to hold together with a length.
+    /// The log. Readers share it together with a length.
     pub(crate) fn log(&self) -> &Arc<AppendLog<T>> {
         &self.head
     }

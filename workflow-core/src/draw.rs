@@ -1,5 +1,5 @@
-//! Drawing: a workflow's table as Mermaid, DOT and JSON, without running anything, and with a run's report
-//! laid over it.
+//! Drawings: a workflow's table as Mermaid, DOT and JSON, without running the workflow. The report of a run
+//! can be laid over a drawing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,7 @@ mod dot;
 mod mermaid;
 mod overlay;
 
-/// The graph of a workflow: a node per step and for what lies outside, and an edge per event between two of
-/// them.
+/// The graph of a workflow: nodes for steps and for the outside, and an edge per event between two nodes.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -41,156 +40,157 @@ mod overlay;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Graph {
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// The workflow's doc comment.
+    /// The description of the workflow: its doc comment.
     pub description: Arc<str>,
-    /// Where events come from and go to.
+    /// The nodes: first those around the steps, as far as edges use them, then the steps in declaration
+    /// order.
     pub nodes: Vec<Node>,
-    /// An edge per event between two nodes.
+    /// The edges: one per event between two nodes.
     pub edges: Vec<Edge>,
-    /// The fan-outs; a branch of one is drawn as a box.
+    /// The fan-outs, whose branches are drawn as boxes.
     pub boxes: Vec<BranchBox>,
 }
 
-/// Where events come from or go to.
+/// A source or a target of events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Node {
-    /// What edges name: `start`, `outside`, `stop`, `unread`, or the place of a step as `s0`, `s1`, …
+    /// The id that edges refer to: `start`, `outside`, `stop`, `unread`, or for the steps `s0`, `s1`, …
     pub id: String,
-    /// The step's name, or the kind.
+    /// The name of the step; for other nodes the id.
     pub name: Arc<str>,
-    /// What it is.
+    /// The kind of the node.
     pub kind: NodeKind,
-    /// The step's doc comment.
+    /// The description of the step; empty for other nodes.
     pub description: Arc<str>,
-    /// The step's precondition.
+    /// The precondition of the step.
     pub precondition: Option<Arc<str>>,
-    /// The step's limit per scope (S19).
+    /// The step's limit of executions per scope.
     pub max_executions: Option<u32>,
-    /// The step's executions at a time (S21).
+    /// The step's limit of concurrent executions.
     pub concurrency: Option<u32>,
-    /// The innermost box the step runs in, by its place in [`Graph::boxes`].
+    /// The innermost box that the step runs in, as an index of [`Graph::boxes`].
     pub branch: Option<usize>,
-    /// How often the table allows the step to run; none for what is no step.
+    /// The forecast of the step; `None` for other nodes.
     pub forecast: Option<Forecast>,
-    /// What a run did with the step, where a report is laid over the graph.
+    /// The step's part in a run, if a report is laid over the graph.
     pub ran: Option<NodeRun>,
 }
 
-/// What a run did with a step.
+/// The part of a step in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NodeRun {
-    /// How often it was executed.
+    /// The number of executions.
     pub executions: u64,
-    /// How many executions failed.
+    /// The number of failed executions.
     pub failed: u64,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeKind {
-    /// Where start events come from.
+    /// The source of start events.
     Start,
-    /// Where external events and replies come from, and requests go to.
+    /// The source of external events and replies, and the target of requests.
     Outside,
     /// A step.
     Step,
-    /// Where stop events go to.
+    /// The target of stop events.
     Stop,
-    /// Where events go that no step takes.
+    /// The target of events that no step takes.
     Unread,
 }
 
-/// One event between two nodes.
+/// One event type between two nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the edge")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the edge")]
 #[non_exhaustive]
 pub struct Edge {
-    /// The node that emits it.
+    /// The id of the node that emits the event.
     pub from: String,
-    /// The node that takes it.
+    /// The id of the node that takes the event.
     pub to: String,
-    /// The event's wire name.
+    /// The wire name of the event.
     pub event: Arc<str>,
-    /// How it is taken.
+    /// How the target takes the event.
     pub kind: EdgeKind,
-    /// Whether the step can run without it.
+    /// Whether the target can run without the event.
     pub optional: bool,
     /// Whether one execution can emit several.
     pub many: bool,
-    /// Whether each one opens a branch (S44).
+    /// Whether each event opens a branch.
     pub fan_out: bool,
-    /// Whether it comes only when its time has come.
+    /// Whether the event enters the log when a timer fires.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub timed: bool,
 }
 
-/// How an event is taken.
+/// How a node takes an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EdgeKind {
-    /// One of it.
+    /// One event.
     One,
-    /// All of it so far.
+    /// Every event so far.
     List,
-    /// Exactly the first so many.
+    /// Exactly the first events, in this number.
     Fixed(u32),
-    /// As a reply.
+    /// The reply to a request.
     Reply,
-    /// Gathered from settled branches.
+    /// The events of settled branches.
     Gather,
-    /// As a failure of the step that it comes from (S29).
+    /// The failure of the step that the edge comes from.
     Failure,
-    /// Not by a step.
+    /// Not by a step: the target lies outside.
     Outside,
 }
 
-/// A fan-out: the steps that run in its branches.
+/// A fan-out, drawn as a box around the steps that run in its branches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BranchBox {
-    /// The step that fans out.
+    /// The step that opens the fan-out.
     pub step: Arc<str>,
-    /// The item's wire name.
+    /// The wire name of the item.
     pub item: Arc<str>,
-    /// The box this one lies in, by its place in [`Graph::boxes`].
+    /// The box around this one, as an index of [`Graph::boxes`].
     pub within: Option<usize>,
-    /// How many branches a run opened, where a report is laid over the graph.
+    /// The number of branches of a run, if a report is laid over the graph.
     pub branches: Option<u64>,
-    /// How many of them failed.
+    /// The number of failed branches of that run.
     pub failed: Option<u64>,
 }
 
 impl Graph {
-    /// As Mermaid: a `flowchart`.
+    /// Draws the graph as a Mermaid `flowchart`.
     pub fn to_mermaid(&self) -> String {
         mermaid::flowchart(self)
     }
 
-    /// As DOT, the language of Graphviz.
+    /// Draws the graph as DOT, the language of Graphviz.
     pub fn to_dot(&self) -> String {
         dot::digraph(self)
     }
 
-    /// As JSON, every field of this type.
+    /// Returns every field of the graph as JSON.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         // Plain data with text keys always has a form in JSON.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Lays a run over the graph: what ran, how often, what failed, and how many branches there were.
+    /// Lays a run over the graph: executions and failures per step, and numbers of branches.
     pub fn with_report(self, report: &RunReport) -> Self {
         overlay::lay(self, report)
     }
 
-    /// Whether no step runs only in a box or in those that lie in it.
+    /// Whether the box and all boxes in it have no step.
     fn is_empty_box(&self, place: usize) -> bool {
         let holds_a_node = self.nodes.iter().any(|node| node.branch == Some(place));
         let mut inner = (0..self.boxes.len()).filter(|inner| self.boxes[*inner].within == Some(place));
@@ -199,7 +199,7 @@ impl Graph {
 }
 
 impl Edge {
-    /// The event with a mark for how it is taken and how many there can be.
+    /// The event, with marks for how it is taken and how many there can be.
     fn label(&self) -> String {
         let event = &self.event;
         let taken = match self.kind {
@@ -232,7 +232,7 @@ impl Node {
     }
 }
 
-/// The first paragraph on one line.
+/// The first paragraph, on one line.
 fn summary(description: &str) -> String {
     let lines = description.lines().map(str::trim).skip_while(|line| line.is_empty());
     lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")

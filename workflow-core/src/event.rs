@@ -1,5 +1,5 @@
-//! Events: the immutable values a run's log is made of. This file owns what an event type is (name and
-//! roles) and the erased, shared form in which a log holds events; it knows nothing of steps.
+//! Events: the immutable values in a run's log. The module owns event types (names, roles, versions), event
+//! sets, and the erased, shared form in which a log stores events. The module knows nothing of steps.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -39,10 +39,10 @@ pub(crate) use version::{Reader, Unreadable};
 pub use version::{Upgrade, upgraded};
 pub(crate) use when::When;
 
-/// An immutable value that drives steps, or is shown to people (S1).
+/// An immutable value that drives steps or is shown to people.
 ///
-/// Derive it: `#[derive(Event)]` also emits the marker traits that follow from the roles. The value must
-/// be serialisable, because a run may outlive its process; in memory nothing is ever serialised.
+/// Derive it: `#[derive(Event)]` also implements the marker traits of its roles. The value must be
+/// serialisable, since a run can outlive its process. In memory the library never serialises it.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -62,26 +62,27 @@ pub(crate) use when::When;
     note = "derive it: `#[derive(Serialize, Deserialize, Event)]`"
 )]
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
+    /// The wire name: stable, and unique in an engine. The derive uses the name of the type by default.
     const NAME: &'static str;
 
-    /// What the event is for (S2). By default it drives steps, and that is all: an event with another marker
-    /// trait must name its role here, as the derive does.
+    /// The roles of the event. Default: it only drives steps. An implementation by hand must set the role of
+    /// each further marker trait, as the derive does.
     const ROLES: Roles = Roles::NONE;
 
-    /// Whether the event ends a run, on the level of types: a workflow's output is found with it.
+    /// Whether the event ends a run, at type level. The workflow's output type is derived from it.
     #[doc(hidden)]
     type Stop;
 
-    /// Of a request how replies are read by who does not know their type.
+    /// For a request: how to read replies without knowing their type.
     #[doc(hidden)]
     const REPLY_FORM: Option<ReplyForm> = None;
 
-    /// The version of the shape that its JSON has, from 1: `#[event(version = 2)]`. Journals say it of each event.
+    /// The version of the serialised form, from 1: `#[event(version = 2)]`. Journals store it with each
+    /// event.
     const VERSION: u32 = 1;
 
-    /// What makes this version of the JSON of an older one: `#[event(version = 2, upgrade = path)]`. Without it only this
-    /// version is read.
+    /// Converts the JSON of an older version to this one: `#[event(version = 2, upgrade = path)]`. Without
+    /// it, events of older versions cannot be read.
     const UPGRADE: Option<Upgrade> = None;
 
     /// Name, roles and Rust type as one value.
@@ -96,7 +97,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     };
 }
 
-/// An event that enters the log and drives steps: every event but a pure display event (S2).
+/// An event that enters the log and drives steps: any event that is not display-only.
 ///
 /// ```compile_fail
 /// use workflow_core::prelude::*;
@@ -123,7 +124,7 @@ pub trait ControlEvent: Event {}
 )]
 pub trait StartEvent: ControlEvent {}
 
-/// An event that ends its run: `#[event(stop)]` (S28).
+/// An event that ends its run: `#[event(stop)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not end a run",
     label = "not a stop event",
@@ -139,7 +140,7 @@ pub trait StopEvent: ControlEvent {}
 )]
 pub trait ExternalEvent: ControlEvent {}
 
-/// An event that people can see: `#[event(display)]`.
+/// An event that is shown to people: `#[event(display)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be displayed",
     label = "not a display event",
@@ -147,7 +148,7 @@ pub trait ExternalEvent: ControlEvent {}
 )]
 pub trait DisplayEvent: Event {}
 
-/// An event that asks the outside and waits for a typed reply: `#[event(request, reply = Approval)]`.
+/// An event that asks the outside for a typed reply: `#[event(request, reply = Approval)]`.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -168,13 +169,13 @@ pub trait DisplayEvent: Event {}
     note = "write `#[event(request, reply = TheReply)]` on the event that asks"
 )]
 pub trait Request: ControlEvent {
-    /// What the outside answers with.
+    /// The type of the reply.
     type Reply: Serialize + DeserializeOwned + Send + Sync + 'static;
 
-    /// The wire name under which replies stand in the log: the request's name and `.reply`.
+    /// The wire name of replies in the log: the name of the request and `.reply`.
     const REPLY_NAME: &'static str;
 
-    /// The type of the log entry that carries a reply.
+    /// The event type of replies in the log.
     const REPLY_TYPE: EventType = EventType {
         name: Self::REPLY_NAME,
         roles: Roles::NONE.reply(),
@@ -185,10 +186,10 @@ pub trait Request: ControlEvent {
         decode: crate::event::Answered::<Self>::decode,
     };
 
-    /// The wire name under which it stands in the log that a request expired: the request's name and `.expired`.
+    /// The wire name of expiries in the log: the name of the request and `.expired`.
     const EXPIRED_NAME: &'static str;
 
-    /// The type of the log entry that says that a request expired.
+    /// The event type of expiries in the log.
     const EXPIRED_TYPE: EventType = EventType {
         name: Self::EXPIRED_NAME,
         roles: Roles::NONE,
@@ -199,7 +200,7 @@ pub trait Request: ControlEvent {
         decode: crate::event::ExpiredRequest::<Self>::decode,
     };
 
-    /// The request, to be closed when nobody has replied for so long since the step returned (S32).
+    /// Returns the request so that it expires after this time, counted from the step's return.
     ///
     /// ```
     /// use std::time::Duration;
@@ -216,7 +217,7 @@ pub trait Request: ControlEvent {
         Expiring::new(When::After(time), self)
     }
 
-    /// The request, to be closed when nobody has replied by then (S32).
+    /// Returns the request so that it expires at this time.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -234,7 +235,7 @@ pub trait Request: ControlEvent {
     }
 }
 
-/// What a table knows of an event type: its wire name, its roles and which Rust type it is.
+/// An event type as tables know it: wire name, roles, version and Rust type.
 #[derive(Clone, Copy)]
 pub struct EventType {
     pub(crate) name: &'static str,
@@ -246,31 +247,31 @@ pub struct EventType {
     pub(crate) decode: Decode,
 }
 
-/// Reads back what stands in a log: of a reply, and of what says that a request expired, with that request.
+/// Reads an entry of a log back. A reply and an expiry need their request too.
 pub(crate) type Decode = fn(&RawValue, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;
 
 fn decode<E: Event>(data: &RawValue, _: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
     serde_json::from_str(data.get()).map(AnyEvent::new::<E>)
 }
 
-/// The request that a log entry belongs to.
+/// The request of a log entry, in its own type.
 pub(crate) fn request_of<R: Request>(request: Option<&AnyEvent>) -> Result<Arc<R>, serde_json::Error> {
     let request = request.and_then(AnyEvent::downcast);
     request.ok_or_else(|| serde_json::Error::custom(format_args!("there is no request `{}`", R::NAME)))
 }
 
 impl EventType {
-    /// The wire name (S1).
+    /// The wire name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the event is for (S2).
+    /// The roles of the event.
     pub const fn roles(&self) -> Roles {
         self.roles
     }
 
-    /// The version of its shape, from 1.
+    /// The version of the serialised form, from 1.
     pub const fn version(&self) -> u32 {
         self.version
     }
@@ -295,9 +296,9 @@ impl fmt::Debug for EventType {
     }
 }
 
-/// An event of any type, shared: what a log holds, and what observers and viewers are given.
+/// An event of any type, shared: the form in logs, and for observers and viewers.
 ///
-/// Cloning copies a pointer. The value inside is immutable (S1).
+/// Cloning copies a pointer. The value is immutable.
 ///
 /// ```
 /// use workflow_core::{AnyEvent, prelude::*};
@@ -312,12 +313,12 @@ impl fmt::Debug for EventType {
 /// ```
 #[derive(Clone)]
 pub struct AnyEvent {
-    /// It is there until this is dropped.
+    /// `Some` until the event is dropped.
     payload: Option<Arc<dyn Erased>>,
 }
 
 impl AnyEvent {
-    /// Wraps a value. One allocation.
+    /// Wraps a value, with one allocation.
     pub fn new<E: Event>(event: E) -> Self {
         Self::from_erased(Arc::new(event))
     }
@@ -326,28 +327,28 @@ impl AnyEvent {
         Self { payload: Some(payload) }
     }
 
-    /// What type the event is of.
+    /// The type of the event.
     pub fn event_type(&self) -> EventType {
         *self.known_type()
     }
 
-    /// The same, not copied.
+    /// The type of the event, by reference.
     #[inline]
     pub(crate) fn known_type(&self) -> &'static EventType {
         self.payload().event_type()
     }
 
-    /// The wire name of the event's type.
+    /// The wire name of the event type.
     pub fn name(&self) -> &'static str {
         self.payload().event_type().name
     }
 
-    /// The value, if it is an `E`.
+    /// The value, if its type is `E`.
     pub fn downcast_ref<E: Event>(&self) -> Option<&E> {
         self.payload_ref()
     }
 
-    /// The shared value, if it is an `E`. Nothing is copied.
+    /// The shared value, if its type is `E`. Copies nothing.
     pub fn downcast<E: Event>(&self) -> Option<Arc<E>> {
         self.payload_arc()
     }
@@ -374,12 +375,12 @@ impl AnyEvent {
     /// The value as JSON.
     ///
     /// # Errors
-    /// What the type's own `Serialize` reports.
+    /// The error of the type's own `Serialize`.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
         json::to_json(self.erased())
     }
 
-    /// Whether it is within the bound, if there is one. What has no JSON has no size either.
+    /// Checks the size against a bound. An event without JSON has no size and passes.
     #[inline]
     pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
         let Some(limit) = most else { return Ok(()) };
@@ -392,8 +393,8 @@ impl AnyEvent {
 }
 
 impl Drop for AnyEvent {
-    /// Here, and nowhere else, the library drops events: a panic in the drop of a user's type goes no further, also
-    /// where many events are dropped together, or while a thread panics (S27).
+    /// The only place where the library drops events. A panic in the drop of a user's type ends here, also
+    /// when many events are dropped together or while the thread panics (S27).
     #[inline]
     fn drop(&mut self) {
         if let Some(payload) = self.payload.take() {
@@ -403,7 +404,7 @@ impl Drop for AnyEvent {
 }
 
 impl Serialize for AnyEvent {
-    /// The value, without its name.
+    /// Serialises the value without its name.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_json().map_err(S::Error::custom)?.serialize(serializer)
     }
@@ -415,11 +416,12 @@ impl fmt::Debug for AnyEvent {
     }
 }
 
-/// What stands in a log: an event, a reply, or the gathered branches of a fan-out.
+/// An entry of a log: an event, a reply, an expiry, or the result of a fan-out.
 pub(crate) trait Erased: Any + ToJson + Send + Sync {
     fn event_type(&self) -> &'static EventType;
 
-    /// Drops it, if nobody else has it: by [`release`](release()), which only knows how to where the type is known.
+    /// Drops the value if this is the last reference, with [`release`](release()), which needs the concrete
+    /// type.
     fn release(self: Arc<Self>);
 
     fn reply_form(&self) -> Option<&'static ReplyForm> {
@@ -441,12 +443,12 @@ impl<E: Event> Erased for E {
     }
 }
 
-/// Type-level answer of [`Event::Stop`]: the event does not end a run.
+/// Answer of [`Event::Stop`]: the event does not end a run.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct NotStop;
 
-/// Type-level answer of [`Event::Stop`]: the event `E` ends a run.
+/// Answer of [`Event::Stop`]: the event `E` ends a run.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct IsStop<E>(std::marker::PhantomData<E>);

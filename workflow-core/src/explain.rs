@@ -1,5 +1,21 @@
-//! Why each step of a run ran, and why it did not: made from the table, the log and the scheduler's
-//! decisions, at any time. As a type, as text for people, and, through serde, as JSON.
+//! Explanations: why each step of a run ran or did not run. They are a function of the table, the log and the
+//! scheduler's decisions, so they can be made at any time, also from a journal. They exist as types, as text,
+//! and as JSON through serde.
+//!
+//! ```text
+//!  table ────────┐
+//!  log, trace ───┼─▶ Source: facts indexed by step, event, scope and moment
+//!  decisions ────┘      │
+//!                       ├─ past      each decision ─▶ WhyRan or WhyNot
+//!                       ├─ missing   each step that never ran ─▶ Unmet: inputs, producers, why not
+//!                       └─ stall     the part that a stalled run's owner needs, causes in order
+//! ```
+//!
+//! The module owns the reasons and their words. It decides nothing: a rule of the scheduler appears here only
+//! as a recorded verdict.
+//!
+//! Example: a run stalls since `ship` never got `Reserved`. The explanation of `ship` has the missing
+//! `Reserved`, with its producer `reserve`, which ran once and emitted only `SoldOut`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,131 +39,132 @@ pub(crate) use runaway::Runaway;
 
 pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
 
-/// Why each step of a run ran, or why it did not.
+/// Why each step of a run ran or did not run.
 ///
-/// It prints for people and serialises for machines.
+/// `Display` prints it for people; serde serialises it for programs.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The workflow.
     pub workflow: Arc<str>,
-    /// Where the run stands.
+    /// The status of the run.
     pub status: RunStatus,
-    /// A row per step, in declaration order.
+    /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
-    /// The stop events, and why none of them is in the log; empty for a run that completed.
+    /// The stop events, with the reasons why the log has none of them; empty for a completed run.
     pub unmet_stops: Vec<Unmet>,
-    /// What entered the log, or can be replied, and is taken by no step; a row per type.
+    /// Events in the log, and replies to open requests, that no step takes; one row per type.
     pub untaken: Vec<Untaken>,
-    /// The steps that failed, in declaration order.
+    /// The failed steps, in declaration order.
     pub failed: Vec<FailedStep>,
-    /// The timers that are pending, in the order in which they will fire.
+    /// The pending timers, in the order in which they fire.
     pub timers: Vec<PendingTimer>,
-    /// What can still arrive from outside, or could when the run stalled; a row per type.
+    /// The types that can still arrive from outside, or could when the run stalled; one row per type.
     pub can_arrive: Vec<Arrival>,
 }
 
-/// A step that failed.
+/// A step that failed at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedStep {
-    /// The step.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// How often it ran.
+    /// The number of its executions.
     pub executions: u64,
-    /// How often it failed.
+    /// The number of its failed executions.
     pub failures: u64,
-    /// What it failed with, the last time.
+    /// The error of its last failure.
     pub error: Arc<str>,
     /// The items of the branches in which it failed.
     pub branches: Vec<Cited>,
 }
 
-/// What can arrive from outside: an external event that a step takes, or the reply to an open request.
+/// A type that can arrive from outside: an external event that a step takes, or the reply to an open request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// [`InputKind::Reply`] for the reply to a request.
+    /// [`InputKind::Reply`] for the reply to a request, else [`InputKind::One`].
     pub kind: InputKind,
-    /// The wire name of the event, or of the request.
+    /// The wire name of the event; for a reply, of the request.
     pub event: Arc<str>,
 }
 
-/// An event that entered the log and is taken by no step, or whose reply is not.
+/// An event of the log that no step takes, or a request whose reply no step takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Untaken {
-    /// [`InputKind::Reply`] for a request whose reply is not taken.
+    /// [`InputKind::Reply`] for a request whose reply no step takes.
     pub kind: InputKind,
-    /// The last of its type.
+    /// The last event of the type.
     pub last: Cited,
 }
 
-/// Why one step ran, and why it did not.
+/// Why one step ran or did not run.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct StepExplanation {
-    /// The step.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// A row per execution that has begun.
+    /// One row per execution that has begun.
     pub ran: Vec<WhyRan>,
-    /// A row per trigger that led to no execution, or to one that has not begun.
+    /// One row per trigger that led to no execution, or to one that has not begun.
     pub did_not_run: Vec<WhyNot>,
-    /// What is missing now; only for a step that never ran. For a step with only optional inputs that is any
-    /// one of them.
+    /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
+    /// would do.
     pub missing: Vec<Unmet>,
 }
 
-/// An event as explanations name it.
+/// An event as explanations refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cited {
-    /// Its position.
+    /// The position of the event.
     pub seq: Seq,
-    /// Its wire name; for a gathered fan-out, or a failure, the name it has in a report's log.
+    /// The wire name. A completed fan-out and a failure have the names of a report's log.
     pub event: Arc<str>,
-    /// For a gathered fan-out its item, which is what people know it by.
+    /// For a completed fan-out: the item type, by which people know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gathered: Option<Arc<str>>,
-    /// The step that emitted it, or that fanned out; none for what came from outside, and for failures.
+    /// The step that emitted the event or opened the fan-out. `None` for an event from outside and for a
+    /// failure.
     pub producer: Option<Arc<str>>,
 }
 
-/// Why a step ran: what triggered it and what it was bound to.
+/// Why a step ran: its trigger and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WhyRan {
-    /// The execution.
+    /// The id of the execution.
     pub execution: ExecutionId,
-    /// The scope it was evaluated in.
+    /// The scope in which the step was evaluated.
     pub scope: ScopeId,
-    /// What triggered it.
+    /// The event that triggered it.
     pub trigger: Cited,
-    /// What each parameter was bound to.
+    /// The events of each parameter.
     pub inputs: Vec<CitedInput>,
-    /// The attempts that failed and were followed by another, or were to be (S35).
+    /// The failed attempts after which the engine scheduled another.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
-    /// Of an execution that waits for another attempt, or ended while it did: when that attempt is, or was, due, from
-    /// when the run began.
+    /// The time of the next attempt, since the run began. Set while the execution waits for it, and if the
+    /// run ended meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Duration>,
-    /// What came of it.
+    /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
 }
 
-/// What one parameter was bound to.
+/// The events of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CitedInput {
-    /// An injectable, or an optional input without an event.
+    /// No event: an injected parameter, or an optional input without an event.
     Nothing,
     /// One event.
     One(Cited),
-    /// A list of so many events.
+    /// A list of this length.
     List(u32),
 }
 
@@ -157,241 +174,240 @@ pub enum CitedInput {
 pub struct WhyNot {
     /// The event that triggered the evaluation.
     pub trigger: Cited,
-    /// The scope it was evaluated in.
+    /// The scope in which the step was evaluated.
     pub scope: ScopeId,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a trigger led to no execution, or why that has not begun.
+/// Why a trigger led to no execution, or to one that has not begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// Required inputs were missing then (S13).
+    /// Required inputs were missing at that time.
     Missing(Vec<MissingInput>),
-    /// None of the bound events was the branch's own: the evaluation further out covers it (S46).
+    /// No bound event belongs to this branch: the evaluation in an outer scope covers the combination.
     Covered,
-    /// This very combination was executed before (S20).
+    /// The step was executed with this combination of events before.
     Duplicate,
-    /// The step had had all its executions (S19).
+    /// The step had reached its `max_executions`.
     LimitReached {
-        /// How many it may have.
+        /// The limit.
         limit: u32,
     },
-    /// The run had had all its executions, and ended here.
+    /// The run had reached its limit of executions and ended here.
     RunLimitReached,
-    /// The precondition said no (S18).
+    /// The precondition said no.
     Refused {
-        /// Which.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
-    /// The precondition failed (S18).
+    /// The precondition failed.
     PreconditionFailed {
-        /// Which.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
-    /// The precondition had not answered.
+    /// The precondition has not answered yet.
     Asking {
-        /// Which.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
-    /// The execution is due, and waits for its turn (S21).
+    /// The execution exists and waits to start.
     Waiting {
-        /// Which it will be.
+        /// The id of the execution.
         execution: ExecutionId,
-        /// What it waits for.
+        /// The limit that it waits for.
         waits_for: WaitsFor,
     },
-    /// The execution was due, and was dropped before its turn came: with its run or its branch.
+    /// The execution was dropped with its run or branch before it started.
     NeverBegan {
-        /// Which it would have been.
+        /// The id of the execution.
         execution: ExecutionId,
     },
 }
 
-/// An input that is missing.
+/// An input that lacks events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MissingInput {
-    /// The wire names of the events that would do: for a reply its request, for a gather what it collects.
+    /// The wire names of the events that would do. For a reply its request, for a gather the collected event.
     pub events: Vec<Arc<str>>,
-    /// How they are taken.
+    /// How the input takes them.
     pub kind: InputKind,
-    /// How many there were.
+    /// The number of events it has.
     pub have: u32,
-    /// How many it takes.
+    /// The number of events it needs.
     pub need: u32,
-    /// What would do as well, taken in other ways: a step with only optional inputs needs any one of them.
+    /// Inputs that would do instead: a step with only optional inputs needs any one of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub or: Vec<MissingInput>,
 }
 
-/// What is missing, and who could have supplied it.
+/// A missing input, with its possible producers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unmet {
-    /// What.
+    /// The input.
     #[serde(flatten)]
     pub input: MissingInput,
-    /// Who could have supplied it, and why they did not.
+    /// The possible producers, each with the reason why it did not supply the input.
     pub producers: Vec<WhyNotProduced>,
 }
 
-/// Who could have produced an event, and why it did not.
+/// A possible producer of an event, and why it did not produce it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WhyNotProduced {
-    /// The step never ran.
+    /// A step that never ran.
     DidNotRun {
-        /// Which.
+        /// The step.
         step: Arc<str>,
     },
-    /// The step had all it needs, but its precondition said no every time.
+    /// A step that was ready, but whose precondition said no every time.
     Refused {
         /// The step.
         step: Arc<str>,
         /// The precondition.
         precondition: Arc<str>,
     },
-    /// The step is still running.
+    /// A step that is still running.
     Running {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// When its next attempt is due, from when the run began, if that is all that it waits for (S35).
+        /// The time of its next attempt since the run began, if it only waits for that.
         next_attempt: Option<Duration>,
     },
-    /// The step is due, waits for its turn (S21), and does not run meanwhile.
+    /// A step that waits to start and does not run meanwhile.
     Waiting {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// What the first of its executions that wait waits for.
+        /// The limit that the first of its waiting executions waits for.
         waits_for: WaitsFor,
     },
-    /// The step ran, and emitted none of it.
+    /// A step that ran and emitted none of the events.
     EmittedNone {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How often it ran.
+        /// The number of its executions.
         executions: u64,
-        /// How often it may run in a scope, if it came to that limit.
+        /// The executions allowed per scope, if the step reached that limit.
         limit: Option<u32>,
-        /// What it emitted.
+        /// The types of the events that it emitted.
         only: Vec<Arc<str>>,
     },
-    /// The step ran and fanned out, but there were no items.
+    /// A step that ran and opened a fan-out without items.
     OpenedNone {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How often it ran.
+        /// The number of its executions.
         executions: u64,
     },
-    /// The step ran and emitted it, but too few.
+    /// A step that ran and emitted too few of the events.
     EmittedSome {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How often it ran.
+        /// The number of its executions.
         executions: u64,
-        /// How many it emitted.
+        /// The number of these events that it emitted.
         events: u64,
     },
-    /// The step emitted it in branches of a fan-out, where they are not seen from here: only a gather joins
-    /// them.
+    /// A step that emitted the event in branches that this scope does not see. A gather joins them.
     EmittedInBranches {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How many it emitted in other branches.
+        /// The number of these events that it emitted in other branches.
         events: u64,
-        /// How many it emitted where they are seen.
+        /// The number of these events that it emitted where this scope sees them.
         seen: u64,
     },
-    /// It came when the branch had ended in which the rest was there: only a gather brings the two together.
+    /// The event came after the branch that had the other inputs had ended. A gather joins both.
     CameLate {
-        /// What came.
+        /// The event.
         event: Cited,
         /// The item of the branch.
         branch: Cited,
-        /// What the step took from the branch: the events that a gather would have to collect.
+        /// The events of the branch that the step takes, which a gather would have to collect.
         gather: Vec<Arc<str>>,
     },
-    /// It is in the log, but was not evaluated: the run has not got that far, or ended before.
+    /// The event is in the log but was not evaluated: the run has not reached it, or ended before.
     NotEvaluated {
-        /// What came.
+        /// The event.
         event: Cited,
     },
-    /// The step ran and failed, at least the last time it did not succeed.
+    /// A step whose last finished execution failed.
     Failed {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How often it ran.
+        /// The number of its executions.
         executions: u64,
-        /// How often it failed.
+        /// The number of its failed executions.
         failures: u64,
-        /// What it failed with, the last time.
+        /// The error of its last failure.
         error: Arc<str>,
-        /// How many it emitted all the same.
+        /// The number of these events that its other executions emitted.
         events: u64,
-        /// What it emitted.
+        /// The types of the events that they emitted.
         only: Vec<Arc<str>>,
     },
-    /// None of these steps failed, whose failure would be taken (S29).
+    /// Steps whose failure would have been taken, none of which failed.
     NotFailed {
-        /// Which.
+        /// The steps.
         steps: Vec<Arc<str>>,
     },
-    /// The step failed, but too few times, or where it is not seen: the failures of a branch stay in it (S29).
+    /// A step that failed too few times, or in a branch, whose failures other scopes do not see.
     FailedSome {
-        /// Which.
+        /// The step.
         step: Arc<str>,
-        /// How often it failed in branches of a fan-out, where it is not seen from here.
+        /// The number of its failures in branches that this scope does not see.
         elsewhere: u64,
-        /// How often it failed where it is seen.
+        /// The number of its failures that this scope sees.
         seen: u64,
     },
-    /// It comes from outside.
+    /// An event from outside.
     NotSent {
-        /// The event.
+        /// The type of the event.
         event: Arc<str>,
-        /// How often it was sent.
+        /// The number of times it was sent.
         sent: u64,
     },
-    /// It starts runs, and this run began with another event.
+    /// A start event of which none opened this run: the run began with another one.
     NotBegunWith {
-        /// The event.
+        /// The type of the event.
         event: Arc<str>,
-        /// What the run began with.
+        /// The type of the event that the run began with.
         began_with: Arc<str>,
     },
-    /// The request was made, and nobody replied.
+    /// A reply to a request that is open.
     NotReplied {
-        /// The request.
+        /// The type of the request.
         request: Arc<str>,
     },
-    /// The request was made, and its time ran out before anybody replied (S32).
+    /// A reply to a request that expired first.
     Expired {
-        /// The request.
+        /// The type of the request.
         request: Arc<str>,
     },
-    /// The step has set a timer for it, which has not fired.
+    /// A step that set a timer for the event, which has not fired.
     TimerPending {
         /// The step.
         step: Arc<str>,
-        /// When it will fire, from when the first event entered the log.
+        /// The time at which it fires, since the first event entered the log.
         after: Duration,
     },
-    /// The fan-out was opened, and is not gathered.
+    /// A fan-out that is open, so that nothing is gathered yet.
     NotGathered {
-        /// The step that fanned out.
+        /// The step that opened it.
         step: Arc<str>,
-        /// How many branches it opened.
+        /// The number of branches.
         branches: u64,
-        /// In how many of them something failed.
+        /// The number of branches in which something failed.
         failed: u64,
     },
-    /// No step emits it.
+    /// Nothing: no step emits the event.
     Nobody {
-        /// The event.
+        /// The type of the event.
         event: Arc<str>,
     },
 }

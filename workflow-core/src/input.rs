@@ -1,6 +1,6 @@
-//! How a step's parameters are declared and filled: the trait [`StepInput`], and the kinds of parameter
-//! the library brings. Nothing outside this module knows kinds of parameter; the scheduler only sees the
-//! [`InputSpec`] each of them declares.
+//! Step parameters: how they are declared and filled. The module owns the trait [`StepInput`] and the kinds
+//! of parameter that the library has. No other module knows these kinds: the scheduler sees only the
+//! [`InputSpec`] that each parameter declares.
 
 use crate::error::StepError;
 use crate::spec::InputSpec;
@@ -30,10 +30,10 @@ pub(crate) use call::{CallContext, SlotValue, SlotValues};
 pub(crate) use list::{LogEntry, Prefix};
 pub(crate) use services::{AttemptChildren, RunServices};
 
-/// One parameter of a step or precondition: declares what it needs and fills it.
+/// One parameter of a step or precondition: declares its needs and fills itself.
 ///
-/// The kind of a parameter is found through its type, never through its name, so type aliases and renamed
-/// imports work. These types implement it (S5, S6):
+/// The type of a parameter determines its kind, never its name. So type aliases and renamed imports work.
+/// These types implement the trait:
 ///
 /// | parameter | meaning | counts for readiness |
 /// |---|---|---|
@@ -46,14 +46,14 @@ pub(crate) use services::{AttemptChildren, RunServices};
 /// | an [`EventSet`](crate::EventSet) enum wherever `E` stands | any of its members | any of them |
 /// | [`Reply<R>`], `&Reply<R>` | the reply to request `R`, with that very request | yes |
 /// | [`StepFailed`](crate::StepFailed) wherever an event stands | a step that this one catches failed | as the event |
-/// | [`Expired<R>`], `&Expired<R>` | request `R`, whose time ran out before somebody replied | yes |
+/// | [`Expired<R>`], `&Expired<R>` | request `R`, which expired without a reply | yes |
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
 /// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`Cancellation`](crate::Cancellation), [`RunInfo`], each also by reference | | injected |
 ///
 /// # Your own injectables
-/// Implement it for what your steps should be handed. An injectable never triggers a step and never keeps
-/// one waiting (S6).
+/// Implement the trait for a type that your steps need. An injected parameter never triggers a step, and no
+/// step waits for it.
 ///
 /// ```
 /// use workflow_core::{prelude::*, InputSpec, Slot, StepInput};
@@ -74,8 +74,9 @@ pub(crate) use services::{AttemptChildren, RunServices};
 /// ```
 ///
 /// # Contract
-/// `fill` runs once per execution, in the execution's own task, before the step's body and in the order of the
-/// parameters; it must not block. An error of it is a failure of the execution like any other (S29).
+/// The library calls `fill` once per execution and parameter, in the execution's own task, before the step's
+/// body and in the order of the parameters. `fill` must not block. Its error fails the execution like an
+/// error of the step.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
@@ -83,21 +84,21 @@ pub(crate) use services::{AttemptChildren, RunServices};
     note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {
-    /// What the parameter needs, as the table shows it.
+    /// The declaration of the parameter, as the table shows it.
     const SPEC: InputSpec;
 
-    /// The parameter itself, with the lifetime of what it borrows: of the event in its slot, or of what the slot
+    /// The parameter itself. Its lifetime is that of the event in its slot, or of a value that the slot
     /// [keeps](Slot::keep).
     type Item<'a>;
 
-    /// Makes the parameter of what its slot holds.
+    /// Makes the parameter from the contents of its slot.
     ///
     /// # Errors
-    /// Whatever keeps the parameter from being filled; the execution then fails with it.
+    /// Any reason why the parameter cannot be filled. The execution fails with this error.
     fn fill(slot: Slot<'_>) -> Result<Self::Item<'_>, StepError>;
 }
 
-/// A parameter that takes events, and may therefore stand inside `Option`.
+/// A parameter that takes events, so that `Option` may wrap it.
 #[diagnostic::on_unimplemented(
     message = "`Option<{Self}>` cannot be a parameter of a step",
     label = "only event inputs can be optional",

@@ -1,6 +1,12 @@
-//! Values of any type as JSON, by a serialiser that is itself compiled here: for each type of event only the calls
-//! of it are compiled where the type is defined. What comes out is what `serde_json::to_value` makes; for values that have
-//! to be read back, [`fit`] refuses the rest.
+//! JSON of values whose type is erased.
+//!
+//! The serialiser is compiled with this crate. For each type of event, only the calls to it are compiled
+//! where the type is defined, which keeps builds of users short. The result equals that of
+//! `serde_json::to_value`. For values that a store must read back, [`fit`] refuses what JSON would lose.
+//!
+//! A [`JsonWriter`] has four uses: it builds a `Value`; it counts bytes without building anything (`count`);
+//! it checks that the value can be read back (`checks`); or it marks each `Some`, for a comparison
+//! (`marks_some`).
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -23,12 +29,12 @@ pub(crate) use fit::{Misfit, fit};
 
 use crate::error::UnfitValue;
 
-/// What `serde_json` calls the structs that stand for text which is JSON already.
+/// The names that `serde_json` gives to structs whose text is JSON already.
 const VERBATIM: [&str; 2] = ["$serde_json::private::RawValue", "$serde_json::private::Number"];
 
-/// A value whose type is forgotten.
+/// A value whose type is erased.
 pub(crate) trait ToJson {
-    /// Writes the value.
+    /// Serialises the value into the writer.
     fn write(&self, to: &mut JsonWriter) -> Result<(), Error>;
 }
 
@@ -45,7 +51,7 @@ pub(crate) fn to_json(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
     writer.done.ok_or_else(|| Error::custom("nothing was written"))
 }
 
-/// Has the value write itself. A panic in its type's own `Serialize` is an error like any other that it reports.
+/// Lets the value write itself. A panic of its `Serialize` becomes an error.
 fn written(value: &(impl ToJson + ?Sized), to: &mut JsonWriter) -> Result<(), Error> {
     caught(|| value.write(to)).unwrap_or_else(|panic| Err(Error::custom(panic)))
 }
@@ -53,14 +59,15 @@ fn written(value: &(impl ToJson + ?Sized), to: &mut JsonWriter) -> Result<(), Er
 /// Takes one value, part by part.
 #[derive(Debug, Default)]
 pub(crate) struct JsonWriter {
-    /// What was begun, the innermost last.
+    /// The lists and objects that are open, the innermost last.
     open: Vec<Open>,
     done: Option<Value>,
-    /// Only counts what it takes, and keeps none of it.
+    /// If set, the writer only counts bytes and builds nothing.
     count: Option<Count>,
-    /// Refuses what cannot be read back; without it such a value is written as `serde_json` writes it.
+    /// If set, the writer refuses a value that cannot be read back. Otherwise it writes such a value as
+    /// `serde_json` does.
     checks: Option<Box<Checks>>,
-    /// Marks what is `Some`, which JSON does not have: for values that are compared.
+    /// Whether to mark each `Some`, which plain JSON does not show. Set for comparisons.
     marks_some: bool,
 }
 
@@ -71,9 +78,9 @@ enum Open {
         entries: Map<String, Value>,
         key: String,
     },
-    /// Text that is JSON already.
+    /// A text that is JSON already.
     Verbatim(Option<Value>),
-    /// A list or an object that is only counted, and whether it has anything yet.
+    /// A list or an object that is only counted, and whether it has an entry yet.
     Counted(bool),
 }
 
@@ -98,7 +105,7 @@ impl JsonWriter {
                 let value = serde_json::from_str(text)?;
                 let levels = if self.checks.is_some() { fit::levels(&value) } else { 0 };
                 *inner = Some(value);
-                // The text itself is no level.
+                // The verbatim text itself is not a level.
                 self.check_depth(self.open.len() - 1 + levels)?;
             }
             _ => self.done = Some(value),
@@ -114,13 +121,13 @@ impl JsonWriter {
         }
     }
 
-    /// Counts a value, and the comma behind it.
+    /// Counts a value and the comma behind it.
     fn counted<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.one_more();
         self.count.as_mut().map_or(Ok(()), |count| count.text(value))
     }
 
-    /// What is open has one more; the comma behind its last is taken back when it closes.
+    /// Counts the comma of an entry. Closing the list or object takes the last comma back.
     fn one_more(&mut self) {
         if let (Some(count), Some(Open::Counted(any))) = (&mut self.count, self.open.last_mut()) {
             count.add(1);
@@ -139,7 +146,7 @@ impl JsonWriter {
             return Ok(self.count_open());
         }
         self.check_depth(self.open.len() + 1)?;
-        // A length is only a hint, and no reason to allocate without bound.
+        // A length is only a hint, so it must not cause an unbounded allocation.
         self.open.push(Open::List(Vec::with_capacity(length.unwrap_or(0).min(1_024))));
         Ok(self)
     }
@@ -153,7 +160,7 @@ impl JsonWriter {
         Ok(self)
     }
 
-    /// An enum's variant: an object of one entry.
+    /// Opens an enum variant: an object with one entry.
     fn variant(&mut self, name: &'static str) -> Result<&mut Self, Error> {
         Ok(self.object()?.named(name))
     }
@@ -189,7 +196,7 @@ impl JsonWriter {
 }
 
 impl JsonWriter {
-    /// The brackets, less the comma behind the last.
+    /// Counts the brackets, without the comma behind the last entry.
     fn count_closed(&mut self, any: bool) -> Result<(), Error> {
         self.count.as_mut().map_or(Ok(()), |count| {
             count.add(if any { 1 } else { 2 });
@@ -198,7 +205,7 @@ impl JsonWriter {
     }
 }
 
-/// A key as text: what is no text itself is written as one.
+/// The text of a key. Numbers and booleans become text; other values are no keys.
 fn key_of(key: Value) -> Option<String> {
     match key {
         Value::String(text) => Some(text),

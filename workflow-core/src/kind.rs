@@ -1,6 +1,11 @@
-//! Lets generated code ask whether a type can stand where it is used, so that a type that cannot is reported
-//! once, where a call needs it, and nowhere else: the table is there all the same, and so is what the compiler
-//! has to say of the rest of it.
+//! Lets generated code ask whether a type may stand where it is used.
+//!
+//! The compiler should report an unusable type once, where a call needs it. Everything else must still
+//! compile, so that the table exists and the other mistakes are reported too. So for an unusable type this
+//! module supplies stand-ins.
+//!
+//! How it works: `Kind::<T>::X` resolves to an inherent constant if `T` implements the needed trait.
+//! Otherwise it resolves to the constant of [`Unusable`], which generated code brings into scope.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -14,60 +19,60 @@ use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
 use crate::spec::{InputSpec, OutputSpec, StepSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
-/// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
-/// by those of [`Unusable`], which must be in scope, if it does not.
+/// Answers `Kind::<T>::IS_OUTPUT` and similar questions: by inherent constants if `T` implements the trait,
+/// else by those of [`Unusable`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Kind<T>(PhantomData<T>);
 
 impl<T: StepOutput> Kind<T> {
-    /// It can be a return type.
+    /// `T` can be a return type.
     pub const IS_OUTPUT: bool = true;
-    /// What it declares.
+    /// The declaration of `T`.
     pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
 impl<T: SetMember> Kind<T> {
-    /// It can be a member of an event set.
+    /// `T` can be a member of an event set.
     pub const IS_MEMBER: bool = true;
 }
 
 impl<W: Workflow> Kind<W> {
-    /// Its table.
+    /// The table of the workflow.
     pub const TABLE: &'static TableSpec = W::TABLE;
-    /// The event types that its output can be made of.
+    /// The event types that the workflow's output can hold.
     pub const OUTPUT_EVENTS: &'static [EventType] = <W::Output as FromEvent>::MEMBERS;
 }
 
 /// The answers for a type that cannot stand where it is used.
 #[doc(hidden)]
 pub trait Unusable: Sized {
-    /// The type.
+    /// The type in question.
     type Type;
 
-    /// It cannot be a return type.
+    /// The type cannot be a return type.
     const IS_OUTPUT: bool = false;
-    /// It cannot be a member of an event set.
+    /// The type cannot be a member of an event set.
     const IS_MEMBER: bool = false;
-    /// Nothing is known of what its output is made of.
+    /// The members of the output are unknown.
     const OUTPUT_EVENTS: &'static [EventType] = &[];
 
-    /// Nothing is known of the parameter.
+    /// The declaration of the parameter is unknown.
     const INPUT: InputSpec = UNCLEAR;
-    /// Nothing is known of what is returned.
+    /// The declaration of the output is unknown.
     const OUTPUT: OutputSpec = UNCLEAR_OUTPUT;
 
-    /// It is never called for.
+    /// Never called: the workflow does not compile.
     fn fill(_: &mut Slots<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
-    /// It is never called for.
+    /// Never called: the workflow does not compile.
     fn owned(_: &Slot<'_>) -> Result<Self::Type, StepError> {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
-    /// It is never called for.
+    /// Never called: the workflow does not compile.
     fn ask<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
         unreachable!("a workflow that cannot be shared does not compile")
     }
@@ -77,19 +82,19 @@ impl<T> Unusable for Kind<T> {
     type Type = T;
 }
 
-/// What a parameter of type `P` declares and is given. If it is no input, [`Unusable`] gives stand-ins.
+/// Declares and fills a parameter of type `P`. [`Unusable`] has stand-ins for a type that is no input.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Fill<P>(PhantomData<P>);
 
 impl<P: StepInput> Fill<P> {
-    /// What it declares.
+    /// The declaration of the parameter.
     pub const INPUT: InputSpec = P::SPEC;
 
-    /// What the function is given.
+    /// Fills the parameter of the function.
     ///
     /// # Errors
-    /// What keeps the parameter from being filled.
+    /// The error of [`StepInput::fill`].
     pub fn fill<'a>(slots: &mut Slots<'a>) -> Result<P::Item<'a>, StepError> {
         P::fill(slots.take())
     }
@@ -99,16 +104,16 @@ impl<P> Unusable for Fill<P> {
     type Type = P;
 }
 
-/// A parameter that nothing is known of: an injectable without a name.
+/// The declaration of an unknown parameter: an injected one without a name.
 #[doc(hidden)]
 pub const UNCLEAR: InputSpec = InputSpec::injected("");
 
-/// What a step returns that nothing is known of: a tuple of nothing, which no type declares.
+/// The declaration of an unknown output: an empty tuple, which no type declares.
 #[doc(hidden)]
 pub const UNCLEAR_OUTPUT: OutputSpec = OutputSpec::All(&[]);
 
-/// The rows of a table. What a step returns that nothing is known of may be whatever another step waits for,
-/// so where there is one, nothing is said of what steps wait for.
+/// The rows of a table. A step with an unknown output may emit any event that others wait for. So if there is
+/// one, all inputs become unknown too, and no message is about missing events.
 #[doc(hidden)]
 pub const fn rows<const N: usize>(mut rows: [StepSpec; N]) -> [StepSpec; N] {
     let (mut step, mut clear) = (0, true);
@@ -138,17 +143,17 @@ const fn takes_events(inputs: &[InputSpec]) -> bool {
     false
 }
 
-/// Fills a parameter of type `P` that is taken by value. If the log cannot give it by value, [`Unusable`] gives
-/// a stand-in.
+/// Fills a parameter of type `P` taken by value. [`Unusable`] has a stand-in for a type that the log cannot
+/// give by value.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Owned<P>(PhantomData<P>);
 
 impl<P: Pattern + FromEvent> Owned<P> {
-    /// What the function is given.
+    /// Fills the parameter of the function.
     ///
     /// # Errors
-    /// If the slot holds no event that matches.
+    /// If the slot has no matching event.
     pub fn owned(slot: &Slot<'_>) -> Result<P, StepError> {
         P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())
     }
@@ -158,14 +163,14 @@ impl<P> Unusable for Owned<P> {
     type Type = P;
 }
 
-/// Boxes what a workflow `W` does. If `W` cannot be shared between threads, which is reported where it is made
-/// a workflow, [`Unusable`] takes futures that cannot either.
+/// Boxes the futures of a workflow `W`. If threads cannot share `W`, which another message reports,
+/// [`Unusable`] accepts futures that threads cannot share either.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Launch<W>(PhantomData<W>);
 
 impl<W: Send + Sync> Launch<W> {
-    /// A step, a precondition or a compaction.
+    /// Boxes a step, a precondition or a compaction.
     pub fn ask<F>(future: F) -> Pin<Box<F>> {
         Box::pin(future)
     }
@@ -175,24 +180,24 @@ impl<W> Unusable for Launch<W> {
     type Type = W;
 }
 
-/// The answer to a call of a step that the workflow does not have.
+/// The result of calling a step that the workflow does not have.
 #[doc(hidden)]
 pub fn absent() -> StepFuture {
     Box::pin(std::future::ready(Err(crate::workflow::no_such_row())))
 }
 
-/// Stands for the call of a step that cannot be called.
+/// A stand-in for calling a step that cannot be called.
 #[doc(hidden)]
 pub fn never() -> StepFuture {
     unreachable!("a workflow with a mistake does not compile")
 }
 
-/// The events of a return type `T`; a stand-in where `T` is no output.
+/// The events of a return type `T`; a stand-in if `T` is no output.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AsOutput<T, const IS_OUTPUT: bool>(PhantomData<T>);
 
-/// What a return type says on the level of types.
+/// The event types of an output, at type level.
 #[doc(hidden)]
 pub trait Ending {
     /// The event types.
@@ -207,18 +212,18 @@ impl<T> Ending for AsOutput<T, false> {
     type Events = Unclear;
 }
 
-/// The member of an event set, of type `T`; a stand-in where `T` is no member.
+/// The event of a set's member of type `T`; a stand-in if `T` is no member.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AsMember<T, const IS_MEMBER: bool>(PhantomData<T>);
 
-/// What a set declares for one member.
+/// The declaration of one member of a set.
 #[doc(hidden)]
 pub trait Declared {
-    /// Its event type.
+    /// The event type of the member.
     const TYPE: EventType;
 
-    /// Its event on the level of types.
+    /// The event of the member, at type level.
     type Events;
 }
 
@@ -240,7 +245,7 @@ impl<T> Declared for AsMember<T, false> {
     type Events = Nothing;
 }
 
-/// Type level: whether an event ends the run cannot be told, because its type is unusable.
+/// At type level: an unusable type, of which nothing says whether it ends the run.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Unclear;

@@ -25,7 +25,7 @@ pub(crate) use queue::Observers;
 pub struct Observation {
     /// The run.
     pub run: RunId,
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: Arc<str>,
     /// When, by the engine's clock. Order is the order of observations, not this.
     pub at: SystemTime,

@@ -1,5 +1,6 @@
-//! How a step's return type is declared and emitted: the trait [`StepOutput`] and the forms the library
-//! brings (S7). An output that is not declared cannot be expressed.
+//! Step outputs: how a return type is declared and emitted. The module owns the trait [`StepOutput`] and the
+//! return types that the library supports (S7). A step cannot emit an event that its return type does not
+//! declare.
 
 use std::marker::PhantomData;
 
@@ -18,52 +19,52 @@ pub use timer::{Timer, TimerError};
 pub(crate) use fan_out::OpenedFanOut;
 pub(crate) use timer::{MAX_TIMERS, SetTimer};
 
-/// What a step may return: declares the event types and puts the values into the execution's batch.
+/// A return type of a step: declares its event types and emits its values.
 ///
-/// These types implement it (S7):
+/// These types implement it:
 ///
 /// | return type | what enters the log |
 /// |---|---|
 /// | an event `E` | the event |
 /// | `()` | nothing |
-/// | `Option<T>` | nothing for `None` (S24) |
-/// | `Vec<T>` | each in order, adjacent (S24) |
+/// | `Option<T>` | nothing for `None` |
+/// | `Vec<T>` | each in order, adjacent |
 /// | `(A, B, …)`, up to eight | each in order |
 /// | an [`EventSet`](crate::EventSet) enum | the variant's event |
-/// | [`FanOut<E>`](FanOut) | a branch per item (S44) |
-/// | [`Timer<E>`](Timer) | nothing yet: the event, when its time has come |
-/// | [`Expiring<R>`](Expiring) | the request, which closes by itself when its time has run out (S32) |
-/// | `Result<T, E>` where `E: Into<StepError>` | what `T` says; an error fails the execution |
+/// | [`FanOut<E>`](FanOut) | a branch per item |
+/// | [`Timer<E>`](Timer) | the event, later, when the timer fires |
+/// | [`Expiring<R>`](Expiring) | the request, which expires |
+/// | `Result<T, E>` where `E: Into<StepError>` | as for `T`; an error fails the execution |
 ///
-/// All of it enters the log as one batch when the execution commits (S23).
+/// All events of one return value enter the log as one batch when the execution commits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned by a step",
     label = "not something a step can emit",
     note = "return an event that derives `Event` (and is not display only), an enum that derives `EventSet`, `FanOut<E>`, `()`, or `Option`, `Vec`, a tuple or `Result<_, E>` of these, where `E` is an error"
 )]
 pub trait StepOutput: Sized {
-    /// What may be emitted, as the table shows it.
+    /// The declaration of the outputs, as the table shows it.
     const SPEC: OutputSpec;
 
-    /// The event types on the level of types; the workflow's output type is found with it.
+    /// The event types at type level, from which the workflow's output type is derived.
     #[doc(hidden)]
     type Events;
 
-    /// Puts the events into the execution's batch.
+    /// Puts the events into the batch of the execution.
     ///
     /// # Errors
-    /// The error of a `Result` that is `Err`; the execution then fails with it.
+    /// The error of a `Result` that is `Err`. The execution fails with it.
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError>;
 }
 
-/// The batch of one execution: what it will leave in the log.
+/// The batch of one execution: the events that it will commit.
 #[derive(Debug, Default)]
 pub struct Emitted {
     items: Items,
     shown: Shown,
 }
 
-/// The entries of a batch, in order. Nearly every batch has one.
+/// The entries of a batch, in order. Nearly every batch has exactly one.
 #[derive(Debug, Default)]
 enum Items {
     #[default]
@@ -92,7 +93,7 @@ impl Items {
         };
     }
 
-    /// There are to be so many more.
+    /// Makes room for more entries.
     fn reserve(&mut self, more: usize) {
         *self = match std::mem::take(self) {
             Self::None if more < 2 => Self::None,
@@ -122,8 +123,9 @@ impl Items {
     }
 }
 
-/// What the attempt showed whose batch it is. A step that has returned may have failed all the same, by what stands
-/// around it or by what it returned: then it is taken back with the batch (S25). Boxed: few attempts show anything.
+/// The display items of the attempt. An attempt can still fail after its step has returned, by middleware or
+/// by its output. Dropping the batch then retracts the items (S25). Boxed, since few attempts display
+/// anything.
 #[derive(Debug, Default)]
 struct Shown(Option<Box<Display>>);
 
@@ -139,7 +141,7 @@ impl Drop for Shown {
 #[derive(Debug)]
 pub(crate) enum EmittedItem {
     Event(AnyEvent),
-    /// Boxed: nearly every entry is an event, and batches are moved about.
+    /// Boxed, since nearly every entry is an event and batches are moved around.
     FanOut(Box<OpenedFanOut>),
     Timer(Box<SetTimer>),
     /// A request, and the timer that closes it.
@@ -147,37 +149,37 @@ pub(crate) enum EmittedItem {
 }
 
 impl Emitted {
-    /// The events of the batch in the order in which they enter the log, the items of a fan-out among them.
+    /// The events of the batch in log order, including the items of fan-outs.
     pub fn events(&self) -> impl Iterator<Item = &AnyEvent> {
         self.items().iter().flat_map(EmittedItem::events)
     }
 
-    /// What the batch sets timers for, in their order: it enters the log when its time has come.
+    /// The events of the batch's timers, in order. They enter the log when the timers fire.
     pub fn timed_events(&self) -> impl Iterator<Item = &AnyEvent> {
         self.items().iter().filter_map(EmittedItem::timer).map(|timer| &timer.event)
     }
 
-    /// Checks every event of the batch, also those whose time has not come.
+    /// Checks every event of the batch, including those of timers.
     pub(crate) fn check_events(&mut self, check: EventCheck) -> Result<(), Inadmissible> {
         self.items.all_mut().iter_mut().try_for_each(|item| item.check(check))
     }
 
-    /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
+    /// Whether a fan-out of the batch has more items than it may open branches at a time.
     pub fn opens_branches_in_turn(&self) -> bool {
         self.items().iter().any(EmittedItem::opens_in_turn)
     }
 
-    /// Whether the batch holds a fan-out that runs all of its branches to their ends before it fails (S49).
+    /// Whether a fan-out of the batch uses [`FanOutPolicy::WaitAll`].
     pub fn waits_for_all_branches(&self) -> bool {
         self.items().iter().any(EmittedItem::waits_for_all)
     }
 
-    /// What is in the batch, in order.
+    /// The entries of the batch, in order.
     pub(crate) fn items(&self) -> &[EmittedItem] {
         self.items.all()
     }
 
-    /// Adds an event at the end of the batch.
+    /// Appends an event.
     pub(crate) fn push(&mut self, event: AnyEvent) {
         self.put(EmittedItem::Event(event));
     }
@@ -187,18 +189,19 @@ impl Emitted {
         self.items.push(item);
     }
 
-    /// What was shown is taken back with the batch, until it [stands](Self::stand).
+    /// Retracts these display items when the batch is dropped, unless [`stand`](Self::stand) was called.
     pub(crate) fn showed(&mut self, display: Option<Display>) {
         self.shown = Shown(display.map(Box::new));
     }
 
-    /// The batch is to be committed: displayed items stay, unless the caller takes them back by this display.
+    /// Marks the batch as committed: the display items stay. The caller can still retract them with the
+    /// returned display.
     #[inline]
     pub(crate) fn stand(&mut self) -> Option<Box<Display>> {
         self.shown.0.take()
     }
 
-    /// Takes the event out, if the batch is one event and nothing else.
+    /// Takes the event out, if the batch is a single event.
     #[inline]
     pub(crate) fn take_only(&mut self) -> Option<AnyEvent> {
         match std::mem::take(&mut self.items) {
@@ -210,7 +213,7 @@ impl Emitted {
         }
     }
 
-    /// Adds another batch behind it.
+    /// Appends another batch.
     pub(crate) fn append(&mut self, later: Self) {
         if self.items().is_empty() {
             *self = later;
@@ -219,7 +222,7 @@ impl Emitted {
         }
     }
 
-    /// Every event of the batch, in the order in which they enter the log, and every timer that it sets.
+    /// Every event of the batch in log order, and every timer that it sets.
     pub(crate) fn into_parts(self) -> (Vec<AnyEvent>, Vec<SetTimer>) {
         let (mut events, mut timers) = (Vec::with_capacity(self.items().len()), Vec::new());
         for item in self.items.into_iter() {
@@ -240,12 +243,12 @@ impl Emitted {
         (events, timers)
     }
 
-    /// How many timers it sets.
+    /// The number of timers that the batch sets.
     pub(crate) fn timers(&self) -> usize {
         self.items().iter().filter_map(EmittedItem::timer).count()
     }
 
-    /// Adds the member of an event set; the derive calls it.
+    /// Appends the member of an event set; called by the derive.
     #[doc(hidden)]
     pub fn push_member(&mut self, event: AnyEvent) {
         self.push(event);
@@ -262,7 +265,7 @@ impl EmittedItem {
         }
     }
 
-    /// The event of a timer is recorded twice: when the timer is set, and when it fires.
+    /// Checks the entry. The event of a timer is recorded twice: when the timer is set, and when it fires.
     fn check(&mut self, check: EventCheck) -> Result<(), Inadmissible> {
         match self {
             Self::Event(event) => check.check(event, 1),
@@ -293,7 +296,7 @@ impl EmittedItem {
         matches!(self, Self::FanOut(fan_out) if fan_out.policy == FanOutPolicy::WaitAll)
     }
 
-    /// The type of the event, be it one whose time has not come, or of the fan-out's items.
+    /// The type of the event, of the timer's event, or of the fan-out's items.
     pub(crate) fn event_type(&self) -> EventType {
         match self {
             Self::Event(event) => event.event_type(),
@@ -374,22 +377,22 @@ tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple_output!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// Type level: no event.
+/// At type level: no event.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Nothing;
 
-/// Type level: one event type.
+/// At type level: one event type.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct One<E>(PhantomData<E>);
 
-/// Type level: the events of each member of a tuple.
+/// At type level: the events of each member of a tuple.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Each<T>(PhantomData<T>);
 
-/// Folds the event types of the steps' outputs into the one stop event among them.
+/// Folds the event types of all outputs into the one stop event among them.
 #[doc(hidden)]
 pub trait FindStop<Found> {
     /// The stop event found so far.
@@ -428,10 +431,10 @@ find_stop_in_tuple!(A B C D E F);
 find_stop_in_tuple!(A B C D E F G);
 find_stop_in_tuple!(A B C D E F G H);
 
-/// Joins what was found so far with one more event type.
+/// Combines the result so far with one more event type.
 #[doc(hidden)]
 pub trait OrStop<Other> {
-    /// Whichever of both is a stop event.
+    /// The stop event among both.
     type Either;
 }
 
@@ -443,12 +446,12 @@ impl<E> OrStop<NotStop> for IsStop<E> {
     type Either = Self;
 }
 
-/// The first one wins here; that there is only one is checked where the second one is returned.
+/// The first stop event wins. The compiler reports a second one where a step returns it.
 impl<E, Other> OrStop<IsStop<Other>> for IsStop<E> {
     type Either = Self;
 }
 
-/// The one stop event of a workflow.
+/// The single stop event of a workflow.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the workflow has no stop event",
@@ -456,7 +459,7 @@ impl<E, Other> OrStop<IsStop<Other>> for IsStop<E> {
     note = "write `#[event(stop)]` on the event that ends the run and return it from a step"
 )]
 pub trait OnlyStop {
-    /// The event.
+    /// The stop event.
     type Event;
 }
 

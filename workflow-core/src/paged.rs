@@ -1,22 +1,30 @@
-//! A vector that never moves what is in it: it grows by pages, each twice the size of the one before. In front of them are
-//! the first few values, in place, so that they need no memory of their own.
+//! A vector that never moves its values: it grows by pages, each twice the size of the one before. The first
+//! `IN_PLACE` values stand in the vector itself, so that a short one needs no allocation.
+//!
+//! ```text
+//!  front [0 1 2 3]   full [[4 5 6 7] [8 ... 15]]   last [16 17 .. ]
+//!                                                        └ begins = 16, room = 16
+//! ```
+//!
+//! Invariants: only `last` grows. `full` has the pages before it, each with all its values. `room` is 0 until
+//! the first page exists.
 
 use arrayvec::ArrayVec;
 
-/// How many the first page holds.
+/// The number of values in the first page.
 const FIRST: usize = 4;
 
-/// Values by their places, from 0; so many of them in place.
+/// A vector whose first `IN_PLACE` values need no allocation.
 #[derive(Debug)]
 pub(crate) struct Paged<T, const IN_PLACE: usize = 4> {
     front: ArrayVec<T, IN_PLACE>,
-    /// The pages that are full.
+    /// The full pages, in order.
     full: Vec<Vec<T>>,
-    /// The page behind them. Few have another.
+    /// The page that grows. Only a long vector has other pages.
     last: Vec<T>,
-    /// The place of the first value of `last`.
+    /// The index of the first value of `last`.
     begins: usize,
-    /// How many values `last` may have, whatever room the allocator has given it; 0 before there is a page.
+    /// The most values in `last`, whatever capacity the allocator gave it; 0 before the first page.
     room: usize,
 }
 
@@ -32,13 +40,13 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         if self.room == 0 { self.front.len() } else { self.begins + self.last.len() }
     }
 
-    /// Amortised O(1).
+    /// Appends a value. Amortised O(1).
     #[inline]
     pub(crate) fn push(&mut self, value: T) {
         if self.last.len() < self.room { self.last.push(value) } else { self.push_further(value) }
     }
 
-    /// Where the last page has no room.
+    /// Appends where `last` has no room: in `front` or on a new page.
     fn push_further(&mut self, value: T) {
         let Err(full) = self.front.try_push(value) else { return };
         if self.room > 0 {
@@ -49,13 +57,13 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         self.last.push(full.element());
     }
 
-    /// The page behind the full ones is the last.
+    /// Makes the page behind the full ones the growing one.
     fn turn_to_last(&mut self) {
         self.begins = IN_PLACE + before(self.full.len());
         self.room = FIRST << self.full.len();
     }
 
-    /// O(1).
+    /// The value at this index. O(1).
     #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
         match place.checked_sub(self.begins) {
@@ -70,7 +78,7 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         self.full.get(page)?.get(offset)
     }
 
-    /// O(1).
+    /// The value at this index. O(1).
     #[inline]
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         match place.checked_sub(self.begins) {
@@ -85,7 +93,7 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         self.full.get_mut(page)?.get_mut(offset)
     }
 
-    /// Keeps the first so many.
+    /// Drops all values behind the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         while self.begins > len
             && let Some(page) = self.full.pop()
@@ -100,7 +108,7 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         }
     }
 
-    /// All of them, without room for more.
+    /// Takes all values, without spare capacity.
     pub(crate) fn into_boxed(self) -> Box<[T]> {
         self.front.into_iter().chain(self.full.into_iter().flatten()).chain(self.last).collect()
     }
@@ -109,7 +117,7 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
         self.iter_from(0)
     }
 
-    /// Those at this place and behind it.
+    /// Iterates from this index on.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = &T> {
         let front = self.front.get(place..).unwrap_or_default();
         let last = self.last.get(place.saturating_sub(self.begins)..).unwrap_or_default();
@@ -128,12 +136,12 @@ impl<T, const IN_PLACE: usize> FromIterator<T> for Paged<T, IN_PLACE> {
     }
 }
 
-/// How many so many pages hold: as many as the next one, less those of the first.
+/// The number of values in the first `pages` pages.
 fn before(pages: usize) -> usize {
     (FIRST << pages) - FIRST
 }
 
-/// The page of a place behind those in front, and the place in it.
+/// The page and the offset of an index behind `front`.
 fn at(place: usize) -> (usize, usize) {
     let shifted = place.saturating_add(FIRST);
     let page = (shifted / FIRST).ilog2() as usize;
@@ -145,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_at_their_places_and_nothing_is_behind_them() {
+    fn values_are_at_their_indexes_and_nothing_is_behind_them() {
         let mut paged: Paged<usize> = Paged::default();
         for n in 0..1_000 {
             assert_eq!(paged.get(n), None);
@@ -157,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_so_many_stay() {
+    fn truncation_drops_the_values_behind() {
         for len in [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 15, 16, 17, 99, 100, 1_000] {
             let mut paged: Paged<usize> = (0..100).collect();
             paged.truncate(len);
@@ -168,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_told_in_order_from_any_place() {
+    fn values_come_in_order_from_any_index() {
         let mut paged: Paged<usize> = Paged::default();
         (0..100).for_each(|n| paged.push(n));
         assert_eq!(
@@ -176,14 +184,14 @@ mod tests {
             (0..100).collect::<Vec<_>>()
         );
         for from in [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 15, 16, 99, 100, 1_000, usize::MAX] {
-            let told: Vec<usize> = paged.iter_from(from).copied().collect();
-            assert_eq!(told, (from..100).collect::<Vec<_>>(), "{from}");
+            let found: Vec<usize> = paged.iter_from(from).copied().collect();
+            assert_eq!(found, (from..100).collect::<Vec<_>>(), "{from}");
         }
         assert_eq!(paged.iter().count(), 100);
     }
 
     #[test]
-    fn what_is_in_it_stays_where_it_is() {
+    fn values_never_move() {
         let mut paged: Paged<i32> = Paged::default();
         paged.push(0);
         let first: *const i32 = paged.get(0).unwrap();
@@ -192,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn none_need_be_in_place() {
+    fn a_vector_without_values_in_place_works_alike() {
         let mut paged = Paged::<usize, 0>::default();
         for n in 0..100 {
             paged.push(n);

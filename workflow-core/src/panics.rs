@@ -1,5 +1,8 @@
-//! Panics of users' code: where the library calls it, they are caught, put into words, and dropped without harm.
-//! What a panic means for a run is not decided here.
+//! Panics of users' code. The library catches them, turns them into text, and contains those of drops. The
+//! callers decide what a panic means for a run.
+//!
+//! A drop that panics during another panic aborts the process. So every value of a user's type that the
+//! library drops goes through [`discard`], [`release`] or [`Contained`].
 
 use std::any::Any;
 use std::fmt;
@@ -12,33 +15,33 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt as _;
 
-/// How many payloads are dropped one after the other, each the panic of the drop before it.
+/// The most payloads to drop one after the other, where each drop panics with the next payload.
 const DROPS: usize = 8;
 
-/// A panic, as an error.
+/// A caught panic, as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("it panicked: {message}")]
 pub(crate) struct Panicked {
     pub(crate) message: String,
 }
 
-/// Calls users' code. A panic in it is an error with the message of the panic.
+/// Calls users' code and catches a panic.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(panic_of)
 }
 
-/// The same for a future of users' code.
+/// Polls a future of users' code and catches a panic.
 pub(crate) async fn caught_in<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(panic_of)
 }
 
-/// Locks a value that is whole between any two calls, whatever panicked while it was locked.
+/// Locks a value whose state is consistent between any two calls, so that a panic during a lock does no harm.
 pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pin_project_lite::pin_project! {
-    /// The task of a run. By a panic in it the run ends; what it panicked with concerns nobody who polls the task.
+    /// The task of a run. A panic ends the run and does not reach whoever polls the task.
     pub(crate) struct Driven<F> {
         #[pin]
         run: F,
@@ -59,7 +62,7 @@ impl<F: Future<Output = ()>> Future for Driven<F> {
     }
 }
 
-/// A panic as an error, with its message if it has one.
+/// Turns a panic into an error with its message, if it has one.
 pub(crate) fn panic_of(panic: Box<dyn Any + Send>) -> Panicked {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -67,11 +70,10 @@ pub(crate) fn panic_of(panic: Box<dyn Any + Send>) -> Panicked {
     Panicked { message: message.unwrap_or_else(|| "no message".into()) }
 }
 
-/// Drops a value of users' code. A panic in its drop goes no further, and neither does one in the drop of what it
-/// panicked with.
+/// Drops a value of a user's type and contains a panic of its drop, also one of the payload of that panic.
 ///
-/// A value with two parts that both panic when they are dropped aborts the process: that is Rust's own rule, and nothing
-/// that stands around the value can change it.
+/// A value with two parts that both panic when dropped aborts the process. That is a rule of Rust, which no
+/// wrapper can change.
 #[inline]
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
@@ -79,7 +81,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Drops a shared value, if nobody else has it. Of several who drop it at the same time, one does.
+/// Drops the value of the last reference. Of several concurrent calls, one drops it.
 #[inline]
 pub(crate) fn release<T>(shared: Arc<T>) {
     if let Some(value) = Arc::into_inner(shared)
@@ -89,7 +91,7 @@ pub(crate) fn release<T>(shared: Arc<T>) {
     }
 }
 
-/// Without a type parameter, so that it is compiled here once.
+/// Has no type parameter, so that it is compiled with this crate.
 #[cold]
 fn discard_panic(panic: Box<dyn Any + Send>) {
     let mut dropped = Err(panic);
@@ -97,11 +99,11 @@ fn discard_panic(panic: Box<dyn Any + Send>) {
         let Err(panic) = dropped else { return };
         dropped = catch_unwind(AssertUnwindSafe(|| drop(panic)));
     }
-    // Payloads whose drops panic with the next one may never end: the last is leaked.
+    // A payload may panic with the next one without end, so the last one is leaked.
     std::mem::forget(dropped);
 }
 
-/// A value of users' code that the library holds: a panic in its drop goes no further.
+/// A value of a user's type whose drop is contained.
 pub(crate) struct Contained<T>(Option<T>);
 
 impl<T> Contained<T> {
@@ -148,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics with another of its kind when it is dropped, so many times.
+    /// Panics with another bomb when dropped, this number of times.
     struct Bomb(usize, Arc<AtomicUsize>);
 
     impl Drop for Bomb {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_value_is_dropped_by_the_last_who_has_it() {
+    fn the_last_reference_drops_a_shared_value() {
         let dropped = Arc::<AtomicUsize>::default();
         let shared = Arc::new(Bomb(1, Arc::clone(&dropped)));
         release(Arc::clone(&shared));

@@ -1,6 +1,36 @@
-//! The scheduler: a pure state machine from facts to actions. It knows positions and types, never values;
-//! it has no clock, no runtime, no locks and no I/O, and the same facts in the same order always give the
-//! same actions. Who performs the actions, and where events are kept, is the run's business.
+//! The scheduler: a pure state machine that turns facts into actions.
+//!
+//! The module owns the rules: which step runs at which event, with which inputs, in which branch, and how a
+//! run ends. The scheduler knows positions and types of events, never their values. The scheduler has no
+//! clock, no runtime, no locks and no I/O. The same facts in the same order always give the same actions. The
+//! run performs the actions and stores the events.
+//!
+//! ```text
+//!          fact ──▶ Scheduler::apply ──▶ batch in the log
+//!                                           │
+//!    ┌──────────────────────────────────────┘
+//!    ▼
+//!  Evaluation   one event, one step at a time: ready? which inputs? executed before?
+//!    ▼
+//!  Groups       settle branches in which nothing is left, gather fan-outs
+//!    ▼
+//!  quiescence   nothing runs and nothing is left: wait or end
+//!    │
+//!    └──▶ actions ──▶ Scheduler::next_action
+//! ```
+//!
+//! The three parts work on one `Board`, which has the state that they share. They have an order: all events
+//! are evaluated before a branch is settled, and all branches are settled before the run can wait or stall.
+//! `apply` completes this work for the facts before it takes a new one. So the result does not depend on when
+//! the caller asks for actions.
+//!
+//! An example, of a step `join` that takes `A` and `B`:
+//!
+//! | fact | effect on the log | actions |
+//! | --- | --- | --- |
+//! | `EventReceived(A)` | 1: `A` | `Append`, then `Wait`: `join` lacks `B` |
+//! | `EventReceived(B)` | 2: `B` | `Append`, `StartExecution` of `join` with 1 and 2 |
+//! | `ExecutionSucceeded`, emits a stop event | 3: the stop event | `Append`, `Finish` |
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -59,174 +89,173 @@ use decisions::Decisions;
 use evaluate::Evaluation;
 use group::{GroupId, Groups};
 
-/// Something that happened, told to the scheduler.
+/// Something that happened: the input of [`Scheduler::apply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
-    /// An event came from outside: the start event, or an external one.
+    /// An event came from outside: the start event or an external one.
     EventReceived {
-        /// Its type.
+        /// The type of the event.
         event: EventIndex,
     },
-    /// The outside replied to the request at this position.
+    /// A reply to an open request came from outside.
     ReplyReceived {
-        /// The request.
+        /// The position of the request.
         request: Seq,
     },
-    /// The time has come that a timer was set for.
+    /// A timer is due.
     TimerFired {
-        /// The timer.
+        /// The number of the timer, from [`TimerEntry`].
         timer: TimerId,
     },
-    /// What is in the log cannot be kept: the run ends here.
+    /// The journal refused what is in the log: the run ends.
     AppendFailed,
     /// A precondition answered.
     PreconditionAnswered {
-        /// Whom it was asked for.
+        /// The candidate of [`Action::AskPrecondition`].
         candidate: CandidateId,
-        /// What it said.
+        /// The answer.
         answer: Answer,
     },
-    /// An execution returned its events.
+    /// An execution returned successfully.
     ExecutionSucceeded {
-        /// Which.
+        /// The execution of [`Action::StartExecution`].
         execution: ExecutionId,
-        /// What it wants to leave in the log, in order.
+        /// What the execution commits, in order.
         emissions: SmallVec<[Emission; 1]>,
     },
-    /// An execution failed for good.
+    /// An execution failed and is not retried any more.
     ExecutionFailed {
-        /// Which.
+        /// The execution of [`Action::StartExecution`].
         execution: ExecutionId,
     },
-    /// The run was cancelled.
+    /// A caller cancelled the run.
     CancelRequested,
-    /// The run was active for as long as it may (S32).
+    /// The active time of the run reached its limit.
     TimeRanOut,
 }
 
-/// Something to be done, asked of the run.
+/// Something that the run has to do: the output of [`Scheduler::next_action`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// Ask the precondition of the candidate's step, then tell [`Fact::PreconditionAnswered`].
+    /// Ask the precondition of a step, then apply [`Fact::PreconditionAnswered`].
     AskPrecondition {
-        /// For whom.
+        /// The candidate, to be repeated in the fact.
         candidate: CandidateId,
-        /// The step.
+        /// The step that has the precondition.
         step: StepIndex,
-        /// Where it was evaluated.
+        /// The scope in which the step was evaluated.
         scope: ScopeId,
-        /// The event that triggered it.
+        /// The position of the event that triggered the step.
         trigger: Seq,
         /// What each parameter of the step is bound to.
         binding: Binding,
     },
-    /// Start the execution, then tell [`Fact::ExecutionSucceeded`] or [`Fact::ExecutionFailed`].
+    /// Start the execution, then apply [`Fact::ExecutionSucceeded`] or [`Fact::ExecutionFailed`].
     StartExecution {
-        /// Which.
+        /// The execution, to be repeated in the fact.
         execution: ExecutionId,
-        /// The step.
+        /// The step to call.
         step: StepIndex,
-        /// Where it was evaluated.
+        /// The scope in which the step was evaluated.
         scope: ScopeId,
-        /// The event that triggered it.
+        /// The position of the event that triggered the step.
         trigger: Seq,
-        /// What each parameter is bound to.
+        /// What each parameter of the step is bound to.
         binding: Binding,
     },
-    /// This batch is in the log. What follows from it may be performed once it is kept (S38).
+    /// A batch entered the log. With a store, actions that follow wait until the store has it.
     Append {
-        /// Who caused it.
+        /// What caused the batch.
         cause: Cause,
-        /// The events in order.
+        /// The events, in order of position.
         entries: SmallVec<[Entry; 1]>,
-        /// The timers that it sets, in order: those that are still [pending](Scheduler::timers) are told as
-        /// [`Fact::TimerFired`] when they are due.
+        /// The timers that the batch sets, in order. Those that are still [pending](Scheduler::timers) when
+        /// they are due have to be applied as [`Fact::TimerFired`].
         timers: Vec<TimerEntry>,
     },
-    /// The event that says that a fan-out is gathered is in the log.
+    /// The internal event that completes a fan-out entered the log.
     AppendGathered {
         /// The event.
         entry: Entry,
-        /// What its branches left behind.
+        /// The results of the branches, for the `Gather` input.
         group: GroupSummary,
     },
-    /// Drop the execution: its branch was dropped (S49).
+    /// Drop the execution: its branch was dropped.
     DropExecution {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
     },
-    /// Free what is kept for a settled scope (S50).
+    /// Free the state of a branch that is settled or dropped.
     FreeScope {
-        /// Which.
+        /// The scope of the branch.
         scope: ScopeId,
     },
-    /// Refuse what the execution wants to commit: the run has ended (S28).
+    /// Refuse what the execution commits: the run has ended.
     RefuseCommit {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
     },
-    /// Refuse what came from outside, or from a timer: the run has ended, or the request is not open, or the
-    /// timer not pending (S33).
+    /// Refuse an event, a reply or a timer: the run has ended, the request is not open, or the timer is not
+    /// pending.
     RefuseReceived,
-    /// Nothing can happen before something arrives from outside or a timer fires (S30).
+    /// Wait: the run continues with an event from outside or with a timer.
     Wait,
-    /// End the run.
+    /// End the run. No step starts after this action.
     Finish {
-        /// How.
+        /// How the run ends.
         end: End,
     },
 }
 
-/// A step that is ready and whose precondition is being asked.
+/// The number of one question to a precondition, unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CandidateId(pub u64);
 
-/// A precondition's answer.
+/// The answer of a precondition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The step may run.
     Yes,
-    /// Not this time; it is asked again at the step's next trigger (S18).
+    /// The step does not run now. The precondition is asked again at the next trigger of the step.
     No,
-    /// It failed, and with it the run (S18).
+    /// The precondition failed. The run ends.
     Failed,
 }
 
-/// What a parameter is bound to, per slot.
+/// What each parameter of a step is bound to, in the order of the parameters.
 pub type Binding = SmallVec<[Bound; 2]>;
 
-/// What one parameter is bound to.
+/// What one parameter of a step is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Bound {
-    /// No event: an injectable, or an optional input without one.
+    /// No event: the parameter is injected, or optional and without an event.
     Nothing,
     /// The event at this position.
     One(Seq),
-    /// A prefix of each of these scopes' events of the input's types.
+    /// The first events of the parameter's types, a number of them for each scope.
     List(Prefixes),
 }
 
-/// One entry of a batch that an execution wants to commit.
+/// One item of the batch that an execution commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Emission {
-    /// One event.
+    /// An event of this type.
     Event(EventIndex),
-    /// One event, when its time has come.
+    /// A timer that logs an event of this type when it is due.
     Timer(EventIndex),
-    /// One request, which closes by itself when its time has run out (S32). Its event type has to have one that
-    /// says so.
+    /// A request of this type that expires. Its event type must declare the event that reports the expiry.
     Expiring(EventIndex),
-    /// A branch per item.
+    /// A fan-out: one branch per item.
     FanOut {
-        /// Which output opens it.
+        /// The output that opens the fan-out.
         fan_out: FanOutIndex,
-        /// How many items.
+        /// The number of items, which may be 0.
         items: u32,
-        /// How many branches are open at a time, at most.
+        /// The most branches open at a time; `None` for no bound.
         concurrency: Option<NonZeroU32>,
-        /// What a branch's failure means.
+        /// What the failure of one branch means for the others.
         policy: FanOutPolicy,
     },
 }
@@ -234,11 +263,11 @@ pub enum Emission {
 /// One event of a batch, with its place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Its position.
+    /// The position of the event.
     pub seq: Seq,
-    /// Its scope.
+    /// The scope that the event belongs to.
     pub scope: ScopeId,
-    /// Its type.
+    /// The type of the event.
     pub event: EventIndex,
 }
 
@@ -246,55 +275,55 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It came from outside.
+    /// A client sent the event.
     Outside,
-    /// It is the reply to the request at this position.
+    /// A client replied to the request at this position.
     Reply(Seq),
-    /// The request at this position expired.
+    /// The request at this position expired without a reply.
     Expired(Seq),
-    /// A timer fired that the execution has set.
+    /// A timer fired.
     Timer {
-        /// Which.
+        /// The timer.
         timer: TimerId,
-        /// Who has set it.
+        /// The execution that set the timer.
         execution: ExecutionId,
     },
-    /// The execution committed it.
+    /// The execution committed the batch.
     Execution(ExecutionId),
-    /// It says that the execution failed: a step catches that (S29).
+    /// The execution failed, and a step catches that: the batch is the failure event.
     Failure(ExecutionId),
 }
 
-/// How a run ends.
+/// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The stop event at this position is in the log (S28).
+    /// The stop event at this position entered the log.
     Completed(Seq),
-    /// These executions failed, and nothing takes their failure (S29).
+    /// These executions failed, and no step catches their failure.
     Failed(Vec<ExecutionId>),
-    /// A precondition failed (S18).
+    /// The precondition of this candidate failed.
     PreconditionFailed(CandidateId),
-    /// Nothing runs, nothing is scheduled, and nothing that can arrive would make a step run (S30).
+    /// Nothing runs, and no event that can arrive would make a step run.
     Stalled,
-    /// It was cancelled (S31).
+    /// A caller cancelled the run.
     Cancelled,
-    /// It was active for as long as it may (S32).
+    /// The active time of the run reached its limit.
     TimedOut,
-    /// The log holds as many events as it may.
+    /// The log reached [`SchedulerLimits::events`].
     LogFull,
-    /// The run had as many executions as it may, and another was due.
+    /// The run reached [`SchedulerLimits::executions`], and another execution was due.
     TooManyExecutions,
-    /// What was in the log could not be kept.
+    /// The journal refused what was in the log.
     AppendFailed,
 }
 
-/// What bounds one run.
+/// The bounds of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerLimits {
-    /// The most events in the log; the run then ends. Default 10,000,000.
+    /// The most events in the log. The run ends where another one would enter. Default: 10,000,000.
     pub events: u64,
-    /// The most executions of all steps together; the run ends when another is due. Default 100,000.
+    /// The most executions of all steps together. The run ends where another one is due. Default: 100,000.
     pub executions: u64,
 }
 
@@ -304,14 +333,15 @@ impl Default for SchedulerLimits {
     }
 }
 
-/// What an execution comes of: the step that was evaluated, where, and by which event. There is one of each at most.
+/// Identifies one evaluation: the step, the scope in which it was evaluated, and the trigger. One evaluation
+/// leads to at most one execution.
 pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 
-/// The state of one run's scheduling: a function of the facts that it was told, in their order.
+/// The scheduling state of one run: a function of the applied facts and their order.
 ///
-/// Tell it facts with [`apply`](Self::apply), then perform every [`next_action`](Self::next_action). Evaluation is lazy,
-/// but what it comes to does not depend on when actions are asked for: a fact takes effect once the facts before it are
-/// evaluated, branches are settled, and fan-outs gathered.
+/// [`apply`](Self::apply) takes a fact, and [`next_action`](Self::next_action) returns what to do about it.
+/// Evaluation is lazy, but its results do not depend on when actions are taken: `apply` first evaluates all
+/// events, settles all branches and gathers all fan-outs that follow from the facts before.
 ///
 /// ```
 /// use workflow_core::scheduler::{Action, Fact, Scheduler};
@@ -339,22 +369,24 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with an empty log and the default limits.
+    /// Creates a scheduler with an empty log and the default limits.
     pub fn new(table: Arc<DependencyTable>) -> Self {
         Self::with_limits(table, SchedulerLimits::default())
     }
 
-    /// A scheduler with an empty log.
+    /// Creates a scheduler with an empty log.
     #[inline]
     pub fn with_limits(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         let board = Board::new(table, limits);
         Self { board, evaluation: Evaluation::default(), groups: Groups::default() }
     }
 
-    /// Tells the scheduler what happened. Facts about executions or candidates that it does not know, or that
-    /// are over, are ignored; once the run has ended, commits and arrivals are answered with a refusal.
+    /// Applies one fact, after completing everything that follows from the facts before.
+    ///
+    /// The scheduler ignores facts about executions and candidates that are unknown or over. After the run
+    /// has ended, it answers commits, events, replies and timers with a refusing action.
     pub fn apply(&mut self, fact: Fact) {
-        // Comes to where nothing is left to do before this fact.
+        // Completes what follows from the facts before this one.
         while self.advance() {}
         let before = self.board.actions.len();
         let unreceived = Some(Action::RefuseReceived);
@@ -384,7 +416,8 @@ impl Scheduler {
         }
     }
 
-    /// What to do next; `None` until another fact is told. Amortised O(1) per evaluated step.
+    /// Returns the next action; `None` if all are taken until another fact is applied. Amortised O(1) per
+    /// evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
         loop {
             let queued = self.next_within(&mut usize::MAX.clone())?;
@@ -395,8 +428,8 @@ impl Scheduler {
         }
     }
 
-    /// The same within so many units of work, each of which is subtracted. `None` with nothing left of them says only
-    /// that more work may be left: many events can be evaluated without an action.
+    /// The same, bounded: subtracts every unit of work from `work` and returns `None` when nothing of it
+    /// remains. Many events can be evaluated without an action, so that more work may be left then.
     pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<QueuedAction> {
         loop {
             if let Some(action) = self.board.actions.pop() {
@@ -409,17 +442,18 @@ impl Scheduler {
         }
     }
 
-    /// One unit of work that may bring forth actions; `false` if there is none.
+    /// Does one unit of work, which may queue actions. Returns `false` if there is none.
     fn advance(&mut self) -> bool {
         let Self { board, evaluation, groups } = self;
         !board.progress.has_ended()
             && (evaluation.evaluate_next(board)
                 || groups.settle_next(evaluation, board)
-                || self.notice_quiescence())
+                || self.detect_quiescence())
     }
 
-    /// S30. What can still arrive is looked at only here, where nothing is left to do.
-    fn notice_quiescence(&mut self) -> bool {
+    /// Detects that nothing is left to do (S30). Events that can still arrive are examined only here, so they
+    /// cost nothing while steps run.
+    fn detect_quiescence(&mut self) -> bool {
         if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
             return false;
         }
@@ -431,14 +465,14 @@ impl Scheduler {
         true
     }
 
-    /// The run ends, unless it has ended before.
+    /// Ends the run, unless it has ended before.
     fn finish(&mut self, end: End) {
         if self.accept() {
             self.board.finish(end);
         }
     }
 
-    /// Whether everything that follows from the facts so far was handed out.
+    /// Whether all actions that follow from the facts so far were taken.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         let Self { board, evaluation, .. } = self;
@@ -446,57 +480,57 @@ impl Scheduler {
         is_done && (evaluation.is_busy(board) || board.progress.waits) || board.progress.has_ended()
     }
 
-    /// How the run ended, if it did.
+    /// How the run ended; `None` while it is open.
     #[inline]
     pub fn end(&self) -> Option<&End> {
         self.board.progress.end()
     }
 
-    /// Whether a failure was handled on the way (S34).
+    /// Whether a failure was handled on the way: a step caught it, or its policy let the run continue.
     pub fn is_degraded(&self) -> bool {
         self.board.progress.degraded
     }
 
-    /// The position of the newest event in the log.
+    /// The position of the newest event in the log; 0 before the first.
     pub fn last_seq(&self) -> Seq {
         self.board.progress.last_seq()
     }
 
     /// Every evaluation of a step so far, in order, with its verdict.
     ///
-    /// Evaluations that follow from others are not stored: those of an outer event in open branches where it makes
-    /// no step run. The iterator derives them, in O(1) to O(log branches) each.
+    /// For an event of an outer scope, only evaluations that differ from the previous one in the same branch
+    /// are stored. The iterator derives the others, in O(1) to O(log branches) each.
     pub fn decisions(&self) -> impl Iterator<Item = Decision> {
         Decisions::of(self)
     }
 
-    /// How many executions of the step were created, in all scopes.
+    /// The number of executions of the step so far, in all scopes.
     pub fn executions_of(&self, step: StepIndex) -> u64 {
         self.board.executions.count_of(step)
     }
 
-    /// How many events came after a fixed list of the step was full (S17).
+    /// The number of events that came after a fixed list of the step was full.
     pub fn surplus_of(&self, step: StepIndex) -> u64 {
         self.board.executions.surplus_of(step)
     }
 
-    /// The requests that are still open, oldest first: position and type.
+    /// The open requests, oldest first: position and type.
     pub fn open_requests(&self) -> impl ExactSizeIterator<Item = (Seq, EventIndex)> + '_ {
         self.board.awaited.requests().map(|(seq, request)| (seq, request.event))
     }
 
-    /// The timers that are pending, in the order in which they were set.
+    /// The pending timers, in the order in which they were set.
     pub fn timers(&self) -> impl ExactSizeIterator<Item = &TimerEntry> {
         self.board.awaited.timers()
     }
 
-    /// The table it was made with.
+    /// The table of the workflow.
     #[inline]
     pub fn table(&self) -> &Arc<DependencyTable> {
         &self.board.table
     }
 
-    /// What is in the run, and what is left to do in it.
+    /// The state that the parts of the scheduler share.
     pub(crate) fn board(&self) -> &Board {
         &self.board
     }
@@ -513,39 +547,41 @@ impl Scheduler {
         self.board.executions.get(execution).is_some_and(Execution::is_running)
     }
 
-    /// The candidate, as long as its precondition's answer is wanted.
+    /// The candidate, as long as its precondition may still answer.
     pub(crate) fn asked(&self, candidate: CandidateId) -> Option<&Candidate> {
         self.evaluation.candidates.get(candidate)
     }
 
-    /// Whether it has said that nothing can happen before something arrives, and nothing has.
+    /// Whether the last action was [`Action::Wait`] and nothing has arrived since.
     pub(crate) fn waits(&self) -> bool {
         self.board.progress.waits
     }
 
-    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
-    /// O(external events) for the steps that take them.
+    /// The external events that would make a step run or end the run. With open branches, all external events
+    /// that any step takes. O(external events · steps that take them).
     pub(crate) fn awaited_events(&self) -> Vec<EventIndex> {
         Arrivals::of(self).awaited_events()
     }
 
-    /// From here on these hold.
+    /// Replaces the limits from here on: a replay reads a journal without the limits of the engine.
     pub(crate) fn limit(&mut self, limits: SchedulerLimits) {
         self.board.progress.limits = limits;
     }
 
-    /// Gives executions the numbers that a journal has, when it comes to them.
+    /// Gives executions the numbers that the journal has for them. The numbers apply when the scheduler
+    /// creates these executions again.
     pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
-        // No run has more, whatever a journal says.
+        // No run has more executions than its limit, so greater numbers are not taken from a journal.
         self.board.executions.recall(numbers, self.board.progress.limits.executions);
     }
 
-    /// What is in the log from this position on is in no log after all: nothing came of it.
+    /// Removes the decisions about events from this position on: a batch that the store refused is not in the
+    /// log.
     pub(crate) fn retract(&mut self, from: Seq) {
         self.evaluation.retract(from);
     }
 
-    /// Loses count of the surplus: a mistake that the replay check has to find.
+    /// Resets the surplus of a step: a defect on purpose, which the replay check has to find.
     #[cfg(test)]
     pub(crate) fn forget_surplus(&mut self, step: StepIndex) {
         self.board.executions.forget_surplus(step);

@@ -1,4 +1,4 @@
-//! The static table as the macros write it: constant data, with references into the program's image.
+//! The constant table of a typed workflow, as the macros write it.
 
 use std::time::Duration;
 
@@ -16,21 +16,22 @@ pub use table_error::{TableError, TableProblem};
 
 use check::Findings;
 
-/// What a workflow declares: its name and a row per step, in declaration order.
+/// The declaration of a workflow: its name, and a row per step in declaration order.
 #[derive(Debug, Clone, Copy)]
 pub struct TableSpec {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
-    /// The event types that the workflow's output can be made of; empty if that is not known.
+    /// The event types that the declared output can hold; empty without a declared output.
     pub(crate) output: &'static [EventType],
     pub(crate) steps: &'static [StepSpec],
-    /// What the compiler has to say of the steps, found once for all places that it can stand at.
+    /// The mistakes that the compiler found in the steps, stored so that it searches only once.
     pub(crate) findings: Findings,
 }
 
 impl TableSpec {
-    /// A table of these rows, for a workflow whose output is made of one of these events. O(rows): their
-    /// graph is explored.
+    /// Creates the table of a workflow whose output holds one of these events.
+    ///
+    /// Explores the graph of the rows, in O(rows).
     pub const fn new(
         name: &'static str,
         description: &'static str,
@@ -45,24 +46,26 @@ impl TableSpec {
         self.name
     }
 
-    /// The workflow's doc comment.
+    /// The description of the workflow: its doc comment.
     pub const fn description(&self) -> &'static str {
         self.description
     }
 
-    /// Whether the compiler has checked the graph: it is not larger than 512 steps, 1,024 parameters, as many
-    /// outputs, and 128 fan-outs. A larger one is checked when an engine is built.
+    /// Whether the compiler has checked the graph.
+    ///
+    /// The compiler checks graphs of up to 512 steps, 1,024 parameters, 1,024 outputs and 128 fan-outs. A
+    /// larger graph is checked when an engine is built.
     pub const fn is_checked(&self) -> bool {
         self.findings.complete
     }
 
-    /// A row per step, in declaration order.
+    /// The rows of the steps, in declaration order.
     pub const fn steps(&self) -> &'static [StepSpec] {
         self.steps
     }
 }
 
-/// One step: name, inputs, outputs, precondition and policy.
+/// The declaration of one step: name, inputs, output, precondition and policy.
 #[derive(Debug, Clone, Copy)]
 pub struct StepSpec {
     pub(crate) name: &'static str,
@@ -71,16 +74,16 @@ pub struct StepSpec {
     pub(crate) output: OutputSpec,
     pub(crate) precondition: Option<PreconditionSpec>,
     pub(crate) policy: StepPolicy,
-    /// The rows of the steps whose failures it takes; without any, those that the rule leaves it.
+    /// The rows of the steps whose failures it catches; empty for the default rule.
     pub(crate) catches: &'static [usize],
-    /// Makes its own retry policy; without one it has the engine's.
+    /// Makes the retry policy of the step; `None` for the engine's policy.
     pub(crate) retry: Option<fn() -> RetryPolicy>,
-    /// Whether something compacts for it when what it works with is too large.
+    /// Whether the step has a compaction, which reduces its input after a `context_limit` failure.
     pub(crate) compacts: bool,
 }
 
 impl StepSpec {
-    /// A step with the default policy and no precondition.
+    /// Declares a step with the default policy and no precondition.
     pub const fn new(name: &'static str, inputs: &'static [InputSpec], output: OutputSpec) -> Self {
         let (precondition, policy, retry) = (None, StepPolicy::DEFAULT, None);
         Self {
@@ -111,38 +114,39 @@ impl StepSpec {
         Self { policy, ..self }
     }
 
-    /// Names the steps whose failures it takes, by their rows (S29).
+    /// Names the steps whose failures it catches, by row.
     pub const fn catches(self, steps: &'static [usize]) -> Self {
         Self { catches: steps, ..self }
     }
 
-    /// Has a compaction: a failure of class `context_limit` is followed by another attempt (S35).
+    /// Declares that the step has a compaction: after a failure of class `context_limit` it gets another
+    /// attempt.
     pub const fn compacts(self) -> Self {
         Self { compacts: true, ..self }
     }
 
-    /// Sets a retry policy of its own, which is made when an engine is built.
+    /// Sets a retry policy for the step. The engine calls the function when it is built.
     pub const fn retry(self, policy: fn() -> RetryPolicy) -> Self {
         Self { retry: Some(policy), ..self }
     }
 
-    /// The step's name.
+    /// The name of the step.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What its parameters take, in their order and without `&self`.
+    /// The parameters of the step in order, without `&self`.
     pub const fn inputs(&self) -> &'static [InputSpec] {
         self.inputs
     }
 
-    /// What it returns. What it emits through an [`Emitter`](crate::Emitter) is among its inputs.
+    /// The outputs that the step returns. Events of an [`Emitter`](crate::Emitter) are among the inputs.
     pub const fn output(&self) -> OutputSpec {
         self.output
     }
 }
 
-/// A precondition: its name and its parameters.
+/// The declaration of a precondition: its name and its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct PreconditionSpec {
     pub(crate) name: &'static str,
@@ -150,13 +154,13 @@ pub struct PreconditionSpec {
 }
 
 impl PreconditionSpec {
-    /// A precondition of this name with these parameters.
+    /// Declares a precondition of this name with these parameters.
     pub const fn new(name: &'static str, inputs: &'static [InputSpec]) -> Self {
         Self { name, inputs }
     }
 }
 
-/// How a step may run.
+/// The policy of a step: limits, and how it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -173,7 +177,7 @@ pub struct StepPolicy {
 }
 
 impl StepPolicy {
-    /// Any number of executions, all at once; a failure ends the run.
+    /// No limits, no timeout, and a failure ends the run.
     pub const DEFAULT: Self = Self {
         max_executions: None,
         concurrency: None,
@@ -184,37 +188,37 @@ impl StepPolicy {
         loops: false,
     };
 
-    /// At most so many executions per scope (S19).
+    /// Limits the executions per scope.
     pub const fn max_executions(self, most: u32) -> Self {
         Self { max_executions: Some(most), ..self }
     }
 
-    /// At most so many executions at a time; the surplus waits in order (S21).
+    /// Limits the concurrent executions. Others wait in order.
     pub const fn concurrency(self, most: u32) -> Self {
         Self { concurrency: Some(most), ..self }
     }
 
-    /// No attempt takes longer; what does fails, as transient.
+    /// Limits the duration of an attempt. A longer attempt fails with class `transient`.
     pub const fn timeout(self, after: Duration) -> Self {
         Self { timeout: Some(after), ..self }
     }
 
-    /// A failure is recorded and the run goes on (S29).
+    /// Lets the run continue when the step fails. The failure is recorded.
     pub const fn continue_on_error(self) -> Self {
         Self { continue_on_error: true, ..self }
     }
 
-    /// Every execution is a task of its own.
+    /// Runs every execution as a task of its own.
     pub const fn spawn(self) -> Self {
         Self { spawn: true, ..self }
     }
 
-    /// The step is meant to run again for later arrivals (S10).
+    /// Declares that the step should run again for later arrivals, which silences the compiler's warning.
     pub const fn reruns(self) -> Self {
         Self { reruns: true, ..self }
     }
 
-    /// The step may emit what it takes (S9).
+    /// Allows the step to emit an event that it takes.
     pub const fn loops(self) -> Self {
         Self { loops: true, ..self }
     }

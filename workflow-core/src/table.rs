@@ -1,6 +1,22 @@
-//! The dependency table: which step wants which event, compiled into dense indices and bit masks. It is
-//! made from a workflow's constant [`TableSpec`] or at run time with [`DependencyTable::builder`]; the
-//! scheduler does not know the difference.
+//! The dependency table: which step takes which event, compiled into dense indices and bit masks. A table
+//! comes from a workflow's constant [`TableSpec`] or from [`DependencyTable::builder`] at run time. The
+//! scheduler treats both alike.
+//!
+//! ```text
+//!  TableSpec (constant) ─┐                  ┌─ rows checked by themselves
+//!                        ├─▶ TableDraft ────┼─ graph rules (`check`)
+//!  TableBuilder (names) ─┘                  └─ compile ─▶ DependencyTable
+//!                                                           │ shape
+//!  journal ◀──────────── RecordedTable ◀──────────────── TableShape ─ differences
+//! ```
+//!
+//! The module owns the static structure of a workflow and what follows from it alone: forecasts, shapes,
+//! fingerprints and differences. The module knows nothing of runs.
+//!
+//! How readiness becomes a mask: inputs that take the same set of event types share a *topic*, and each
+//! number of events that some input of a topic waits for is a *condition* with a bit. A step is ready if
+//! `required`, its conditions, is a subset of the bits that a scope has satisfied. For `join(&A, &B)` and
+//! `pair(FixedList<A, 2>)` the conditions are: bit 0, one `A`; bit 1, one `B`; bit 2, two `A`.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -39,7 +55,7 @@ macro_rules! index {
         pub struct $name(pub(crate) u32);
 
         impl $name {
-            /// The position in the table.
+            /// The index in the table, from 0.
             pub const fn get(self) -> usize {
                 self.0 as usize
             }
@@ -52,23 +68,25 @@ macro_rules! index {
 }
 
 index! {
-    /// The position of an event type in a [`DependencyTable`].
+    /// The index of an event type in a [`DependencyTable`].
     EventIndex
 }
 index! {
-    /// The position of a step in a [`DependencyTable`], which is its place in declaration order.
+    /// The index of a step in a [`DependencyTable`], in declaration order.
     StepIndex
 }
 index! {
-    /// The position of a fan-out output in a [`DependencyTable`].
+    /// The index of a fan-out output in a [`DependencyTable`].
     FanOutIndex
 }
 index! {
-    /// The position of a set of event types that some input waits for.
+    /// The index of a set of event types that some input takes.
     TopicIndex
 }
 
-/// Which step wants which event, and what each step emits.
+/// The compiled table of a workflow: which step takes and emits which events.
+///
+/// A table never changes. An engine shares one table among all runs of a workflow.
 ///
 /// ```
 /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
@@ -87,11 +105,15 @@ pub struct DependencyTable {
     pub(crate) description: Arc<str>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) steps: Vec<StepRow>,
+    /// The sets of event types that inputs take, each once.
     pub(crate) topics: Vec<TopicRow>,
+    /// The outputs that open branches, by step and output.
     pub(crate) fan_outs: Vec<FanOutRow>,
+    /// The number of conditions, which is the number of bits in the masks.
     pub(crate) conditions: usize,
+    /// The events by Rust type; empty in a table built at run time.
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
-    /// The table as journals have it, once one was asked for.
+    /// The table in the form that journals store, made at the first use.
     recorded: OnceLock<RecordedTable>,
 }
 
@@ -102,31 +124,32 @@ pub struct EventRow {
     pub(crate) roles: Roles,
     pub(crate) type_id: Option<TypeId>,
     pub(crate) type_name: Option<&'static str>,
-    /// The version of its shape.
+    /// The version of the event's serialised form.
     pub(crate) version: u32,
-    /// How it is read back from a journal.
+    /// Reads the event back from a journal; `None` in a table built at run time.
     pub(crate) decode: Option<Decode>,
-    /// What makes this version of an older one.
+    /// Converts the JSON of an older version to this one.
     pub(crate) upgrade: Option<Upgrade>,
-    /// The steps that take it, in declaration order.
+    /// The steps that take the event, in declaration order.
     pub(crate) takers: Vec<StepIndex>,
-    /// The only step that takes it, if that takes nothing else, and once each time: it runs whenever one comes.
+    /// The step of a direct commit: the only step that takes the event, which takes nothing else and runs at
+    /// each arrival.
     pub(crate) direct: Option<StepIndex>,
-    /// Whether some step takes exactly so many of it.
+    /// Whether a fixed list takes the event.
     pub(crate) fills: bool,
-    /// Whether some step takes it in a list.
+    /// Whether a list of any kind takes the event, so that the log keeps one.
     pub(crate) listed: bool,
-    /// The topics it belongs to.
+    /// The topics that contain the event.
     pub(crate) topics: Vec<TopicIndex>,
-    /// For a request: the event that replies to it.
+    /// For a request: its reply.
     pub(crate) reply: Option<EventIndex>,
-    /// For a request that can expire: the event that says so.
+    /// For a request that can expire: the event that reports the expiry.
     pub(crate) expired: Option<EventIndex>,
-    /// For the event that says that a fan-out is gathered: which one.
+    /// For the internal event that completes a fan-out: the fan-out.
     pub(crate) gathers: Option<FanOutIndex>,
-    /// For the event that says that a step failed: which one (S29).
+    /// For the internal event that reports a caught failure: the step that failed (S29).
     pub(crate) fails: Option<StepIndex>,
-    /// Whether some gather of some fan-out hands it on.
+    /// Whether some gather collects the event.
     pub(crate) carried: bool,
 }
 
@@ -139,11 +162,12 @@ pub struct StepRow {
     pub(crate) outputs: Vec<OutputRow>,
     pub(crate) precondition: Option<PreconditionRow>,
     pub(crate) policy: StepPolicy,
-    /// The event that its failure is, if a step catches it (S29).
+    /// The internal event of the step's failure, if a step catches it (S29).
     pub(crate) failed: Option<EventIndex>,
     /// The conditions that must hold for the step to be ready (S13).
     pub(crate) required: Mask,
-    /// Whether a trigger can leave the binding unchanged, so that S20 has something to check.
+    /// Whether the same binding can come up at two triggers, so that S20 needs a check. Only fixed lists
+    /// allow that.
     pub(crate) may_repeat: bool,
 }
 
@@ -152,33 +176,36 @@ pub struct StepRow {
 pub struct InputRow {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
-    /// The event types it takes; for a gather the events that say a fan-out is gathered.
+    /// The event types that the input takes; for a gather the internal events that complete the fan-outs.
     pub(crate) events: Vec<EventIndex>,
-    /// What a gather collects.
+    /// For a gather: the event that it collects.
     pub(crate) gathered: Option<EventIndex>,
+    /// The topic of the input's event types; `None` for an injected parameter.
     pub(crate) topic: Option<TopicIndex>,
+    /// The condition that makes the input ready; `None` for an optional or injected one.
     pub(crate) condition: Option<Condition>,
     pub(crate) config: Option<ConfigType>,
     pub(crate) label: Arc<str>,
 }
 
-/// "At least so many events of this topic."
+/// "At least `least` events of this topic", with its bit in the masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Condition {
+    /// The bit in [`StepRow::required`] and in the masks of scopes.
     pub(crate) bit: usize,
     pub(crate) topic: TopicIndex,
     pub(crate) least: u32,
 }
 
-/// One thing a step may emit.
+/// One event type that a step may emit.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputRow {
     pub(crate) event: EventIndex,
-    /// How many of it one execution emits at least.
+    /// The fewest events that one execution emits.
     pub(crate) least: u32,
-    /// Whether one execution may emit more than one.
+    /// Whether one execution may emit several.
     pub(crate) many: bool,
-    /// Whether it enters the log only when its time has come.
+    /// Whether the event enters the log when a timer fires.
     pub(crate) timed: bool,
     pub(crate) fan_out: Option<FanOutIndex>,
 }
@@ -187,53 +214,57 @@ pub struct OutputRow {
 #[derive(Debug)]
 pub(crate) struct PreconditionRow {
     pub(crate) name: Arc<str>,
-    /// For each parameter of the precondition the step's slot that fills it; none for an injectable, and for
-    /// what no slot fills in a table with problems.
+    /// For each parameter of the precondition the input of the step that fills it. `None` for an injected
+    /// parameter, and in a faulty table for one that no input fills.
     pub(crate) slots: Vec<Option<usize>>,
     pub(crate) configs: Vec<ConfigType>,
 }
 
-/// A set of event types that some input takes as one, and who counts them.
+/// A set of event types that some input takes together.
 #[derive(Debug, Default)]
 pub(crate) struct TopicRow {
     pub(crate) events: Vec<EventIndex>,
-    /// Whether an input takes it as a list, so that the log keeps one.
+    /// Whether some input takes the topic as a list, so that the log keeps one.
     pub(crate) listed: bool,
+    /// The conditions on this topic, one for each number of events that some input waits for.
     pub(crate) conditions: Vec<Condition>,
-    /// The steps that take exactly so many of it.
+    /// The steps with a fixed list of the topic, and the length of the list.
     pub(crate) fixed: Vec<(StepIndex, u32)>,
-    /// From how many on another one changes no condition, and fills no fixed list.
+    /// The greatest count that matters: further events change no condition and fill no fixed list.
     pub(crate) most: u32,
 }
 
-/// A place where branches open.
+/// An output that opens branches.
 #[derive(Debug)]
 pub(crate) struct FanOutRow {
     pub(crate) step: StepIndex,
     pub(crate) item: EventIndex,
-    /// The event that says that it is gathered.
+    /// The internal event that completes the fan-out.
     pub(crate) gathered: EventIndex,
-    /// The events its gathers hand on.
+    /// The events that gathers of this fan-out collect.
     pub(crate) carried: Vec<EventIndex>,
-    /// Everything that can be emitted in a branch's own scope.
+    /// All events that a branch itself can have.
     pub(crate) own: Vec<EventIndex>,
 }
 
 impl DependencyTable {
-    /// Begins a table at run time.
+    /// Starts building a table at run time.
     pub fn builder(name: impl Into<Arc<str>>) -> TableBuilder {
         TableBuilder::new(name.into())
     }
 
-    /// Compiles a workflow's constant table. O(steps × inputs + fan-outs × steps).
+    /// Compiles a workflow's constant table.
+    ///
+    /// O(steps × inputs + fan-outs × steps).
     ///
     /// # Errors
-    /// [`TableError`] with every problem the table has.
+    /// [`TableError`] with every problem of the table.
     pub fn from_spec(spec: &TableSpec) -> Result<Self, TableError> {
         draft::TableDraft::from_spec(spec).compile(graph::Rigour::Everything)
     }
 
-    /// The table whatever its problems, and these: who builds an engine looks on for others.
+    /// Compiles a table even with problems, and returns both, so that building an engine can report the
+    /// problems of all its workflows together.
     pub(crate) fn with_problems(spec: &TableSpec) -> (Self, Option<TableError>) {
         match draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Everything) {
             (table, problems) if problems.is_empty() => (table, None),
@@ -241,7 +272,7 @@ impl DependencyTable {
         }
     }
 
-    /// The table for drawing, whatever its problems: who has a mistake to find needs to see it.
+    /// Compiles a table for drawing, whatever its problems: a drawing helps to find them.
     pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
         draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Scheduler).0
     }
@@ -256,17 +287,18 @@ impl DependencyTable {
         &self.description
     }
 
-    /// The event types, dense from 0.
+    /// The event types, by index. Behind the declared ones are internal ones: the ends of fan-outs, and
+    /// caught failures.
     pub fn events(&self) -> &[EventRow] {
         &self.events
     }
 
-    /// The steps in declaration order.
+    /// The steps, by index, in declaration order.
     pub fn steps(&self) -> &[StepRow] {
         &self.steps
     }
 
-    /// The event of this wire name. O(events).
+    /// The event type of this wire name. O(events).
     pub fn event_named(&self, name: &str) -> Option<EventIndex> {
         self.events.iter().position(|row| &*row.name == name).map(EventIndex::at)
     }
@@ -295,7 +327,7 @@ impl DependencyTable {
         &self.fan_outs[index.get()]
     }
 
-    /// Every configuration that a step or a precondition takes.
+    /// Every type of configuration that a step or a precondition takes.
     pub(crate) fn configs(&self) -> impl Iterator<Item = ConfigType> {
         let of_steps = self.steps.iter().flat_map(|step| step.inputs.iter().filter_map(|input| input.config));
         let preconditions = self.steps.iter().filter_map(|step| step.precondition.as_ref());
@@ -304,100 +336,100 @@ impl DependencyTable {
 }
 
 impl EventRow {
-    /// How such an event is read back; none in a table built at run time.
+    /// How to read the event back from a journal; `None` in a table built at run time.
     pub(crate) fn reader(&self) -> Option<Reader> {
         let Self { version, upgrade, decode, .. } = *self;
         Some(Reader { version, upgrade, decode: decode? })
     }
 
-    /// The wire name (S1).
+    /// The wire name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the event is for (S2).
+    /// The roles of the event.
     pub fn roles(&self) -> Roles {
         self.roles
     }
 
-    /// The version of the event's shape, from 1.
+    /// The version of the event's serialised form, from 1.
     pub fn version(&self) -> u32 {
         self.version
     }
 }
 
 impl StepRow {
-    /// The step's name.
+    /// The name of the step.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The step's doc comment.
+    /// The description of the step: its doc comment.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The step's parameters, in order.
+    /// The parameters of the step, in order.
     pub fn inputs(&self) -> &[InputRow] {
         &self.inputs
     }
 
-    /// What the step may emit.
+    /// The event types that the step may emit.
     pub fn outputs(&self) -> &[OutputRow] {
         &self.outputs
     }
 
-    /// The event that enters the log when the step fails, if another step catches that (S29).
+    /// The event that enters the log when the step fails; `None` if no step catches that.
     pub fn failure(&self) -> Option<EventIndex> {
         self.failed
     }
 
-    /// The name of the step's precondition.
+    /// The name of the step's precondition; `None` without one.
     pub fn precondition(&self) -> Option<&str> {
         self.precondition.as_ref().map(|row| &*row.name)
     }
 }
 
 impl InputRow {
-    /// What kind of parameter it is.
+    /// The kind of the parameter.
     pub fn kind(&self) -> InputKind {
         self.kind
     }
 
-    /// Whether the step can run without it.
+    /// Whether the step can run without the input.
     pub fn is_optional(&self) -> bool {
         self.optional
     }
 
-    /// The name of an injectable; empty for an input that takes events.
+    /// The name of an injected parameter; empty for one that takes events.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The event types it takes.
+    /// The event types that the input takes.
     pub fn events(&self) -> &[EventIndex] {
         &self.events
     }
 }
 
 impl OutputRow {
-    /// The event type it emits.
+    /// The event type that the step emits.
     pub fn event(&self) -> EventIndex {
         self.event
     }
 
-    /// Whether it enters the log later, when its time has come: a [`Timer`](crate::Timer), or that a request has
-    /// [expired](crate::Expiring).
+    /// Whether the event enters the log later than the step commits it: as a [`Timer`](crate::Timer), or as
+    /// the expiry of a [request](crate::Expiring).
     pub fn is_timed(&self) -> bool {
         self.timed
     }
 
-    /// Whether it opens a branch per item.
+    /// Whether the output opens a branch per item.
     pub fn is_fan_out(&self) -> bool {
         self.fan_out.is_some()
     }
 
-    /// Which fan-out it opens, if it is one.
+    /// The fan-out that the output opens; `None` if it opens none.
     pub fn fan_out(&self) -> Option<FanOutIndex> {
         self.fan_out
     }

@@ -1,6 +1,6 @@
 //! Phrases that several messages are made of.
 
-/// "a", "a and b", "a, b and c".
+/// Joins items as in "a", "a and b", "a, b and c".
 pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
     match items {
         [] => String::new(),

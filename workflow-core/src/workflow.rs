@@ -169,7 +169,7 @@ pub trait Precondition {
     fn check(call: &mut StepCall) -> Check;
 }
 
-/// Why there is nothing to be called.
+/// The error of calling a row that the workflow does not have.
 #[doc(hidden)]
 pub fn no_such_row() -> StepError {
     StepError::permanent("the workflow has no step in this row")

@@ -1,8 +1,8 @@
-//! Doc comments as text, for the descriptions in a table.
+//! Turns doc comments into text, for the descriptions in a table.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The doc comment: lines trimmed, joined by line breaks, without blank ones at either end.
+/// The doc comment with trimmed lines, without blank lines at either end.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let comments: Vec<_> = attributes.iter().filter_map(comment).collect();
     let comment = comments.join("\n");

@@ -1,4 +1,4 @@
-//! `#[derive(Event)]`: name, roles and the marker traits that follow from the roles.
+//! `#[derive(Event)]`: name, roles, version, and the marker traits of the roles.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,8 +12,8 @@ mod roles;
 
 pub(crate) use generate::input as by_value_input;
 
-/// Parse, validate, generate. With mistakes, what could be understood is still emitted, so that the uses of
-/// the event are not reported as well.
+/// Parses, validates and generates. After a mistake, still emits what it understood, so that uses of the
+/// event are not reported too.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let item: DeriveInput = match syn::parse2(item) {
         Ok(item) => item,

@@ -9,8 +9,8 @@ use crate::mistakes::Mistakes;
 mod definition;
 mod generate;
 
-/// Parse, validate, generate. With mistakes, the set of the variants that could be understood is still
-/// emitted, so that its uses are not reported as well.
+/// Parses, validates and generates. After a mistake, still emits the set of the variants it understood, so
+/// that uses of the set are not reported too.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let item: DeriveInput = match syn::parse2(item) {
         Ok(item) => item,

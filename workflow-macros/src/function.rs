@@ -1,4 +1,4 @@
-//! What steps and preconditions have in common: a signature whose parameters are filled by type.
+//! The common part of steps and preconditions: a signature whose parameters the library fills by type.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -15,26 +15,26 @@ pub(crate) mod signature;
 /// A function whose parameters the library fills.
 pub(crate) struct Function<'a> {
     pub(crate) signature: &'a Signature,
-    /// The parameters' types besides `self`, without lifetimes of the function's own.
+    /// The types of the parameters without `self`, without the function's own lifetimes.
     pub(crate) parameters: Vec<Type>,
-    /// The return type, without lifetimes of the function's own.
+    /// The return type, without the function's own lifetimes.
     pub(crate) output: Type,
-    /// What a mistake in the signature, which has been reported, leaves of it.
+    /// The parts of the signature that generated code can use despite reported mistakes.
     pub(crate) clear: Clear,
-    /// Whether the types may depend on a parameter of the impl block.
+    /// Whether the types may depend on generic parameters of the impl block.
     generic: bool,
-    /// Whether it is no method of a workflow.
+    /// Whether the function is not a method of a workflow.
     free: bool,
 }
 
-/// What generated code can make of a signature.
+/// The parts of a signature that generated code can use.
 #[derive(Clone, Copy)]
 pub(crate) struct Clear {
-    /// Whether its parameters' types can be named.
+    /// Whether generated code can name the parameters' types.
     pub(crate) inputs: bool,
-    /// Whether its return type can be named.
+    /// Whether generated code can name the return type.
     pub(crate) output: bool,
-    /// Whether it can be called.
+    /// Whether generated code can call the function.
     pub(crate) call: bool,
 }
 
@@ -59,12 +59,12 @@ impl<'a> Function<'a> {
         Self { signature, parameters, output, clear, generic: usable::is_generic(generics), free: false }
     }
 
-    /// Reads the signature of a function that is no method of a workflow.
+    /// Reads the signature of a free function.
     pub(crate) fn free(signature: &'a Signature) -> Self {
         Self { free: true, ..Self::of(signature, &signature.generics) }
     }
 
-    /// The function's name.
+    /// The name of the function.
     pub(crate) fn ident(&self) -> &'a Ident {
         &self.signature.ident
     }
@@ -74,7 +74,7 @@ impl<'a> Function<'a> {
         self.signature.asyncness.is_some()
     }
 
-    /// What says which events the return type has, and by which trait. No lifetime can be elided there.
+    /// The type and the trait that give the events of the return type. All its lifetimes are static.
     pub(crate) fn ending(&self, krate: &Krate) -> (TokenStream, TokenStream) {
         let ty = lifetimes::made_static(&declared_output(self.signature), &self.signature.generics);
         if self.generic {
@@ -83,7 +83,7 @@ impl<'a> Function<'a> {
         (Use::Output.of(krate, &ty), quote!(#krate::Ending))
     }
 
-    /// Where the return type stands, or the name of a function without one.
+    /// The place of the return type; without one, of the function's name.
     pub(crate) fn output_place(&self) -> Place {
         match &self.signature.output {
             ReturnType::Default => Place::of(self.ident()),
@@ -91,7 +91,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// What each parameter declares, as a constant slice; `Unusable` must be in scope.
+    /// The declarations of the parameters as a constant slice. Needs `Unusable` in scope.
     pub(crate) fn inputs(&self, krate: &Krate) -> TokenStream {
         if !self.clear.inputs {
             return quote!(&[#krate::UNCLEAR]);
@@ -101,7 +101,7 @@ impl<'a> Function<'a> {
         quote!(&[#(#specs),*])
     }
 
-    /// Fills every parameter out of `slots`; `Unusable` must be in scope, here and below.
+    /// Fills every parameter from `slots`. Needs `Unusable` in scope, as do the functions below.
     pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
         let asserted = self.asserted(krate);
         let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
@@ -118,27 +118,27 @@ impl<'a> Function<'a> {
         quote!(#asserted #(#filled)*)
     }
 
-    /// Names each parameter as an input: here, and nowhere else, one that is none is reported.
+    /// Uses each parameter's type as an input. Only here the compiler reports a type that is none.
     pub(crate) fn asserted(&self, krate: &Krate) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
         let specs = parameters.map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
         quote!(#(let _ = #specs;)*)
     }
 
-    /// The call itself, with what was filled; `path` names the function.
+    /// The call itself with the filled parameters. `path` names the function.
     pub(crate) fn called(&self, path: &TokenStream, this: &Ident) -> TokenStream {
         let this = self.signature.receiver().map(|_| quote!(&#this,));
         let arguments = self.parameters.iter().enumerate().map(|(index, ty)| parameter(index, ty));
         quote!(#path(#this #(#arguments),*))
     }
 
-    /// The first parameter of this type.
+    /// The index of the first parameter of this type.
     pub(crate) fn place_of(&self, ty: &Type) -> Option<usize> {
         let text = |ty: &Type| quote!(#ty).to_string();
         self.parameters.iter().position(|own| text(own) == text(ty))
     }
 
-    /// Compacts with what was filled for a step: a boxed future, after which the step is called.
+    /// Calls a compaction with the filled parameters of a step, as a boxed future.
     pub(crate) fn compacted(&self, krate: &Krate, this: &Ident, step: &Function) -> Option<TokenStream> {
         let given = |(place, ty): (usize, &Type)| parameter(place, ty);
         let taken = self.parameters.iter().map(|ty| step.place_of(ty));
@@ -153,7 +153,7 @@ impl<'a> Function<'a> {
         Some(quote!({ let _ = (#(&#all,)*); #krate::Ok(#future) }))
     }
 
-    /// A precondition's answer: at once from a sync function, later from an async one.
+    /// The answer of a precondition: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
         if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {
             let asserted = self.asserted(krate);
@@ -173,15 +173,14 @@ impl<'a> Function<'a> {
         quote!(#krate::Check::Answered((|| -> #krate::Result<bool, #krate::StepError> { #answer })()))
     }
 
-    /// Fills every parameter out of the call.
+    /// Opens the call and fills every parameter from it.
     fn opened(&self, krate: &Krate, call: &Ident) -> Option<TokenStream> {
         let slots = Ident::new("slots", Span::mixed_site());
         let filled = self.filled(krate, &slots);
         (!self.parameters.is_empty()).then(|| quote!(let (mut #slots, _) = #call.open(); #filled))
     }
 
-    /// A boxed future of this body, reported at the function's name: that is where the compiler then says that it
-    /// is not `Send`.
+    /// A boxed future of this body. The compiler reports at the function's name if the future is not `Send`.
     pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
         let place = Place::of(self.ident());
         let (path, name) =

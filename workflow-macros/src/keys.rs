@@ -1,5 +1,5 @@
-//! Reads `key` and `key = value` lists. Which keys there are, and what their values mean, is the caller's
-//! business. A mistake in one entry does not hide those in the next.
+//! Reads lists of `key` and `key = value`. The caller knows the keys and the meaning of their values. A
+//! mistake in one entry does not hide those in later entries.
 
 use std::fmt::Display;
 
@@ -11,19 +11,19 @@ use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Path, Result, Token, Typ
 
 use crate::mistakes::Mistakes;
 
-/// The keys one attribute knows, and those it was given so far.
+/// The keys that an attribute knows, and those it has so far.
 pub(crate) struct Keys {
     valid: &'static [&'static str],
     seen: Vec<Ident>,
 }
 
 impl Keys {
-    /// No key given yet.
+    /// Starts without any key.
     pub(crate) fn new(valid: &'static [&'static str]) -> Self {
         Self { valid, seen: Vec::new() }
     }
 
-    /// Reads the list of an attribute that stands on an item.
+    /// Reads the list of an attribute on an item.
     pub(crate) fn read_attribute(
         &mut self,
         attribute: &Attribute,
@@ -37,7 +37,7 @@ impl Keys {
         }
     }
 
-    /// Reads a list; `entry` gets each known key, and the input behind it.
+    /// Reads a list. `entry` gets each known key and the input after it.
     pub(crate) fn read(
         &mut self,
         list: TokenStream,
@@ -103,7 +103,7 @@ fn no_value_expected(key: &Ident, input: ParseStream) -> Error {
     input.error(format!("expected `,` after `{key}`"))
 }
 
-/// Steps over the `=` before a value; `example` shows what one looks like.
+/// Consumes the `=` before a value. `example` shows a value in messages.
 pub(crate) fn assign(key: &Ident, example: &str, input: ParseStream) -> Result<()> {
     let assigned = input.parse::<Option<Token![=]>>()?.is_some();
     if assigned && !input.is_empty() && !input.peek(Token![,]) {
@@ -112,12 +112,12 @@ pub(crate) fn assign(key: &Ident, example: &str, input: ParseStream) -> Result<(
     Err(Error::new(key.span(), format!("`{key}` needs a value: write `{key} = {example}`")))
 }
 
-/// The error of a value of the wrong kind, on the value.
+/// The error for a value of the wrong kind, on the value.
 pub(crate) fn wrong_value(input: ParseStream, message: impl Display) -> Error {
     input.fork().parse::<TokenTree>().map_or_else(|error| error, |value| Error::new_spanned(value, &message))
 }
 
-/// A text.
+/// Reads a string.
 pub(crate) fn text(key: &Ident, example: &str, input: ParseStream) -> Result<LitStr> {
     assign(key, example, input)?;
     if input.peek(LitStr) {
@@ -126,7 +126,7 @@ pub(crate) fn text(key: &Ident, example: &str, input: ParseStream) -> Result<Lit
     Err(wrong_value(input, format!("`{key}` takes a text: write `{key} = {example}`")))
 }
 
-/// A text that can be a wire name: not empty, nothing in it that a log line would garble.
+/// Reads a string that can be a wire name: not empty, without whitespace and control characters.
 pub(crate) fn name(key: &Ident, example: &str, input: ParseStream) -> Result<LitStr> {
     let text = text(key, example, input)?;
     let value = text.value();
@@ -141,7 +141,7 @@ pub(crate) fn name(key: &Ident, example: &str, input: ParseStream) -> Result<Lit
     Ok(text)
 }
 
-/// A whole number from 1.
+/// Reads a whole number from 1.
 pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
     assign(key, "3", input)?;
     if !input.peek(LitInt) {
@@ -157,7 +157,7 @@ pub(crate) fn count(key: &Ident, input: ParseStream) -> Result<u32> {
     }
 }
 
-/// The version of a shape: a whole number from 1.
+/// Reads a version: a whole number from 1.
 pub(crate) fn version(key: &Ident, input: ParseStream) -> Result<u32> {
     assign(key, "2", input)?;
     if !input.peek(LitInt) {
@@ -169,7 +169,7 @@ pub(crate) fn version(key: &Ident, input: ParseStream) -> Result<u32> {
     })
 }
 
-/// A list of names in brackets, with at least one; `example` is one of them.
+/// Reads a list of names in brackets, with at least one. `example` is one of them.
 pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Vec<Ident>> {
     assign(key, &format!("[{example}]"), input)?;
     let message = format!("`{key}` takes a list of steps by their names: write `{key} = [{example}]`");
@@ -180,7 +180,7 @@ pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Ve
     let bracket = syn::bracketed!(listed in input);
     let names = Punctuated::<Ident, Token![,]>::parse_terminated(&listed);
     let names = names.map_err(|error| {
-        // What is left in the brackets would be reported as well.
+        // Consumes the rest of the brackets, which would be reported as well.
         let _ = listed.parse::<TokenStream>();
         Error::new(error.span(), message)
     })?;
@@ -193,14 +193,14 @@ pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Ve
     Ok(names.into_iter().collect())
 }
 
-/// A type.
+/// Reads a type.
 pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type> {
     assign(key, example, input)?;
     let wrong = wrong_value(input, format!("`{key}` takes a type: write `{key} = {example}`"));
     input.parse().map_err(|_| wrong)
 }
 
-/// The path of a function.
+/// Reads the path of a function.
 pub(crate) fn path(key: &Ident, example: &str, input: ParseStream) -> Result<Path> {
     assign(key, example, input)?;
     let wrong =
@@ -208,7 +208,7 @@ pub(crate) fn path(key: &Ident, example: &str, input: ParseStream) -> Result<Pat
     input.parse().map_err(|_| wrong)
 }
 
-/// The name of a method.
+/// Reads the name of a method.
 pub(crate) fn method(key: &Ident, example: &str, input: ParseStream) -> Result<Ident> {
     assign(key, example, input)?;
     let message = format!("`{key}` takes the name of a method of this impl block: write `{key} = {example}`");
@@ -216,13 +216,13 @@ pub(crate) fn method(key: &Ident, example: &str, input: ParseStream) -> Result<I
     input.parse().map_err(|_| wrong)
 }
 
-/// An expression.
+/// Reads an expression.
 pub(crate) fn expression(key: &Ident, example: &str, input: ParseStream) -> Result<Expr> {
     assign(key, example, input)?;
     input.parse()
 }
 
-/// A time as a text, in milliseconds: a whole number from 1, and a unit.
+/// Reads a duration as a string, a whole number from 1 with a unit. Returns milliseconds.
 pub(crate) fn time(key: &Ident, example: &str, input: ParseStream) -> Result<u64> {
     let text = text(key, example, input)?;
     let value = text.value();

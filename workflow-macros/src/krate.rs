@@ -1,4 +1,4 @@
-//! The path to the library in generated code: `::workflow_core`, or what `crate = …` says.
+//! The path of the library in generated code: `::workflow_core`, or the value of `crate = …`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -7,7 +7,7 @@ use syn::{LitStr, Path, Result, parse_quote};
 
 use crate::keys;
 
-/// `path::__private`, through which generated code reaches everything it needs.
+/// `path::__private`, the one module through which generated code reaches the library.
 pub(crate) struct Krate(Path);
 
 impl Default for Krate {
@@ -17,7 +17,7 @@ impl Default for Krate {
 }
 
 impl Krate {
-    /// Reads the value of the key `crate`: a path, or a text that holds one.
+    /// Reads the value of the key `crate`: a path, or a string with one.
     pub(crate) fn parse_value(key: &Ident, input: ParseStream) -> Result<Self> {
         keys::assign(key, "some::path", input)?;
         if input.peek(LitStr) {

@@ -1,7 +1,9 @@
 //! The attribute and derive macros of `workflow-core`, which re-exports them: depend on that crate.
 //!
-//! Nothing is decided here. A macro reads syntax and emits data plus a thin shim; what a parameter or a
-//! return type means is found by the compiler, through the traits that its type implements.
+//! The macros decide nothing. A macro reads syntax and emits data and thin shims. The compiler finds out what
+//! a parameter or a return type means, through the traits that the type implements. Each macro has three
+//! phases: parse, validate, generate. After a mistake, a macro still emits what it understood, so that one
+//! mistake is one error.
 
 use proc_macro::TokenStream;
 
@@ -26,14 +28,14 @@ mod workflow;
 /// |---|---|
 /// | `start` | opens a run |
 /// | `stop` | ends its run |
-/// | `display` | is shown to people; on its own it never drives a step |
-/// | `external` | may be sent into a run from outside |
-/// | `control` | drives steps; the default, needed only to say so beside `display` |
+/// | `display` | is shown to people; with this role alone it never drives a step |
+/// | `external` | can be sent into a run from outside |
+/// | `control` | drives steps: the default, needed only beside `display` |
 /// | `request`, `reply = Type` | asks the outside and waits for a reply of that type |
-/// | `name = "…"` | the stable wire name; by default the type's own |
-/// | `version = 2` | the version of its JSON, from 1, which is the default |
-/// | `upgrade = path` | the function that makes this version of an older one |
-/// | `crate = path` | where the library is, if not at `::workflow_core` |
+/// | `name = "…"` | the stable wire name; default: the name of the type |
+/// | `version = 2` | the version of its JSON, from 1; default: 1 |
+/// | `upgrade = path` | a function that converts the JSON of older versions |
+/// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -46,11 +48,14 @@ mod workflow;
 /// ```
 ///
 /// # Events that have changed
-/// Journals have events as JSON, each with its version. What serde's own attributes cannot read of an earlier shape, such
-/// as with `#[serde(default)]`, a function upgrades: it is given the version and the JSON that a journal has, and returns
-/// the JSON of this version, or says why it cannot (anything that can be displayed). It is called when a run goes on or is
-/// looked back at, for events of older versions only. A newer version than the type's is refused, and so is an older one
-/// without `upgrade`. What was upgraded is not written again: the journal stays as it is.
+/// Journals store events as JSON, each with its version. Use serde's own attributes, such as
+/// `#[serde(default)]`, as far as they can read an earlier form.
+///
+/// For other changes, write an upgrade function. The function gets the version and JSON of a journal, and
+/// returns the JSON of this version, or any displayable error. The library calls it for events of older
+/// versions when it resumes a run or reads a journal. The library refuses events of newer versions, and
+/// events of older versions without `upgrade`. Upgraded events are never written back: the journal stays
+/// unchanged.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -66,22 +71,22 @@ mod workflow;
 /// fn order_from(version: u32, data: Value) -> Result<Value, String> {
 ///     match version {
 ///         1 => Ok(json!({ "lines": [data["line"]] })),
-///         other => Err(format!("nobody knows orders of version {other}")),
+///         other => Err(format!("unknown version of an order: {other}")),
 ///     }
 /// }
 /// ```
 ///
-/// Events that timers hold are upgraded like those in a log, and so are requests. A reply is of no event type: its JSON has
-/// no version, so that its type's `Deserialize` has to read what was written.
+/// The library also upgrades the events of timers, and requests. A reply is not an event type and its JSON
+/// has no version, so `Deserialize` of the reply's type must read all earlier forms.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     event::expand(item.into()).into()
 }
 
-/// Makes an enum "either of" several events, as an input and as an output.
+/// Makes an enum "either of" several events, as input and as output.
 ///
-/// Every variant holds one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]`
-/// says where the library is, if not at `::workflow_core`.
+/// Every variant has one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]` sets
+/// the path of the library. Default: `::workflow_core`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -106,18 +111,18 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `output = Type` | what a run ends with, where several stop events can end it: their `EventSet` enum |
-/// | `name = "…"` | the stable name; by default the type's own |
-/// | `crate = path` | where the library is, if not at `::workflow_core` |
+/// | `output = Type` | the type of a run's result, where several stop events can end it: their `EventSet` enum |
+/// | `name = "…"` | the stable name; default: the name of the type |
+/// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
-/// The compiler checks the graph of the steps: that runs can begin, that every step can run, that nothing loops
-/// for ever, and that runs end with the output. It does so for up to 512 steps, 1,024 parameters, as many
-/// outputs, and 128 fan-outs, and warns where a workflow is larger; such a one, like any other, is checked when
-/// an engine is built or a run begins.
+/// The compiler checks the graph of the steps: runs can begin, every step can run, nothing loops for ever,
+/// and runs end with the output. The checks cover up to 512 steps, 1,024 parameters, 1,024 outputs and 128
+/// fan-outs, and warns about a larger workflow. Building an engine or starting a run checks every workflow
+/// again.
 ///
-/// Each mistake is reported by `cargo check`, at its parameter, attribute or step. What a generic workflow
-/// (`impl<T> Greeter<T>`) takes and emits is known only where its parameters are: `cargo build` checks it there,
-/// where it is run or added to an engine, and reports the first mistake.
+/// `cargo check` reports each mistake at its parameter, attribute or step. The inputs and outputs of a
+/// generic workflow (`impl<T> Greeter<T>`) depend on its type parameters. So `cargo build` checks such a
+/// workflow where it is run or added to an engine, and reports the first mistake.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -142,23 +147,23 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::expand(arguments.into(), &item.into()).into()
 }
 
-/// Marks a method of a `#[workflow]` impl block as a step: its parameters say when it runs, its return type
-/// what it emits.
+/// Marks a method of a `#[workflow]` impl block as a step. Its parameters decide when it runs, and its return
+/// type declares what it emits.
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `precondition = path` | is asked before each execution: a `#[precondition]` method or free function |
-/// | `max_executions = N` | at most so many executions |
-/// | `concurrency = N` | at most so many at a time |
-/// | `timeout = "30s"` | no attempt takes longer: one that does is dropped and fails as transient; `ms`, `s`, `m`, `h`, `d` |
-/// | `retry = EXPR` | a `RetryPolicy` of its own, made when an engine is built; the default is the engine's |
-/// | `compact = method` | is called after a failure of class `context_limit`, before the next attempt: an `async fn` of this impl block without an attribute, which is given any of the step's parameters and returns nothing or a `Result<(), E>` |
-/// | `on_error = "continue"` | a failure is recorded and the run goes on; the default is `"fail"` |
-/// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; the default is those of every step that takes none |
-/// | `spawn` | every execution is a task of its own |
-/// | `reruns` | is meant to run again for later arrivals |
-/// | `loops` | may emit what it takes, and be part of a loop that only other steps end |
-/// | `name = "…"` | the stable name; by default the method's own |
+/// | `precondition = path` | the `#[precondition]` method or free function to ask before each execution |
+/// | `max_executions = N` | the most executions; a branch of a fan-out counts its own |
+/// | `concurrency = N` | the most concurrent executions |
+/// | `timeout = "30s"` | the longest duration of an attempt; a longer one is dropped and fails with class `transient`; units: `ms`, `s`, `m`, `h`, `d` |
+/// | `retry = EXPR` | the `RetryPolicy` of the step, made when an engine is built; default: the engine's |
+/// | `compact = method` | runs after a failure of class `context_limit`, before the next attempt: an `async fn` of this impl block without an attribute, which takes any of the step's parameters and returns nothing or a `Result<(), E>` |
+/// | `on_error = "continue"` | records a failure and lets the run continue; default: `"fail"` |
+/// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
+/// | `spawn` | runs every execution as a task of its own |
+/// | `reruns` | declares that the step should run again for later arrivals |
+/// | `loops` | allows the step to emit an event that it takes, and to be part of a loop that only other steps end |
+/// | `name = "…"` | the stable name; default: the name of the method |
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -194,12 +199,12 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::stray_step(&item.into()).into()
 }
 
-/// Marks a function as a precondition: it is asked whether a step that has all it needs should run now.
+/// Marks a function as a precondition, which decides whether a ready step runs now.
 ///
-/// Sync or async; a free function, or in a `#[workflow]` impl block a method with or without `&self`. Its
-/// parameters are found by type among the step's inputs and the injectables. It returns `bool`, or
-/// `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` says where the library is, if not
-/// at `::workflow_core`.
+/// The function may be sync or async. Write a free function, or in a `#[workflow]` impl block a method with
+/// or without `&self`. The parameters are any of the step's inputs and injected parameters, found by type.
+/// The result is `bool` or `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` sets the
+/// path of the library. Default: `::workflow_core`.
 ///
 /// ```
 /// use workflow_core::prelude::*;

@@ -1,15 +1,15 @@
-//! Lifetimes in types that are moved out of a signature, where a method's own names mean nothing.
+//! Lifetimes in types that move out of a signature, where the method's own lifetimes have no meaning.
 
 use proc_macro2::Span;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Generics, Lifetime, Type, TypeReference};
 
-/// The type, with the method's own lifetimes elided: for types in expressions.
+/// The type with the method's own lifetimes elided, for expressions.
 pub(crate) fn elided(ty: &Type, own: &Generics) -> Type {
     renamed(ty, Rename { own, to: "'_", references: false })
 }
 
-/// The type, with every elided or own lifetime made static: for associated types, where none can be elided.
+/// The type with elided and own lifetimes made static, for associated types, where no lifetime can be elided.
 pub(crate) fn made_static(ty: &Type, own: &Generics) -> Type {
     renamed(ty, Rename { own, to: "'static", references: true })
 }

@@ -1,4 +1,4 @@
-//! The mistakes found so far. Validation goes on after each, so that all of them are reported at once.
+//! Collects mistakes. Validation continues after each, so that one compilation reports all of them.
 
 use std::fmt::Display;
 
@@ -6,12 +6,12 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::Error;
 
-/// Every mistake of one macro call.
+/// The mistakes of one macro call.
 #[derive(Default)]
 pub(crate) struct Mistakes(Option<Error>);
 
 impl Mistakes {
-    /// Adds one.
+    /// Adds a mistake.
     pub(crate) fn push(&mut self, mistake: Error) {
         match &mut self.0 {
             Some(earlier) => earlier.combine(mistake),
@@ -19,22 +19,22 @@ impl Mistakes {
         }
     }
 
-    /// Adds one that covers these tokens.
+    /// Adds a mistake at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(Error::new_spanned(tokens, message));
     }
 
-    /// The value, or one more mistake.
+    /// Returns the value, or adds the error as a mistake.
     pub(crate) fn catch<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|mistake| self.push(mistake)).ok()
     }
 
-    /// How many there are.
+    /// The number of mistakes.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().flatten().count()
     }
 
-    /// Whether there are none.
+    /// Whether there is no mistake.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,13 +1,13 @@
-//! Whether a name may be a mistyped other one.
+//! Finds out whether a name may be a typing error for another one.
 
-/// Whether one may have been written for the other: a few letters differ.
+/// Whether one name may be a typing error for the other: a few letters differ.
 pub(crate) fn near(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let shorter = one.len().min(other.len());
     shorter >= 3 && distance(&one, &other) <= 1 + shorter / 5
 }
 
-/// How many letters must be added, removed or changed.
+/// The number of letters to add, remove or change.
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! `#[precondition]` on its own: a free function becomes a type of the same name too, so that
-//! `precondition = path::to::it` finds both what it takes and how to ask it. Methods of a workflow are read
-//! by `#[workflow]`.
+//! `#[precondition]` on a free function. The macro also makes a type of the same name, so that `precondition
+//! = path::to::it` finds both the function's inputs and the way to ask it. `#[workflow]` reads the
+//! preconditions that are methods.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -18,7 +18,7 @@ use crate::usable;
 const STRAY: &str =
     "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
 
-/// Parse, validate, generate. With mistakes the function is emitted as it stands.
+/// Parses, validates and generates. After a mistake, emits the function unchanged.
 pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     let krate = krate(arguments, &mut mistakes);
@@ -55,7 +55,7 @@ fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
     shadow(krate, item, &quote!({ #stand_ins #inputs }), &call, &quote!(#stand_ins #check))
 }
 
-/// Answers no, so that the steps which name the precondition are not reported as well.
+/// Makes a precondition that says no, so that the steps that name it are not reported too.
 fn fallback(krate: &Krate, item: &ItemFn) -> TokenStream {
     if item.sig.receiver().is_some() {
         return TokenStream::new();
@@ -65,8 +65,8 @@ fn fallback(krate: &Krate, item: &ItemFn) -> TokenStream {
     shadow(krate, item, &quote!(&[]), &call, &check)
 }
 
-/// The type beside the function. It lives among the types and the function among the values, so one `use`
-/// imports both; its name is not the user's choice, and it is never made.
+/// Makes the type beside the function. Types and functions have separate namespaces, so one `use` imports
+/// both. The type has no values, and its name is the function's rather than one by the naming rules.
 fn shadow(
     krate: &Krate,
     item: &ItemFn,

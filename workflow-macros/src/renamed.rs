@@ -1,9 +1,9 @@
-//! Attributes under another name. `#[workflow]` finds those in its block by name, so an import that renames
-//! one keeps it from being found; the attribute itself can say so.
+//! Attributes under another name. `#[workflow]` finds the attributes in its block by name and misses one that
+//! an import renamed. The missed attribute then expands by itself and can report that.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 
-/// What to say of the attribute that is being expanded, if it goes by another name than its own.
+/// The message for the attribute being expanded, if it has another name than its own.
 pub(crate) fn instead_of(own: &str) -> Option<String> {
     let written: TokenStream = Span::call_site().source_text()?.parse().ok()?;
     let name = name(written)?;
@@ -12,7 +12,7 @@ pub(crate) fn instead_of(own: &str) -> Option<String> {
     (name != own).then_some(message)
 }
 
-/// The last word of the path in `#[path(…)]`, or in `path` alone.
+/// The last segment of the path in `#[path(…)]` or `path`.
 fn name(written: TokenStream) -> Option<String> {
     let mut last = None;
     for tree in written {

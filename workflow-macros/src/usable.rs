@@ -1,6 +1,6 @@
-//! Types that stand in for themselves only if they can. A type that cannot stand where it is used is reported
-//! once, where a call needs it; everywhere else generated code goes through one of these, which makes something
-//! harmless of it. Which is which, the compiler finds out.
+//! Stand-ins for types that cannot stand where they are used. The compiler reports such a type once, where a
+//! call needs it. Everywhere else generated code goes through a stand-in, which is harmless for an unusable
+//! type. The compiler decides which types are usable.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +8,7 @@ use syn::{Generics, Type};
 
 use crate::krate::Krate;
 
-/// Where a type stands, and so which trait it needs.
+/// The use of a type, which decides the trait that it needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
     Output,
@@ -26,7 +26,7 @@ impl Use {
     }
 }
 
-/// Brings into scope what answers for types that cannot stand where they are used.
+/// Brings the answers for unusable types into scope.
 pub(crate) fn stand_ins(krate: &Krate) -> TokenStream {
     quote! {
         #[allow(unused_imports, reason = "whether a type needs a stand-in, only the compiler knows")]
@@ -34,7 +34,7 @@ pub(crate) fn stand_ins(krate: &Krate) -> TokenStream {
     }
 }
 
-/// Whether constants can ask what a type is: not where it may depend on a parameter.
+/// Whether the types depend on generic parameters, so that constants cannot ask about them.
 pub(crate) fn is_generic(generics: &Generics) -> bool {
     generics.type_params().next().is_some() || generics.const_params().next().is_some()
 }

@@ -1,5 +1,11 @@
-//! `#[workflow]` on an impl block: the block as it stands, a static table of its steps, and the shim that
-//! calls them.
+//! `#[workflow]` on an impl block: emits the block itself, a constant table of its steps, and the shims that
+//! call them.
+//!
+//! ```text
+//!  impl block ─ block ─▶ block without our attributes ───────────────────▶ emitted unchanged
+//!                 └────▶ definition ─ validate ─▶ generate ─▶ impl Workflow: table, call, check, compact
+//!                                                        └──▶ graph: one constant per place that may be wrong
+//! ```
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -22,8 +28,8 @@ mod validate;
 const STRAY_WORKFLOW: &str = "`#[workflow]` works on an impl block: write it above `impl TheWorkflow { … }`";
 const STRAY_STEP: &str = "`#[step]` works only on methods of an impl block that carries `#[workflow]`";
 
-/// Parse, validate, generate. A block with mistakes stays a workflow as far as the rest of the program can
-/// tell, and what is right of it is checked with what the compiler knows.
+/// Parses, validates and generates. A block with mistakes remains a workflow for the rest of the program, and
+/// the compiler still checks its correct parts.
 pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let block = match syn::parse2(item.clone()) {
         Ok(Item::Impl(block)) => block,
@@ -40,7 +46,7 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
     quote!(#item #names #implementation #mistakes)
 }
 
-/// `#[step]` where no `#[workflow]` has read it.
+/// Reports a `#[step]` that no `#[workflow]` has read.
 pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
     let message = renamed::instead_of("step").unwrap_or_else(|| STRAY_STEP.to_owned());
     unchanged(item, &Error::new(Span::call_site(), message))

@@ -1,4 +1,4 @@
-//! From a table to a graph.
+//! Builds the graph of a table.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepIndex, StepRow};
 
 impl DependencyTable {
-    /// The graph of the table, without running anything. O(steps² × events).
+    /// The graph of the table. O(steps² × events).
     pub fn graph(&self) -> Graph {
         let mut graph = Graph {
             workflow: Arc::clone(&self.name),
@@ -28,7 +28,7 @@ impl DependencyTable {
             ("stop", NodeKind::Stop),
             ("unread", NodeKind::Unread),
         ];
-        let around = around.into_iter().filter(|(id, _)| used(id)).map(|(id, kind)| place(id, kind));
+        let around = around.into_iter().filter(|(id, _)| used(id)).map(|(id, kind)| blank_node(id, kind));
         let steps = self.steps.iter().enumerate().map(|(i, step)| self.step_node(i, step));
         around.chain(steps).collect()
     }
@@ -42,7 +42,7 @@ impl DependencyTable {
             concurrency: step.policy.concurrency,
             branch: self.box_of(step),
             forecast: Some(self.forecast(StepIndex::at(index))),
-            ..place(&format!("s{index}"), NodeKind::Step)
+            ..blank_node(&format!("s{index}"), NodeKind::Step)
         }
     }
 
@@ -61,7 +61,7 @@ impl DependencyTable {
         boxes.collect()
     }
 
-    /// The smallest fan-out in whose branches the step runs, and only there. A step that takes failures of a branch
+    /// The smallest fan-out to whose branches the step is confined. A step that takes failures of a branch
     /// and others runs elsewhere too.
     fn box_of(&self, step: &StepRow) -> Option<usize> {
         let takes: Vec<EventIndex> =
@@ -77,7 +77,8 @@ impl DependencyTable {
         boxes.min_by_key(|(_, fan_out)| fan_out.own.len()).map(|(place, _)| place)
     }
 
-    /// Whether a step that takes nothing of a branch emits the event in its own scope.
+    /// Whether the event also occurs outside of branches: it comes from outside, or a step that takes nothing
+    /// of the branch emits it in its own scope.
     fn is_emitted_outside(&self, event: EventIndex, own: &[EventIndex]) -> bool {
         let takes_own = |step: &StepRow| {
             step.inputs.iter().any(|input| input.events.iter().any(|event| own.contains(event)))
@@ -105,7 +106,7 @@ impl DependencyTable {
         edges
     }
 
-    /// An edge from everyone who supplies the input.
+    /// Adds an edge from every source of the input.
     fn edges_into(&self, to: &str, input: &InputRow, edges: &mut Vec<Edge>) {
         let events = input.gathered.map_or_else(|| input.events.clone(), |gathered| vec![gathered]);
         for event in events {
@@ -141,7 +142,7 @@ impl DependencyTable {
         }
     }
 
-    /// The edges of an output that no step takes, and of one that also goes outside.
+    /// Adds the edge of an output that goes outside or that no step takes.
     fn edges_out(&self, from: &str, output: &OutputRow, edges: &mut Vec<Edge>) {
         let row = self.event(output.event);
         let gathered = || {
@@ -166,13 +167,13 @@ impl DependencyTable {
     }
 }
 
-/// Whether a box lies in another by way of any number of boxes: fan-outs can be recursive, boxes cannot.
+/// Whether a box lies in another one, through any number of boxes. Fan-outs can be recursive; boxes cannot.
 fn lies_in(place: usize, other: usize, outer: &[Option<usize>]) -> bool {
     let outwards = std::iter::successors(Some(place), |place| outer[*place]);
     outwards.take(outer.len() + 1).any(|place| place == other)
 }
 
-fn place(id: &str, kind: NodeKind) -> Node {
+fn blank_node(id: &str, kind: NodeKind) -> Node {
     Node {
         id: id.to_owned(),
         name: id.into(),

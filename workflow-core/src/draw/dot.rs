@@ -1,4 +1,4 @@
-//! A graph as DOT, the language of Graphviz.
+//! Draws a graph as DOT, the language of Graphviz.
 
 use std::fmt::Write as _;
 
@@ -71,7 +71,7 @@ fn arrow(edge: &Edge) -> String {
     format!("{} -> {} [label={}{style}];", quoted(&edge.from), quoted(&edge.to), quoted(&edge.label()))
 }
 
-/// Graphviz reads backslashes and, whatever the quotes, entities.
+/// Quotes text. Graphviz interprets backslashes, and even in quotes entities.
 fn quoted(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 2);
     safe.push('"');

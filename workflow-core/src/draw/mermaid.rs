@@ -1,4 +1,4 @@
-//! A graph as a Mermaid flowchart.
+//! Draws a graph as a Mermaid flowchart.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,8 @@ fn line(text: &mut String, depth: usize, content: &str) {
     let _ = writeln!(text, "{:width$}{content}", "", width = depth * 4);
 }
 
-/// A branch is a box, with the boxes of its own fan-outs in it. Mermaid would draw an empty one as a node.
+/// Draws a branch as a subgraph with the subgraphs of its own fan-outs. Mermaid would draw an empty one as a
+/// node, so it is left out.
 fn subgraph(graph: &Graph, place: usize, depth: usize, text: &mut String) {
     if graph.is_empty_box(place) {
         return;
@@ -51,7 +52,7 @@ fn shape(node: &Node) -> String {
     }
 }
 
-/// `end` and the like are words of Mermaid's own, so none of our words stands alone.
+/// Prefixes ids, since Mermaid reserves words such as `end`.
 fn mermaid_id(id: &str) -> String {
     format!("n_{id}")
 }
@@ -83,11 +84,12 @@ fn styles(graph: &Graph, text: &mut String) {
     }
 }
 
-/// Formulas, icons and line breaks, which Mermaid finds even in entities: a mark, and what must not follow it.
-const HELD_APART: [(char, &str); 3] = [('$', "$"), (':', "fa-"), ('\\', "n")];
+/// Formulas, icons and line breaks, which Mermaid recognises even between entities: a character, and the text
+/// that must not follow it directly.
+const SEPARATED: [(char, &str); 3] = [('$', "$"), (':', "fa-"), ('\\', "n")];
 
-/// Text inside quotes: whatever Mermaid would read as markup, link, directive, icon or formula becomes an
-/// entity, with a blank of no width where that is not enough.
+/// Escapes text in quotes. All that Mermaid would read as markup, link, directive, icon or formula becomes an
+/// entity, followed by a zero-width space where an entity is not enough.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let bullet = bullet_of(text);
@@ -97,7 +99,7 @@ fn escaped(text: &str) -> String {
             control if control.is_control() => safe.push(' '),
             '"' | '#' | '&' | '<' | '>' | '`' | '%' | ':' | ';' | '$' | '\\' | '*' | '~' | '@' => {
                 push_entity(&mut safe, character);
-                if HELD_APART.iter().any(|(mark, next)| *mark == character && after.starts_with(next)) {
+                if SEPARATED.iter().any(|(mark, next)| *mark == character && after.starts_with(next)) {
                     safe.push('\u{200b}');
                 }
             }
@@ -120,7 +122,7 @@ fn is_inside_a_word(before: &str, after: &str) -> bool {
     before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
 }
 
-/// Where the mark stands that would make a list or a heading of the text: `- a`, `1. a`, `===`.
+/// The index of a character that would turn the text into a list or heading: `- a`, `1. a`, `===`.
 fn bullet_of(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let marks: &[char] = if digits == 0 { &['-', '+', '='] } else { &['.', ')'] };

@@ -1,4 +1,4 @@
-//! A run laid over its graph.
+//! Lays the report of a run over its graph.
 
 use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
 use crate::report::{ExecutionOutcome, RunReport};

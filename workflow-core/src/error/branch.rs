@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::StepError;
 
-/// Why a branch failed.
+/// The failure of a branch.
 #[derive(Debug, Clone)]
 pub struct BranchFailure {
     pub(crate) step: Arc<str>,
@@ -13,12 +13,12 @@ pub struct BranchFailure {
 }
 
 impl BranchFailure {
-    /// The step that failed.
+    /// The name of the step that failed.
     pub fn step(&self) -> &str {
         &self.step
     }
 
-    /// What it failed with.
+    /// The error of the step.
     pub fn error(&self) -> &StepError {
         &self.error
     }

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use super::{AnyEvent, Erased, EventType, Request, request_of};
 use crate::panics::{Contained, release};
 
-/// The log entry that carries a reply.
+/// The log entry of a reply.
 #[derive(Debug)]
 pub(crate) struct Answered<R: Request> {
-    /// Each by itself: the drop of one may panic while that of the other does.
+    /// Both are contained separately, since the drop of either may panic.
     pub(crate) request: Contained<Arc<R>>,
     pub(crate) reply: Contained<R::Reply>,
 }

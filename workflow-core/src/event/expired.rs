@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{AnyEvent, Erased, EventType, Request, request_of};
 use crate::panics::release;
 
-/// The log entry that says that a request has expired.
+/// The log entry that reports the expiry of a request.
 #[derive(Debug)]
 pub(crate) struct ExpiredRequest<R: Request> {
     pub(crate) request: Arc<R>,
@@ -34,7 +34,7 @@ impl<R: Request> Erased for ExpiredRequest<R> {
     }
 }
 
-/// The request: whoever reads it back needs nothing else.
+/// Serialises the request, which is all that a reader needs.
 impl<R: Request> Serialize for ExpiredRequest<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.request.serialize(serializer)

@@ -4,15 +4,18 @@ use std::fmt;
 
 use super::{Request, When};
 
-/// A step's output that asks for a time only (S32): made by [`expires_in`](crate::Request::expires_in) and
-/// [`expires_at`](crate::Request::expires_at) of a request.
+/// A step's output: a request that expires without a reply.
 ///
-/// The request enters the log like any other. If its time runs out before somebody replies, it is closed, and
-/// an event says so in the scope that asked: [`Expired<R>`](crate::Expired) is the parameter that takes it. A
-/// reply that comes after that is refused with [`SendError::Expired`](crate::SendError::Expired). Of a reply and
-/// the expiry that race for a request, exactly one is taken.
+/// Made by [`expires_in`](crate::Request::expires_in) and [`expires_at`](crate::Request::expires_at) of a
+/// request.
 ///
-/// Where no step takes `Expired<R>`, the request just closes; the run may then stall, and says why.
+/// The request enters the log like any other. If it expires before a reply arrives, the run closes it and
+/// logs an event in its scope. [`Expired<R>`](crate::Expired) is the parameter that takes this event. A later
+/// reply fails with [`SendError::Expired`](crate::SendError::Expired). If a reply and the expiry race, the
+/// run accepts exactly one of them.
+///
+/// If no step takes `Expired<R>`, the request closes without further effect. The run may then stall, and its
+/// report says why.
 ///
 /// ```
 /// use std::time::Duration;

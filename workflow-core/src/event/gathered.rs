@@ -11,17 +11,17 @@ use crate::error::BranchFailure;
 use crate::id::ScopeId;
 use crate::panics::release;
 
-/// What one branch left behind.
+/// The result of one branch.
 #[derive(Debug, Clone)]
 pub(crate) struct GatheredBranch {
     pub(crate) scope: ScopeId,
     pub(crate) item: AnyEvent,
     pub(crate) events: SmallVec<[AnyEvent; 1]>,
-    /// Boxed: few fail, and there may be very many branches.
+    /// Boxed, since few branches fail and there may be very many.
     pub(crate) failure: Option<Box<BranchFailure>>,
 }
 
-/// The log entry of a settled fan-out.
+/// The log entry that completes a fan-out.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) branches: Vec<GatheredBranch>,

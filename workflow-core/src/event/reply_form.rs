@@ -1,5 +1,5 @@
-//! What is known of the reply to a request without knowing its type: how it is read, and its JSON schema. For
-//! front ends that show requests to people.
+//! Replies to a request whose type the caller does not know: reading them from JSON, and their JSON schema.
+//! Front ends that show requests to people use it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use super::{AnyEvent, Request};
 use crate::event::Answered;
 use crate::panics::{Contained, Panicked, caught};
 
-/// How replies to one type of request are read, and what they look like. The derive makes it.
+/// How to read the replies to one type of request, with their schema. The derive makes it.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct ReplyForm {
@@ -21,7 +21,7 @@ pub struct ReplyForm {
 }
 
 impl ReplyForm {
-    /// That of `R`, with what [`Schema`] says of its reply.
+    /// The form of replies to `R`, with the schema from [`Schema`].
     pub const fn of<R: Request>(schema: Option<fn() -> Value>) -> Self {
         Self { schema, read: read::<R> }
     }
@@ -33,14 +33,14 @@ impl fmt::Debug for ReplyForm {
     }
 }
 
-/// What keeps JSON from being a reply.
+/// Why JSON is not a valid reply: the path in the JSON, and the problem there.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) path: String,
     pub(crate) problem: String,
 }
 
-/// The log entry of a reply, out of its request and JSON.
+/// Makes the log entry of a reply from its request and JSON.
 fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
     let read = caught(|| serde_path_to_error::deserialize(reply));
     let read =
@@ -60,21 +60,21 @@ impl Unfit {
     }
 }
 
-/// `Schema::<T>::REPLY` is answered by the inherent constant if `T` has a schema, and by that of [`NoSchema`],
-/// which must be in scope, if it has none.
+/// Answers `Schema::<T>::REPLY`: by the inherent constant if `T` has a schema, else by that of [`NoSchema`],
+/// which must be in scope.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Schema<T>(PhantomData<T>);
 
 impl<T: JsonSchema> Schema<T> {
-    /// Makes the schema.
+    /// Makes the schema of the reply.
     pub const REPLY: Option<fn() -> Value> = Some(schema_of::<T>);
 }
 
 /// The answer for a type without a schema.
 #[doc(hidden)]
 pub trait NoSchema {
-    /// There is none.
+    /// No schema.
     const REPLY: Option<fn() -> Value> = None;
 }
 

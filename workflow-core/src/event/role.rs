@@ -1,11 +1,13 @@
-//! Roles of an event type (S2), as a set of flags usable in constants.
+//! The roles of an event type (S2), as a set of flags for use in constants.
 
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What an event is for: any combination of start, stop, display, request, external and control (S2).
+/// The roles of an event: start, stop, display, request, external, control.
+///
+/// Roles can be combined. Replies and failures have roles of their own, which only the library sets.
 ///
 /// ```
 /// use workflow_core::Roles;
@@ -27,35 +29,36 @@ const REPLY: u8 = 64;
 const FAILURE: u8 = 128;
 
 impl Roles {
-    /// No role given: an ordinary control event.
+    /// No role: an ordinary control event.
     pub const NONE: Self = Self(0);
 
-    /// Adds: opens a run.
+    /// Adds the role start: the event opens a run.
     pub const fn start(self) -> Self {
         Self(self.0 | START)
     }
 
-    /// Adds: ends its run.
+    /// Adds the role stop: the event ends its run.
     pub const fn stop(self) -> Self {
         Self(self.0 | STOP)
     }
 
-    /// Adds: is shown to people.
+    /// Adds the role display: the event is shown to people.
     pub const fn display(self) -> Self {
         Self(self.0 | DISPLAY)
     }
 
-    /// Adds: asks the outside and has a typed reply.
+    /// Adds the role request: the event asks the outside for a typed reply.
     pub const fn request(self) -> Self {
         Self(self.0 | REQUEST)
     }
 
-    /// Adds: may be sent in from outside.
+    /// Adds the role external: clients may send the event.
     pub const fn external(self) -> Self {
         Self(self.0 | EXTERNAL)
     }
 
-    /// Adds: drives steps. Only needed beside [`display`](Self::display); it is the default otherwise.
+    /// Adds the role control: the event drives steps. Needed only beside [`display`](Self::display), since it
+    /// is the default otherwise.
     pub const fn control(self) -> Self {
         Self(self.0 | CONTROL)
     }
@@ -68,48 +71,48 @@ impl Roles {
         Self(self.0 | FAILURE)
     }
 
-    /// Opens a run.
+    /// Whether the event opens a run.
     pub const fn is_start(self) -> bool {
         self.0 & START != 0
     }
 
-    /// Ends its run.
+    /// Whether the event ends its run.
     pub const fn is_stop(self) -> bool {
         self.0 & STOP != 0
     }
 
-    /// Is shown to people.
+    /// Whether the event is shown to people.
     pub const fn is_display(self) -> bool {
         self.0 & DISPLAY != 0
     }
 
-    /// Asks the outside.
+    /// Whether the event asks the outside.
     pub const fn is_request(self) -> bool {
         self.0 & REQUEST != 0
     }
 
-    /// May be sent in from outside.
+    /// Whether clients may send the event.
     pub const fn is_external(self) -> bool {
         self.0 & EXTERNAL != 0
     }
 
-    /// Is the reply to a request.
+    /// Whether the event is the reply to a request.
     pub const fn is_reply(self) -> bool {
         self.0 & REPLY != 0
     }
 
-    /// Says that a step failed (S29).
+    /// Whether the event reports the failure of a step.
     pub const fn is_failure(self) -> bool {
         self.0 & FAILURE != 0
     }
 
-    /// Drives steps: everything but a pure display event.
+    /// Whether the event drives steps. Only a pure display event does not.
     pub const fn is_control(self) -> bool {
         self.0 != DISPLAY
     }
 }
 
-/// What a journal calls each flag.
+/// The name of each flag in a journal.
 const NAMES: [(u8, &str); 8] = [
     (START, "start"),
     (STOP, "stop"),
@@ -121,7 +124,7 @@ const NAMES: [(u8, &str); 8] = [
     (FAILURE, "failure"),
 ];
 
-/// The names of the flags that are set.
+/// Serialises the names of the flags.
 impl Serialize for Roles {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let set = NAMES.iter().filter(|(flag, _)| self.0 & flag != 0);

@@ -1,4 +1,9 @@
-//! Events on their way into a store that serialises: the check before they enter a run, and the JSON that came of it.
+//! Events on their way into a store that serialises: the check before they enter a run, and the JSON that the
+//! check made.
+//!
+//! Each event is serialised once. The check needs its JSON, and so do its records: one record for most
+//! events, two for the event of a timer. So the checked event carries the JSON until the last record is made.
+//! The log needs the value alone, and shares it.
 
 use std::any::Any;
 use std::fmt;
@@ -12,16 +17,16 @@ use crate::error::{EventTooLarge, StepError, UnfitEvent, UnfitValue};
 use crate::json::{self, Difference, Misfit, ToJson};
 use crate::panics::release;
 
-/// What an event has to be so that it may enter a run.
+/// The requirements on an event that enters a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventCheck {
-    /// The most bytes of JSON that it may have.
+    /// The most bytes of its JSON; `None` for no bound.
     pub(crate) most_bytes: Option<usize>,
-    /// Whether it has to be JSON that can be read back.
+    /// Whether the event must have JSON that can be read back.
     pub(crate) serialises: bool,
 }
 
-/// Why an event enters no run.
+/// Why an event may not enter a run.
 #[derive(Debug)]
 pub(crate) enum Inadmissible {
     TooLarge(EventTooLarge),
@@ -29,8 +34,8 @@ pub(crate) enum Inadmissible {
 }
 
 impl EventCheck {
-    /// Checks the event. One for a store that serialises carries its JSON from then on, until so many records have been
-    /// made of it.
+    /// Checks the event. For a store that serialises, the event carries its JSON from then on, until
+    /// `records` records are made.
     #[inline]
     pub(crate) fn check(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
         if self.serialises || self.most_bytes.is_some() { self.check_json(event, records) } else { Ok(()) }
@@ -46,7 +51,7 @@ impl EventCheck {
         Ok(())
     }
 
-    /// The same for an event whose JSON is that of another one, which was checked.
+    /// Checks an event that has the same JSON as another one, which was checked.
     pub(crate) fn check_same(
         self,
         event: &mut AnyEvent,
@@ -60,7 +65,7 @@ impl EventCheck {
         Ok(())
     }
 
-    /// The same for an event that is not there yet: its JSON, if it needs any.
+    /// Checks a value before it becomes an event. Returns its JSON, if the store needs it.
     pub(crate) fn check_value(
         self,
         event: &'static str,
@@ -89,7 +94,8 @@ impl EventCheck {
     }
 }
 
-/// Permanent where the event is unfit, whatever an engine makes of errors without a class: it is refused each time.
+/// An unfit event is a permanent failure, also where an engine classifies errors without a class otherwise: a
+/// retry would be refused too.
 impl From<Inadmissible> for StepError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
@@ -99,28 +105,28 @@ impl From<Inadmissible> for StepError {
     }
 }
 
-/// An event and its JSON: what a store that serialises is given.
+/// An event and its JSON, as a store that serialises gets it.
 #[derive(Debug)]
 pub(crate) struct WithJson {
     pub(crate) event: AnyEvent,
     pub(crate) json: Box<RawValue>,
 }
 
-/// Stands for an event until its records are made, so that nothing is serialised twice. The log has it as well, which
-/// needs no JSON: that goes with the last record.
+/// Replaces an event until its records are made, so that the library serialises it once. The log shares the
+/// replacement and needs no JSON, which is dropped with the last record.
 pub(super) struct Serialised {
     event: AnyEvent,
     pending: Mutex<Pending>,
 }
 
-/// The JSON, and how many records are still to be made of it.
+/// The JSON, and the number of records that still need it.
 struct Pending {
     made: Option<Arc<WithJson>>,
     records: u8,
 }
 
 impl Serialised {
-    /// What a record is made of, unless all of them are made.
+    /// Takes the JSON for one record; `None` if all records are made.
     fn take(&self) -> Option<Arc<WithJson>> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.records = pending.records.saturating_sub(1);
@@ -141,7 +147,7 @@ impl Erased for Serialised {
         self.event.known_type()
     }
 
-    /// The value is dropped by the events that have it, as any other event is.
+    /// Drops only this wrapper. The value is dropped by the events that share it.
     fn release(self: Arc<Self>) {
         release(self);
     }
@@ -158,25 +164,25 @@ impl Serialize for Serialised {
 }
 
 impl AnyEvent {
-    /// The same event with its JSON, for so many records.
+    /// The same event with JSON for `records` records.
     pub(crate) fn with_json(&self, json: Box<RawValue>, records: u8) -> Self {
         let event = self.serialised().map_or_else(|| self.clone(), |serialised| serialised.event.clone());
         Self::made(Arc::new(WithJson { event, json }), records)
     }
 
-    /// An event whose JSON was made, for so many records.
+    /// An event from its JSON, for `records` records.
     pub(crate) fn made(made: Arc<WithJson>, records: u8) -> Self {
         let event = made.event.clone();
         let pending = Mutex::new(Pending { made: Some(made), records });
         Self::from_erased(Arc::new(Serialised { event, pending }))
     }
 
-    /// What the next record of it is made of, if its JSON is there.
+    /// Takes the JSON for the next record; `None` if it was not made or is used up.
     pub(crate) fn take_json(&self) -> Option<Arc<WithJson>> {
         self.serialised()?.take()
     }
 
-    /// How many bytes its JSON has, if that is there.
+    /// The size of the JSON in bytes, if it is there.
     pub(super) fn json_bytes(&self) -> Option<usize> {
         self.serialised()?.made().map(|made| made.json.get().len())
     }
@@ -186,7 +192,7 @@ impl AnyEvent {
         self.serialised().map_or(&**self.payload(), |serialised| &**serialised.event.payload())
     }
 
-    /// Where the value differs from that of another event, if it does.
+    /// The first difference between the values of both events.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
         json::difference(self.erased(), other.erased())
     }
@@ -197,13 +203,13 @@ impl AnyEvent {
     }
 }
 
-/// The value behind what stands for an event, or else what it is.
+/// The value behind a [`Serialised`] wrapper, or the value itself.
 #[cold]
 pub(super) fn value_of(payload: &(dyn Any + Send + Sync)) -> &(dyn Any + Send + Sync) {
     payload.downcast_ref::<Serialised>().map_or(payload, |serialised| &**serialised.event.payload())
 }
 
-/// The same, shared.
+/// The shared value behind a [`Serialised`] wrapper, or the value itself.
 #[cold]
 pub(super) fn shared_value_of(payload: Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
     match payload.downcast_ref::<Serialised>() {
@@ -255,7 +261,7 @@ mod tests {
         let events = || Vec::from([1, 2, 3].map(checked));
         drop(events());
         assert_eq!(DROPPED.load(Ordering::SeqCst), 3);
-        // The records that are made of them have them as well; the last who drops one is contained.
+        // Their records share the events; dropping the last reference is contained.
         let events_and_records = || {
             let events = events();
             let records: Vec<_> = events.iter().cloned().map(RecordedEvent::new).collect();

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use super::{AnyEvent, ControlEvent, EventType};
 
-/// Makes an owned value out of a logged event: what `E` and enum inputs, and a run's output, need.
+/// Makes an owned value from a logged event, for inputs by value and for outputs.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken out of the log by value",
     label = "needs `Clone`",
     note = "the log keeps every event: derive `Clone`, or take `&{Self}` or `Arc<{Self}>`, which cost no copy"
 )]
 pub trait FromEvent: Sized {
-    /// The event types that it can be made of; empty if that is not known.
+    /// The event types that the value can hold; empty if unknown.
     #[doc(hidden)]
     const MEMBERS: &'static [EventType] = &[];
 
-    /// The value, cloned or shared; `None` if the event is of another type.
+    /// The value, cloned or shared; `None` for an event of another type.
     fn from_event(event: &AnyEvent) -> Option<Self>;
 }
 
-/// What the log gives by value: what the parameter `E` needs. It is asked of the log, so that the compiler
-/// speaks of this and not of the parameter.
+/// The log gives `E` by value, as a parameter of type `E` needs. The log implements the trait, so that the
+/// compiler's message is about the event and not about the parameter.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{E}` cannot be taken out of the log by value",
@@ -28,11 +28,11 @@ pub trait FromEvent: Sized {
     note = "the log keeps every event: derive `Clone`, or take `&{E}` or `Arc<{E}>`, which cost no copy"
 )]
 pub trait Gives<E> {
-    /// The value, cloned or shared; `None` if the event is of another type.
+    /// The value, cloned or shared; `None` for an event of another type.
     fn value(event: &AnyEvent) -> Option<E>;
 }
 
-/// The log of a run, on the level of types.
+/// The log of a run, at type level.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Log;
@@ -53,7 +53,7 @@ impl<E: ControlEvent + Clone> FromEvent for E {
     }
 }
 
-/// What a variant of an [`EventSet`] may hold: an event that is `Clone`, or an `Arc` of any event.
+/// A variant's content in an [`EventSet`]: an event that is `Clone`, or an `Arc` of any event.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of an event set",
     label = "not an event that is `Clone`, nor an `Arc` of an event",
@@ -63,7 +63,7 @@ pub trait SetMember: Sized {
     /// The event type of the member.
     type Event: ControlEvent;
 
-    /// Takes the member out of a logged event of its type.
+    /// The member from a logged event of its type; `None` for another type.
     fn take(event: &AnyEvent) -> Option<Self>;
 
     /// The member as an event for the log.

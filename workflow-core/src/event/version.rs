@@ -1,5 +1,5 @@
-//! Versions of the shape that an event's JSON has: reading what a journal has of an older one, and saying why that cannot
-//! be.
+//! Versions of an event's serialised form: reads the versions that a journal has, and explains why one cannot
+//! be read.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,19 +10,21 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{AnyEvent, Decode};
 use crate::panics::{Panicked, caught};
 
-/// Makes the JSON of an event's current version of that of an older one, which it is told, or says why it cannot.
+/// Converts the JSON of an older version, given by number, to the current version.
+///
+/// Returns the reason as text if it cannot.
 pub type Upgrade = fn(u32, Value) -> Result<Value, String>;
 
-/// What a function that upgrades has returned, in the library's terms.
+/// The result of an upgrade function, with its error as text.
 ///
 /// # Errors
-/// The function's own, as text.
+/// The error of the function, as text.
 #[doc(hidden)]
 pub fn upgraded<E: Display>(returned: Result<Value, E>) -> Result<Value, String> {
     returned.map_err(|error| error.to_string())
 }
 
-/// How events of one type are read.
+/// Reads the events of one type.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader {
     pub(crate) version: u32,
@@ -30,7 +32,7 @@ pub(crate) struct Reader {
     pub(crate) decode: Decode,
 }
 
-/// Why an event that a journal has cannot be read.
+/// Why an event of a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     #[error("nothing reads it")]
@@ -50,8 +52,8 @@ pub(crate) enum Unreadable {
 }
 
 impl Reader {
-    /// The value of what was written as this version; a reply or an expired request with the request. What the event's type
-    /// panics with is an error like any other of it: whoever reads one journal has others to read.
+    /// Reads the value of this version. A reply and an expiry need their request. A panic of the event's type
+    /// is an error, so that a reader can continue with other journals.
     pub(crate) fn read(
         &self,
         version: u32,
@@ -63,7 +65,7 @@ impl Reader {
         Ok(decoded.map_err(|Panicked { message }| Unreadable::Panicked { message })??)
     }
 
-    /// The JSON as this version has it.
+    /// The JSON converted to the current version.
     fn current<'a>(&self, found: u32, data: &'a RawValue) -> Result<Cow<'a, RawValue>, Unreadable> {
         let known = self.version;
         if found == known {

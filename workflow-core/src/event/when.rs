@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-/// What stands for a time that the clock cannot show.
+/// The delay used where the clock cannot represent the real one.
 const FAR: Duration = Duration::from_hours(24 * 365 * 1_000);
 
-/// When a timer is due.
+/// The time at which a timer is due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum When {
     After(Duration),
@@ -13,7 +13,8 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// The time, for a timer that is set now. A time before 1970 has long come, and has no form in a journal.
+    /// The due time of a timer set now. A time before 1970 counts as 1970, since it is past and journals
+    /// cannot represent it.
     pub(crate) fn due(self, now: SystemTime) -> SystemTime {
         let due = match self {
             Self::After(delay) => now.checked_add(delay).or_else(|| now.checked_add(FAR)).unwrap_or(now),

@@ -1,4 +1,4 @@
-//! Why a failure that a step waits for is not there (S29).
+//! Explains why a failure that a step waits for did not happen (S29).
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::id::ScopeId;
 use crate::table::EventIndex;
 
 impl Source<'_> {
-    /// The name by which steps take failures.
+    /// The name under which steps take failures.
     pub(super) fn failure_name(&self) -> Arc<str> {
         let events = &self.table().events;
         let named = events.iter().find(|event| event.roles.is_failure());
         named.map_or_else(|| "StepFailed".into(), |event| Arc::clone(&event.name))
     }
 
-    /// For those of the events that are failures: which steps failed, and which did not.
+    /// For the events that are failures: which of their steps failed where, and which did not fail.
     pub(super) fn why_not_failed(&self, events: &[EventIndex], scope: ScopeId) -> Vec<WhyNotProduced> {
         let (mut failed, mut others) = (Vec::new(), Vec::new());
         for event in events {

@@ -1,4 +1,12 @@
-//! What a step waits for, who could have supplied it, and why they did not.
+//! Missing inputs: what a step that never ran waits for, who could have produced it, and why they did not.
+//!
+//! The search is recursive only where a missing event stands for another one: the reply for its request, the
+//! end of a fan-out for its opening. Otherwise each producer has a reason of its own, and the reader follows
+//! from step to step.
+//!
+//! Example: `join` takes `A` and `B` and has an `A`. The missing input is `B`. Its producer `make_b` ran once
+//! and emitted only `C`, so the reason is `EmittedNone`. If `B` came from outside, the reason would be
+//! `NotSent`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,83 +18,90 @@ use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
-/// A scope at a moment.
+/// A scope at a moment of the run.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Viewpoint {
     scope: ScopeId,
     until: Moment,
 }
 
 impl Source<'_> {
-    /// What a scope did not see at a moment, of what the step cannot do without (S13).
+    /// The required inputs that a scope could not fill at that moment (S13).
     pub(super) fn missing(&self, step: &StepRow, scope: ScopeId, until: Moment) -> Vec<MissingInput> {
-        let missing = self.short(step, Place { scope, until });
+        let missing = self.short(step, Viewpoint { scope, until });
         missing.map(|(input, have, need)| self.missing_input(input, have, need)).collect()
     }
 
-    /// For each step that never ran, what it was still missing where it came closest to running. O(decisions).
+    /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
     pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
-        let places = self.closest(&idle);
+        let viewpoints = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
         let unmet = steps.map(|(index, row)| {
-            let anywhere = Place { scope: ScopeId::ROOT, until: NOW };
-            let place = places.get(&index).copied().unwrap_or(anywhere);
-            if idle(index) { self.unmet_of(row, place) } else { Vec::new() }
+            let anywhere = Viewpoint { scope: ScopeId::ROOT, until: NOW };
+            let viewpoint = viewpoints.get(&index).copied().unwrap_or(anywhere);
+            if idle(index) { self.unmet_of(row, viewpoint) } else { Vec::new() }
         });
         unmet.collect()
     }
 
-    /// Where each of the steps was evaluated with the least missing. In a branch that counts as of the last
-    /// time: what came after the branch had ended was never looked at there.
-    fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Place> {
+    /// The viewpoint at which each step was evaluated with the fewest inputs missing. A branch counts as of its last
+    /// evaluation, since later events were never evaluated there.
+    fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Viewpoint> {
         let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();
         let decisions = self.scheduler.decisions().enumerate();
         for (moment, decision) in decisions.filter(|(_, decision)| idle(decision.step)) {
             last.insert((decision.step, decision.scope), moment);
         }
-        let mut closest: HashMap<StepIndex, ((usize, bool), Place)> = HashMap::new();
+        let mut closest: HashMap<StepIndex, ((usize, bool), Viewpoint)> = HashMap::new();
         for ((step, scope), until) in last {
-            let place = Place { scope, until };
-            let short: Vec<_> = self.short(self.table().step(step), place).collect();
-            // To have come too late is more of a reason than not to be seen.
-            let late = short.iter().any(|(input, ..)| self.late(input, place).is_some());
+            let viewpoint = Viewpoint { scope, until };
+            let short: Vec<_> = self.short(self.table().step(step), viewpoint).collect();
+            // An event that came too late is the better explanation.
+            let late = short.iter().any(|(input, ..)| self.late(input, viewpoint).is_some());
             let lacks = (short.len(), !late);
-            let known = closest.entry(step).or_insert((lacks, place));
+            let known = closest.entry(step).or_insert((lacks, viewpoint));
             if lacks < known.0 {
-                *known = (lacks, place);
+                *known = (lacks, viewpoint);
             }
         }
-        closest.into_iter().map(|(step, (_, place))| (step, place)).collect()
+        closest.into_iter().map(|(step, (_, viewpoint))| (step, viewpoint)).collect()
     }
 
-    fn unmet_of(&self, step: &StepRow, place: Place) -> Vec<Unmet> {
+    /// The missing inputs of one step at a viewpoint, each with its producers or the event that came too late.
+    fn unmet_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<Unmet> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
-            return self.any_of_optional(step, place).into_iter().collect();
+            return self.any_of_optional(step, viewpoint).into_iter().collect();
         }
-        let short = self.short(step, place);
+        let short = self.short(step, viewpoint);
         let unmet = short.map(|(input, have, need)| Unmet {
             input: self.missing_input(input, have, need),
-            producers: match self.late(input, place) {
-                Some(late) => vec![self.why_late(late, step, place)],
-                None => self.producers(&input.events, place.scope),
+            producers: match self.late(input, viewpoint) {
+                Some(late) => vec![self.why_late(late, step, viewpoint)],
+                None => self.producers(&input.events, viewpoint.scope),
             },
         });
         unmet.collect()
     }
 
-    /// What the step would have had, had it come in time.
-    fn late(&self, input: &InputRow, place: Place) -> Option<(Seq, bool)> {
-        self.first_after(place.scope, &input.events, place.until)
+    /// An event that would have filled the input, had it come in time.
+    fn late(&self, input: &InputRow, viewpoint: Viewpoint) -> Option<(Seq, bool)> {
+        self.first_after(viewpoint.scope, &input.events, viewpoint.until)
     }
 
-    fn why_late(&self, (seq, was_evaluated): (Seq, bool), step: &StepRow, place: Place) -> WhyNotProduced {
+    /// Explains an event that came after the viewpoint was last evaluated.
+    fn why_late(
+        &self,
+        (seq, was_evaluated): (Seq, bool),
+        step: &StepRow,
+        viewpoint: Viewpoint,
+    ) -> WhyNotProduced {
         let event = self.cite(seq);
-        match self.item_of(place.scope) {
-            Some(branch) if was_evaluated && !self.scheduler.board().is_open(place.scope) => {
+        match self.item_of(viewpoint.scope) {
+            Some(branch) if was_evaluated && !self.scheduler.board().is_open(viewpoint.scope) => {
                 let own = step.inputs.iter().filter(|input| {
                     let joins = !matches!(input.kind, InputKind::Gather | InputKind::Reply);
-                    joins && input.condition.is_some() && self.holds(place.scope, &input.events)
+                    joins && input.condition.is_some() && self.holds(viewpoint.scope, &input.events)
                 });
                 // Failures cannot be gathered.
                 let gathered = own.flat_map(|input| &input.events);
@@ -98,8 +113,8 @@ impl Source<'_> {
         }
     }
 
-    /// Any event would do for a step with only optional inputs (S9), however it takes them.
-    fn any_of_optional(&self, step: &StepRow, place: Place) -> Option<Unmet> {
+    /// The missing input of a step with only optional inputs (S9): any of its events would do.
+    fn any_of_optional(&self, step: &StepRow, viewpoint: Viewpoint) -> Option<Unmet> {
         let mut events: Vec<EventIndex> = Vec::new();
         let (mut single, mut or) = (Vec::new(), Vec::new());
         for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
@@ -116,16 +131,22 @@ impl Source<'_> {
         let single = (!single.is_empty()).then(|| missing(self.names(&single), InputKind::One));
         let mut inputs = single.into_iter().chain(or);
         let first = inputs.next()?;
-        (self.visible(place.scope, &events, place.until) == 0).then(|| Unmet {
+        (self.visible(viewpoint.scope, &events, viewpoint.until) == 0).then(|| Unmet {
             input: MissingInput { or: inputs.collect(), ..first },
-            producers: self.producers(&events, place.scope),
+            producers: self.producers(&events, viewpoint.scope),
         })
     }
 
-    fn short<'r>(&self, step: &'r StepRow, place: Place) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
+    /// The inputs that have fewer events than they need, with both numbers.
+    fn short<'r>(
+        &self,
+        step: &'r StepRow,
+        viewpoint: Viewpoint,
+    ) -> impl Iterator<Item = (&'r InputRow, u32, u32)> {
         let required = step.inputs.iter().filter_map(|input| Some((input, input.condition?.least)));
-        let counted = required
-            .map(move |(input, need)| (input, self.visible(place.scope, &input.events, place.until), need));
+        let counted = required.map(move |(input, need)| {
+            (input, self.visible(viewpoint.scope, &input.events, viewpoint.until), need)
+        });
         counted.filter(|(_, have, need)| have < need)
     }
 
@@ -139,7 +160,7 @@ impl Source<'_> {
         MissingInput { have, need, ..missing(events, input.kind) }
     }
 
-    /// Failures have one name together, the one by which they are taken.
+    /// The wire names of the events. Failures share one name, under which steps take them.
     fn names(&self, events: &[EventIndex]) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = Vec::with_capacity(events.len());
         for event in events {
@@ -160,7 +181,7 @@ impl Source<'_> {
         self.table().events.iter().position(|event| event.reply == Some(reply)).map(EventIndex::at)
     }
 
-    /// Each stop event, and who could have emitted it.
+    /// Each stop event with its possible producers.
     pub(super) fn unmet_stops(&self) -> Vec<Unmet> {
         let events = self.table().events.iter().enumerate();
         let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
@@ -171,7 +192,7 @@ impl Source<'_> {
         unmet.collect()
     }
 
-    /// Everyone who could have emitted one of the events, once each.
+    /// Every possible producer of one of the events, each once.
     fn producers(&self, events: &[EventIndex], scope: ScopeId) -> Vec<WhyNotProduced> {
         let mut producers: Vec<WhyNotProduced> = Vec::new();
         let steps = self.table().steps.iter().enumerate();
@@ -190,6 +211,8 @@ impl Source<'_> {
         producers
     }
 
+    /// Explains an event that no step emitted: it was not sent, another start event began the run, or nothing
+    /// emits it.
     fn why_not_from_outside(&self, event: EventIndex) -> Option<WhyNotProduced> {
         let roles = self.table().event(event).roles;
         if roles.is_external() {
@@ -203,7 +226,7 @@ impl Source<'_> {
         nobody.then(|| WhyNotProduced::Nobody { event: self.name(event) })
     }
 
-    /// For a request that nobody made, why nobody did.
+    /// Explains a missing reply; for a request that no step made, explains why not.
     fn why_not_replied(&self, request: EventIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
         if self.was_logged(request) {
             let (expired, request) = (self.has_expired(request), self.name(request));
@@ -216,7 +239,7 @@ impl Source<'_> {
         self.producers(&[request], scope)
     }
 
-    /// For a fan-out that nobody opened, why nobody did.
+    /// Explains a fan-out that is not complete; for one that no step opened, explains why not.
     fn why_not_gathered(&self, fan_out: FanOutIndex, scope: ScopeId) -> Vec<WhyNotProduced> {
         let (index, item) = (self.table().fan_out(fan_out).step, self.table().fan_out(fan_out).item);
         let step = self.table().step(index);
@@ -225,7 +248,7 @@ impl Source<'_> {
             .fold((0, 0), |(branches, failed), branch| (branches + 1, failed + u64::from(branch.failed)));
         vec![match branches {
             0 => match self.why_not_produced(index, step, &[item], scope) {
-                // A fan-out to no items would be gathered.
+                // A fan-out without items would be complete.
                 WhyNotProduced::OpenedNone { step: name, executions } => {
                     let (only, limit) = (self.emitted_by(index), self.limit_reached(index, step));
                     WhyNotProduced::EmittedNone { step: name, executions, limit, only }
@@ -236,6 +259,8 @@ impl Source<'_> {
         }]
     }
 
+    /// Explains why one step did not produce the events. The order of the tests is the order in which the
+    /// reasons exclude each other.
     fn why_not_produced(
         &self,
         index: StepIndex,
@@ -270,13 +295,14 @@ impl Source<'_> {
         }
     }
 
-    /// When the first timer fires that the step has set for one of the events, if there is one.
+    /// The time at which the step's first timer for one of the events fires.
     fn pending_for(&self, row: &StepRow, events: &[EventIndex]) -> Option<Duration> {
         let mut timers = self.report.timers.iter().filter(|timer| timer.step == row.name);
         let wanted = |event: &Arc<str>| events.iter().any(|index| self.table().event(*index).name == *event);
         timers.find(|timer| wanted(&timer.event)).map(|timer| timer.after)
     }
 
+    /// Explains a step that ran and emitted none of the events.
     fn emitted_none(&self, index: StepIndex, row: &StepRow, events: &[EventIndex]) -> WhyNotProduced {
         let step = Arc::clone(&row.name);
         let executions = self.facts(index).executions;
@@ -298,6 +324,7 @@ impl Source<'_> {
         row.policy.max_executions.filter(|_| self.facts(step).came_to_its_limit)
     }
 
+    /// Explains a step that never ran: by its precondition if that said no, else by its own missing inputs.
     fn why_idle(&self, index: StepIndex, row: &StepRow) -> WhyNotProduced {
         let step = Arc::clone(&row.name);
         match &row.precondition {
@@ -309,7 +336,7 @@ impl Source<'_> {
     }
 }
 
-/// One event of these is missing.
+/// An input that needs one of these events.
 fn missing(events: Vec<Arc<str>>, kind: InputKind) -> MissingInput {
     MissingInput { events, kind, have: 0, need: 1, or: Vec::new() }
 }

@@ -1,4 +1,7 @@
-//! From facts to reasons.
+//! Turns the decisions of a run into reasons.
+//!
+//! The moment of a decision matters: what a step lacked then is computed with the events evaluated until that
+//! moment, although the log has later ones by now.
 
 use std::sync::Arc;
 
@@ -10,7 +13,7 @@ use crate::scheduler::{Decision, Scheduler, Verdict};
 use crate::table::StepRow;
 
 impl Explanation {
-    /// O(events + executions + decisions), and more for each step that never ran.
+    /// Explains a run. O(events + executions + decisions), and O(decisions) more if some step never ran.
     pub(crate) fn of(scheduler: &Scheduler, report: &RunReport) -> Self {
         let source = Source::of(scheduler, report);
         let mut steps: Vec<StepExplanation> = source.table().steps.iter().map(no_reasons).collect();
@@ -54,6 +57,7 @@ impl Source<'_> {
         }
     }
 
+    /// The trace of the execution that the decision led to, or the reason why there is none.
     fn reason(&self, moment: Moment, decision: &Decision) -> Result<&ExecutionTrace, Reason> {
         let row = self.table().step(decision.step);
         let precondition =
@@ -75,7 +79,7 @@ impl Source<'_> {
         })
     }
 
-    /// Why an execution is in no trace (S21).
+    /// Why an execution has no trace: it waits, or was dropped.
     fn not_begun(&self, execution: ExecutionId) -> Reason {
         match self.waits_for(execution).cloned() {
             Some(waits_for) => Reason::Waiting { execution, waits_for },

@@ -1,5 +1,4 @@
-//! Which steps used a run's executions up: the loop that went round most often, read off the table and how often
-//! each step ran.
+//! Finds the loop that used up a run's executions, from the table and the number of executions per step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,21 +6,21 @@ use std::sync::Arc;
 use crate::scheduler::Scheduler;
 use crate::table::{DependencyTable, StepIndex};
 
-/// What the executions of a run were spent on.
+/// The steps on which a run spent its executions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Runaway {
-    /// The steps of the loop, each triggering the next and the last the first; none if no loop led there.
+    /// The steps of the loop, each triggering the next and the last one the first; empty without a loop.
     pub(crate) looping: Vec<Arc<str>>,
-    /// How often the loop went round: how often that step of it ran which ran least.
+    /// The rounds of the loop: the executions of its least busy step.
     pub(crate) rounds: u64,
-    /// The step that ran most often.
+    /// The step with the most executions.
     pub(crate) busiest: Arc<str>,
-    /// How often that was.
+    /// The number of its executions.
     pub(crate) executions: u64,
 }
 
 impl Runaway {
-    /// O(steps² × triggers): asked once, when the run has ended.
+    /// Searches for the loop. O(steps² × triggers); called once, after the run has ended.
     pub(crate) fn of(scheduler: &Scheduler) -> Self {
         let table = scheduler.table();
         let counts: Vec<u64> =
@@ -40,8 +39,8 @@ impl Runaway {
 }
 
 impl DependencyTable {
-    /// Per step those that its events can trigger, also by a reply to what it asks and by the gather of the
-    /// branches that it works in.
+    /// By step, the steps that its events can trigger: directly, by the reply to a request, or by the gather
+    /// of branches.
     fn triggers(&self) -> Vec<Vec<usize>> {
         self.steps
             .iter()
@@ -66,37 +65,38 @@ impl DependencyTable {
     }
 }
 
-/// The steps as a graph, with how often each ran.
+/// The steps as a graph, with their numbers of executions.
 struct Walk {
     next: Vec<Vec<usize>>,
     counts: Vec<u64>,
 }
 
 impl Walk {
-    /// The first of those that ran most often.
+    /// The step with the most executions, the first one of several.
     fn busiest(&self) -> usize {
         let steps = (0..self.counts.len()).rev();
         steps.max_by_key(|step| self.counts[*step]).unwrap_or(0)
     }
 
-    /// The loop whose least busy step is the busiest. Steps join in the order of how often they ran; the first that
-    /// closes a loop closes that one. What went round once is no loop yet.
+    /// The loop whose least busy step is busiest. Adds steps in descending order of executions until one
+    /// closes a loop. A step that ran once cannot loop.
     fn widest_loop(&self) -> Option<Vec<usize>> {
         let mut steps: Vec<usize> = (0..self.counts.len()).filter(|step| self.counts[*step] > 1).collect();
         steps.sort_by_key(|step| std::cmp::Reverse(self.counts[*step]));
         (0..steps.len())
-            .find_map(|last| self.way(&steps[..=last], steps[last], steps[last]))
+            .find_map(|last| self.path(&steps[..=last], steps[last], steps[last]))
             .map(first_in_front)
     }
 
-    /// The shortest way from a step to another, or back to itself, among these: with the first, without the last.
-    fn way(&self, among: &[usize], from: usize, to: usize) -> Option<Vec<usize>> {
+    /// The shortest path between two steps, or back to the same, through these steps only. Includes the first
+    /// step and excludes the last.
+    fn path(&self, among: &[usize], from: usize, to: usize) -> Option<Vec<usize>> {
         let mut came_from = vec![None; self.counts.len()];
         let mut pending = VecDeque::from([from]);
         while let Some(step) = pending.pop_front() {
             for next in self.next[step].iter().copied().filter(|next| among.contains(next)) {
                 if next == to {
-                    return Some(way_to(step, from, &came_from));
+                    return Some(path_to(step, from, &came_from));
                 }
                 if next != from && came_from[next].is_none() {
                     came_from[next] = Some(step);
@@ -107,21 +107,21 @@ impl Walk {
         None
     }
 
-    /// Whether the step is in the loop or follows from it.
+    /// Whether the step belongs to the loop or can follow from it.
     fn leads(&self, looping: &[usize], to: usize) -> bool {
         let all: Vec<usize> = (0..self.counts.len()).filter(|step| self.counts[*step] > 0).collect();
-        looping.contains(&to) || looping.first().is_some_and(|first| self.way(&all, *first, to).is_some())
+        looping.contains(&to) || looping.first().is_some_and(|first| self.path(&all, *first, to).is_some())
     }
 }
 
-fn way_to(last: usize, from: usize, came_from: &[Option<usize>]) -> Vec<usize> {
-    let mut way: Vec<usize> = std::iter::successors(Some(last), |step| came_from[*step]).collect();
-    debug_assert_eq!(way.last(), Some(&from), "a way leads back to where it began");
-    way.reverse();
-    way
+fn path_to(last: usize, from: usize, came_from: &[Option<usize>]) -> Vec<usize> {
+    let mut path: Vec<usize> = std::iter::successors(Some(last), |step| came_from[*step]).collect();
+    debug_assert_eq!(path.last(), Some(&from), "a path leads back to where it began");
+    path.reverse();
+    path
 }
 
-/// A loop has no beginning of its own; the step that is declared first is the one that people look for.
+/// Rotates the loop so that the step declared first comes first, where readers expect it.
 fn first_in_front(mut looping: Vec<usize>) -> Vec<usize> {
     if let Some(first) = looping.iter().enumerate().min_by_key(|(_, step)| **step).map(|(at, _)| at) {
         looping.rotate_left(first);

@@ -1,4 +1,7 @@
-//! The facts that explanations are made of, indexed for looking up.
+//! The facts from which explanations are made, indexed for lookups.
+//!
+//! A *moment* is the number of a decision. Evaluation mostly follows the log, except for items of branches
+//! that open late (S50). So what a step saw is a question of moments, not of positions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,59 +14,61 @@ use crate::scheduler::{Scheduler, Verdict};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
 
-/// A run's table, log, trace and decisions.
+/// The table, log, trace and decisions of a run.
 pub(super) struct Source<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) report: &'a RunReport,
-    /// By execution, its place in the trace and its step.
+    /// By execution, its index in the trace and its step.
     executions: HashMap<ExecutionId, (usize, StepIndex)>,
     steps: Vec<StepFacts>,
-    /// What the executions that have not begun wait for.
+    /// The limits that executions wait for, of those that have not begun.
     waiting: HashMap<ExecutionId, &'a WaitsFor>,
-    /// By position, the first decision that the event triggered: evaluation goes by the log, but for the items
-    /// of branches that open late (S50).
+    /// By position, the moment of the first evaluation of the event; `NEVER` if there was none.
     evaluated: Vec<Moment>,
-    /// The events of each type in each scope, in the order in which they were evaluated.
+    /// The events by scope and type, in the order of their evaluation.
     positions: HashMap<(ScopeId, EventIndex), Vec<(Moment, Seq)>>,
-    /// How many events of each type came from outside.
+    /// The number of events from outside, by type.
     sent: HashMap<EventIndex, u64>,
-    /// The last position of each event type.
+    /// The last position, by event type.
     last: BTreeMap<EventIndex, Seq>,
-    /// The fan-outs by the names of the events that say they are gathered.
+    /// The fan-outs, by the names of the events that complete them.
     gathered: HashMap<&'a str, &'a FanOutRow>,
-    /// For each branch the scope it was opened in, and its item.
+    /// By branch, the scope that opened it, and its item.
     branches: HashMap<ScopeId, (ScopeId, Seq)>,
 }
 
-/// A place in the sequence of the scheduler's decisions. What was not evaluated comes after all of them.
+/// A number in the sequence of decisions. Events without an evaluation come after all of them.
 pub(super) type Moment = usize;
 
 /// After all decisions.
 pub(super) const NOW: Moment = Moment::MAX - 1;
+/// The moment of events that were never evaluated.
 const NEVER: Moment = Moment::MAX;
 
-/// What one step did.
+/// The history of one step.
 #[derive(Default)]
 pub(super) struct StepFacts {
-    /// How often it ran.
+    /// The number of executions.
     pub(super) executions: u64,
-    /// What the first of its executions waits for that have not begun.
+    /// The limit that the first execution that has not begun waits for.
     pub(super) waits_for: Option<WaitsFor>,
     pub(super) failures: u64,
     pub(super) last_error: Option<Arc<str>>,
     /// The scopes in which it failed.
     failed_in: BTreeSet<ScopeId>,
     pub(super) is_running: bool,
-    /// When an attempt is due first, if all that run wait for one.
+    /// The earliest next attempt, if every running execution only waits for one.
     pub(super) next_attempt: Option<Duration>,
+    /// Whether its precondition said no at least once.
     pub(super) was_refused: bool,
+    /// Whether an evaluation found it at its `max_executions`.
     pub(super) came_to_its_limit: bool,
     /// The scopes of the events that it emitted, by type.
     pub(super) emitted: BTreeMap<EventIndex, Vec<ScopeId>>,
 }
 
 impl StepFacts {
-    /// One of its executions runs, or waits for its next attempt.
+    /// Adds an execution that runs or waits for its next attempt.
     fn runs(&mut self, next_attempt: Option<Duration>) {
         self.next_attempt = match (self.next_attempt, next_attempt) {
             (None, next) if !self.is_running => next,
@@ -75,7 +80,7 @@ impl StepFacts {
 }
 
 impl<'a> Source<'a> {
-    /// O(events + executions + decisions).
+    /// Indexes the facts. O(events + executions + decisions).
     pub(super) fn of(scheduler: &'a Scheduler, report: &'a RunReport) -> Self {
         let mut source = Self {
             scheduler,
@@ -172,17 +177,18 @@ impl<'a> Source<'a> {
         self.report.trace.get(self.executions.get(&id)?.0)
     }
 
-    /// What the execution waits for, if it has not begun and still may.
+    /// The limit that the execution waits for; `None` if it began or was dropped.
     pub(super) fn waits_for(&self, id: ExecutionId) -> Option<&'a WaitsFor> {
         self.waiting.get(&id).copied()
     }
 
+    /// Describes the event at this position with its producer.
     pub(super) fn cite(&self, seq: Seq) -> Cited {
         let logged = usize::try_from(seq.0).ok().and_then(|at| self.report.log.get(at.checked_sub(1)?));
         let producer = logged.and_then(|logged| self.execution(logged.execution?));
         let fan_out = logged.and_then(|logged| self.gathered.get(&*logged.event)).copied();
         let opener = fan_out.map(|fan_out| self.table().step(fan_out.step));
-        // The name of a failure says whose it is.
+        // The name of a failure event contains its step.
         let producer = producer.filter(|trace| trace.failure != Some(seq)).map(|trace| &trace.step);
         let producer = producer.or(opener.map(|step| &step.name));
         Cited {
@@ -193,14 +199,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// How many events of these types a scope saw at a moment (S12).
+    /// The number of events of these types that a scope saw at a moment (S12).
     pub(super) fn visible(&self, scope: ScopeId, events: &[EventIndex], until: Moment) -> u32 {
         let seen = self.around(scope, events).map(|of_type| of_type.partition_point(|(at, _)| *at <= until));
         u32::try_from(seen.sum::<usize>()).unwrap_or(u32::MAX)
     }
 
-    /// The first event of these types that the scope would have seen, had it not been evaluated only after the
-    /// moment; and whether it was evaluated at all.
+    /// The first event of these types, in sight of the scope, that was evaluated after the moment or never;
+    /// and whether it was evaluated.
     pub(super) fn first_after(
         &self,
         scope: ScopeId,
@@ -214,13 +220,13 @@ impl<'a> Source<'a> {
         after.min().map(|(at, seq)| (seq, at != NEVER))
     }
 
-    /// The events of these types, by type and scope, that lie where the scope looks (S45).
+    /// The events of these types in the scopes that this scope sees (S45), by type and scope.
     fn around(&self, scope: ScopeId, events: &[EventIndex]) -> impl Iterator<Item = &[(Moment, Seq)]> {
         let keys = self.outwards(scope).flat_map(|scope| events.iter().map(move |event| (scope, *event)));
         keys.filter_map(|key| self.positions.get(&key)).map(Vec::as_slice)
     }
 
-    /// How many events of the type there are where the scope looks, and elsewhere.
+    /// The number of events of the type in the scopes that this scope sees, and in others.
     pub(super) fn seen_and_elsewhere(&self, scope: ScopeId, event: EventIndex) -> (u64, u64) {
         let of_type = self.positions.iter().filter(|((_, other), _)| *other == event);
         of_type.fold((0, 0), |(seen, elsewhere), ((other, _), positions)| {
@@ -229,43 +235,44 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Whether there is an event of one of these types in the scope itself.
+    /// Whether the scope itself has an event of one of these types.
     pub(super) fn holds(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
         events.iter().any(|event| self.positions.contains_key(&(scope, *event)))
     }
 
-    /// The item of a branch.
+    /// The item of a branch; `None` for the root.
     pub(super) fn item_of(&self, branch: ScopeId) -> Option<Cited> {
         self.branches.get(&branch).map(|(_, item)| self.cite(*item))
     }
 
-    /// Whether a scope sees another's events (S45).
+    /// Whether a scope sees the events of another one (S45).
     pub(super) fn sees(&self, scope: ScopeId, other: ScopeId) -> bool {
         self.outwards(scope).any(|scope| scope == other)
     }
 
+    /// The scope and its ancestors, innermost first.
     fn outwards(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
         std::iter::successors(Some(scope), |scope| self.branches.get(scope).map(|(parent, _)| *parent))
     }
 
-    /// How many events of the type came from outside.
+    /// The number of events of the type that came from outside.
     pub(super) fn sent(&self, event: EventIndex) -> u64 {
         self.sent.get(&event).copied().unwrap_or(0)
     }
 
-    /// Whether there is one of the type in any scope.
+    /// Whether any scope has an event of the type.
     pub(super) fn was_logged(&self, event: EventIndex) -> bool {
         self.last.contains_key(&event)
     }
 
-    /// Whether a request of the type ran out of time, and none is open any more.
+    /// Whether a request of the type expired and none is open any more.
     pub(super) fn has_expired(&self, request: EventIndex) -> bool {
         let is_open = self.scheduler.open_requests().any(|(_, event)| event == request);
         let expired = self.table().event(request).expired;
         !is_open && expired.is_some_and(|expired| self.was_logged(expired))
     }
 
-    /// The steps that failed, be it that the run went on or not.
+    /// The failed steps, whether the run continued or not.
     pub(super) fn failed(&self) -> Vec<FailedStep> {
         let steps = self.table().steps.iter().zip(&self.steps);
         let failed = steps.filter_map(|(row, facts)| {
@@ -280,7 +287,7 @@ impl<'a> Source<'a> {
         failed.collect()
     }
 
-    /// What can arrive from outside, a row per type; nothing at a run that has ended otherwise than by stalling.
+    /// The types that can arrive from outside; none for a run that ended in another way than by stalling.
     pub(super) fn can_arrive(&self) -> Vec<Arrival> {
         if self.report.status.is_ended() && self.report.status != RunStatus::Stalled {
             return Vec::new();
@@ -295,7 +302,8 @@ impl<'a> Source<'a> {
         external.chain(replies).collect()
     }
 
-    /// What entered the log and is taken by no step, neither itself nor by a gather nor by its reply.
+    /// The events in the log that no step takes: neither directly nor by a gather, nor the reply to a
+    /// request.
     pub(super) fn untaken(&self) -> Vec<Untaken> {
         let untaken = self.last.iter().filter_map(|(event, seq)| {
             let row = self.table().event(*event);

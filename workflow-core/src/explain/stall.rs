@@ -1,4 +1,4 @@
-//! Why a run stalled: the part of its explanation that a person needs to act (S30).
+//! The stall report: the part of an explanation that a person needs to repair a stalled run (S30).
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use super::{
 };
 use crate::id::ScopeId;
 
-/// Why a run stalled: for each step that did not run, what was missing and why, or what said no.
+/// Why a run stalled: for each step that did not run, its missing inputs or its refusing precondition.
 ///
-/// Its `Display` is for people: it names every missing event, who could have emitted it, and why they did
-/// not. Steps stand in the order in which one asks: from the stop events back to what is at fault, and after
-/// that whatever else did not run.
+/// `Display` prints the report for people. The text names every missing event and each possible producer with
+/// the reason why it did not emit the event. Steps stand in the order in which a reader asks: from the stop
+/// events back to the causes, and then all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StallReport {
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// The stop events, and why none of them is in the log.
+    /// The stop events, with the reasons why the log has none of them.
     pub unmet_stops: Vec<Unmet>,
     /// The steps that did not run.
     pub idle: Vec<IdleStep>,
-    /// The steps whose failure the run survived: another step caught it, or
-    /// `on_error = "continue"` or the policy of a fan-out let it pass.
+    /// The steps whose failures the run survived: another step caught them, or `on_error = "continue"` or the
+    /// policy of a fan-out let the run continue.
     pub failed: Vec<FailedStep>,
-    /// The steps that ran, but not for the last event that could have made them.
+    /// The steps that ran, but not at their last trigger.
     pub turned_down: Vec<TurnedDown>,
-    /// What entered the log and is taken by no step.
+    /// Events in the log that no step takes.
     pub untaken: Vec<Untaken>,
-    /// What could still have arrived from outside: none of it would have made a step run.
+    /// The types that could still arrive from outside, none of which would make a step run.
     pub can_arrive: Vec<Arrival>,
 }
 
@@ -38,11 +38,11 @@ pub struct StallReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct IdleStep {
-    /// The step.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// What is missing.
+    /// Its missing inputs.
     pub missing: Vec<Unmet>,
-    /// What said no.
+    /// Its precondition, if that said no.
     pub refused: Option<Refusals>,
 }
 
@@ -50,32 +50,32 @@ pub struct IdleStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Refusals {
-    /// Which.
+    /// The name of the precondition.
     pub precondition: Arc<str>,
-    /// How often.
+    /// The number of times it said no.
     pub times: u64,
-    /// What triggered the step the last time.
+    /// The last event at which it said no.
     pub last: Cited,
 }
 
-/// A step that ran, but not for the last event that triggered it: its precondition said no, or it was at its
-/// limit.
+/// A step that ran, but not at its last trigger: its precondition said no, or the step had reached its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TurnedDown {
-    /// The step.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// How often it ran, in all scopes.
+    /// The number of its executions, in all scopes.
     pub executions: u64,
-    /// The scope in which it did not: its limit holds for each (S46).
+    /// The scope of the last evaluation. Limits count per scope.
     pub scope: ScopeId,
     /// The last event that triggered it.
     pub trigger: Cited,
-    /// Why it did not run for that.
+    /// The reason why it did not run.
     pub reason: Reason,
 }
 
 impl Explanation {
+    /// The stall report of this explanation.
     pub(crate) fn stall(&self) -> StallReport {
         StallReport {
             workflow: Arc::clone(&self.workflow),
@@ -88,7 +88,7 @@ impl Explanation {
         }
     }
 
-    /// The steps that did not run, breadth first from the stop events to what they waited for.
+    /// The steps that did not run, breadth first from the stop events to the steps that they waited for.
     fn idle_in_order(&self) -> Vec<&StepExplanation> {
         let mut left: Vec<&StepExplanation> = self.steps.iter().filter(|step| step.ran.is_empty()).collect();
         let mut ordered = Vec::with_capacity(left.len());
@@ -105,7 +105,7 @@ impl Explanation {
     }
 }
 
-/// Moves the steps that could have supplied what is unmet.
+/// Moves the producers of these inputs to `ordered`.
 fn take_producers<'a>(
     unmet: &[Unmet],
     left: &mut Vec<&'a StepExplanation>,
@@ -122,7 +122,7 @@ fn take_producers<'a>(
 }
 
 impl StallReport {
-    /// Whether the report says elsewhere that the step failed.
+    /// Whether the report mentions the step's failure as a cause.
     pub(super) fn blames(&self, failed: &FailedStep) -> bool {
         let missing = self.idle.iter().flat_map(|idle| &idle.missing);
         let mut producers = self.unmet_stops.iter().chain(missing).flat_map(|unmet| &unmet.producers);

@@ -1,4 +1,4 @@
-//! Explanations as text for people.
+//! The text of explanations, for people.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::retry::tried;
 use crate::spec::InputKind;
 use crate::text::{enumerated, times};
 
-/// How many rows of a kind are printed per step: the first, and the last after a count of the rest.
+/// The rows printed per step and kind: the first ones, and after a count of the rest the last ones.
 const FIRST_ROWS: usize = 5;
 const LAST_ROWS: usize = 2;
 
@@ -25,14 +25,14 @@ impl fmt::Display for StallReport {
         }
         fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
-        let mut untold = self.failed.iter().filter(|step| !self.blames(step));
-        untold.try_for_each(|step| fmt_row(f, "- ", step))?;
+        let mut unreported = self.failed.iter().filter(|step| !self.blames(step));
+        unreported.try_for_each(|step| fmt_row(f, "- ", step))?;
         self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
     }
 }
 
-/// Stop events that the same steps emit stand together.
+/// Prints stop events with the same producers together.
 fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[Unmet]) -> fmt::Result {
     for alike in stops.chunk_by(|one, other| one.producers == other.producers) {
         let names: Vec<String> = alike.iter().map(|stop| stop.input.to_string()).collect();
@@ -42,8 +42,7 @@ fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[Unmet]) -> 
     Ok(())
 }
 
-/// A row of its own. What errors have to say may have several lines: these are indented, so that none of them
-/// can be taken for a row.
+/// Prints a row. Further lines of an error are indented, so that none of them looks like a row.
 fn fmt_row(f: &mut fmt::Formatter<'_>, prefix: &str, row: &impl fmt::Display) -> fmt::Result {
     let row = row.to_string();
     let mut lines = row.split(['\n', '\r']).filter(|line| !line.trim().is_empty());
@@ -173,7 +172,7 @@ impl fmt::Display for StepExplanation {
 }
 
 impl StepExplanation {
-    /// Whether one of its executions waits for its turn.
+    /// Whether one of its executions waits to start.
     fn is_due(&self) -> bool {
         self.did_not_run.iter().any(|why| matches!(why.reason, Reason::Waiting { .. }))
     }
@@ -403,7 +402,7 @@ fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[std::sync::Arc<str>]) -> fmt::Re
     write!(f, " and emitted only {}", enumerated(&only, "and"))
 }
 
-/// A limit holds for each scope (S46).
+/// The suffix for a limit in a branch, since limits count per scope (S46).
 fn in_each_branch(reason: &Reason, scope: ScopeId) -> &'static str {
     match reason {
         Reason::LimitReached { .. } if scope != ScopeId::ROOT => " in each branch",

@@ -1,4 +1,15 @@
-//! What one call of a step or precondition is given: a value per parameter slot, and who is calling.
+//! One call of a step or precondition: a value per parameter slot, and the identity of the caller.
+//!
+//! A call owns all that an attempt may leave behind besides its result: emitted events, display items,
+//! children, a cancellation. Dropping the call without a commit takes them back, so an attempt that fails,
+//! panics or is dropped leaves nothing (S23, S25).
+//!
+//! ```text
+//!  StepCall
+//!   ├─ borrowed  values that parameters borrow; dropped first
+//!   ├─ frame     slots, caller, and what the step has taken: emitter, display, children, cancellation
+//!   └─ batch     the outputs that the step returned
+//! ```
 
 use std::any::{Any, TypeId};
 use std::iter::{Chain, Enumerate, Take};
@@ -19,10 +30,10 @@ use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
 use crate::panics::discard;
 
-/// What stands in one slot, in the order of the parameters.
+/// The contents of one slot.
 #[derive(Debug, Clone)]
 pub(crate) enum SlotValue {
-    /// An injectable's slot, or an optional input without an event.
+    /// No event: the slot of an injected parameter, or of an optional input without an event.
     Empty,
     /// One event and its position.
     One(Seq, AnyEvent),
@@ -30,10 +41,10 @@ pub(crate) enum SlotValue {
     List(Prefix),
 }
 
-/// What stands in the slots of a call. Most steps have two parameters at most.
+/// The contents of all slots, in the order of the parameters. Most steps have at most two.
 pub(crate) type SlotValues = SmallVec<[SlotValue; 2]>;
 
-/// Who is calling: the run, the execution and its step.
+/// The identity of a call: the run, the step, the execution and its attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct CallContext {
     pub(crate) run: Arc<dyn RunServices>,
@@ -43,18 +54,18 @@ pub(crate) struct CallContext {
     pub(crate) scope: ScopeId,
 }
 
-/// One call of a step: what its parameters were bound to, and who is calling.
+/// One call of a step: its bound events, and the identity of the caller.
 ///
-/// Generated code fills the step's parameters from it; [`Middleware`](crate::Middleware) stands around it.
+/// Generated code fills the step's parameters from the call. [`Middleware`](crate::Middleware) can wrap it.
 #[derive(Debug)]
 pub struct StepCall {
-    /// Dropped first: what its dropping shows or emits counts as done by the step.
-    kept: KeptValues,
+    /// Dropped first, so that events and display items of a drop still count as the step's.
+    borrowed: BorrowedValues,
     frame: Frame,
     batch: Emitted,
 }
 
-/// What a call was given, and what has come of it besides what the step returns.
+/// The inputs of a call, and the side effects of the step besides its return value.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) slots: SlotValues,
@@ -62,7 +73,7 @@ pub(crate) struct Frame {
     taken: OnceLock<Box<Taken>>,
 }
 
-/// What a step was given besides events, by name. Most are given none of it.
+/// The injected values that a step has taken. Most steps take none of them.
 #[derive(Debug, Default)]
 struct Taken {
     emitted: OnceLock<Arc<EmitBuffer>>,
@@ -71,19 +82,20 @@ struct Taken {
     cancellation: OnceLock<Lease>,
 }
 
-/// What a parameter borrows that is not in the log: a value of users' code, which the library drops.
+/// A value that a parameter borrows and that is not in the log. The library drops it, since its type is a
+/// user's.
 #[derive(Debug, Default)]
-struct Kept(Option<Box<dyn Any + Send>>);
+struct BorrowedValue(Option<Box<dyn Any + Send>>);
 
-/// Those of all slots. Most steps have two parameters at most.
+/// The borrowed values of all slots. Most steps have at most two.
 #[derive(Debug, Default)]
-struct KeptValues {
-    first: [Kept; 2],
-    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
-    more: Option<Box<Vec<Kept>>>,
+struct BorrowedValues {
+    first: [BorrowedValue; 2],
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
+    more: Option<Box<Vec<BorrowedValue>>>,
 }
 
-impl Kept {
+impl BorrowedValue {
     #[inline]
     fn clear(&mut self) {
         if let Some(value) = self.0.take() {
@@ -92,32 +104,32 @@ impl Kept {
     }
 }
 
-impl KeptValues {
-    /// Of so many slots.
+impl BorrowedValues {
+    /// Makes room for the values of `slots` slots.
     #[inline]
     fn of(slots: usize) -> Self {
         let more = slots.saturating_sub(2);
-        let more = (more > 0).then(|| Box::new((0..more).map(|_| Kept::default()).collect()));
-        Self { first: [Kept(None), Kept(None)], more }
+        let more = (more > 0).then(|| Box::new((0..more).map(|_| BorrowedValue::default()).collect()));
+        Self { first: [BorrowedValue(None), BorrowedValue(None)], more }
     }
 
-    fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, Kept>, slice::IterMut<'_, Kept>> {
+    fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, BorrowedValue>, slice::IterMut<'_, BorrowedValue>> {
         let more = self.more.as_mut().map_or(&mut [][..], |more| &mut more[..]);
         self.first.iter_mut().chain(more)
     }
 
     #[inline]
     fn clear(&mut self) {
-        for kept in &mut self.first {
-            kept.clear();
+        for borrowed in &mut self.first {
+            borrowed.clear();
         }
         if let Some(more) = &mut self.more {
-            more.iter_mut().for_each(Kept::clear);
+            more.iter_mut().for_each(BorrowedValue::clear);
         }
     }
 }
 
-impl Drop for KeptValues {
+impl Drop for BorrowedValues {
     #[inline]
     fn drop(&mut self) {
         self.clear();
@@ -136,7 +148,7 @@ impl Frame {
 }
 
 impl Drop for Frame {
-    /// An attempt that did not commit takes back what it showed (S25), and no child outlives who waits for it.
+    /// Ends an attempt that was not committed: ends its children and retracts what it displayed (S25).
     fn drop(&mut self) {
         let Some(mut taken) = self.taken.take() else { return };
         if let Some(children) = taken.children.take() {
@@ -157,82 +169,83 @@ impl Drop for Frame {
 impl StepCall {
     #[inline]
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
-        let kept = KeptValues::of(slots.len());
+        let borrowed = BorrowedValues::of(slots.len());
         let frame = Frame::new(slots, context);
-        Self { frame, kept, batch: Emitted::default() }
+        Self { frame, borrowed, batch: Emitted::default() }
     }
 
-    /// The run.
+    /// The id of the run.
     pub fn run(&self) -> &RunId {
         self.frame.context.run.id()
     }
 
-    /// The step's name.
+    /// The name of the step.
     pub fn step(&self) -> &str {
         self.frame.context.run.step_name(self.frame.context.step)
     }
 
-    /// The step's row.
+    /// The index of the step in the table.
     pub(crate) fn step_index(&self) -> usize {
         self.frame.context.step
     }
 
-    /// The execution: the same for each attempt of it (S37).
+    /// The id of the execution, which all its attempts share.
     pub fn execution(&self) -> ExecutionId {
         self.frame.context.execution
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.frame.context.attempt
     }
 
-    /// The scope that the execution was evaluated in (S44).
+    /// The scope in which the execution was evaluated.
     pub fn scope(&self) -> ScopeId {
         self.frame.context.scope
     }
 
-    /// The slots of the step's parameters, in their order and without `&self`; each can be
-    /// [filled](crate::StepInput::fill) as the parameter is.
+    /// The slots of the step's parameters, in order and without `&self`. Middleware can
+    /// [fill](crate::StepInput::fill) a parameter of its own from a slot.
     pub fn slots(&mut self) -> Slots<'_> {
         self.open().0
     }
 
-    /// Ends the call with what a step returned: what its emitters hold and then the output, in that order, are
-    /// what the execution commits (S7, S23). An output that the step does not declare fails the execution when it
-    /// comes to the commit.
+    /// Ends the call with the output that a step returned. The execution commits the events of its emitters
+    /// and then the output, in this order.
+    ///
+    /// An output that the step does not declare fails the execution at the commit.
     ///
     /// # Errors
-    /// The error of an output that is one.
+    /// The error in the output, if the output is a `Result` with one.
     pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
         output.emit(&mut self.batch)?;
         Ok(self.committed())
     }
 
-    /// The slots of its parameters, and where what it returns is put.
+    /// The slots of the parameters, and the place for the output.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
-        let kept = self.kept.iter_mut().take(self.frame.slots.len());
-        (Slots { frame: &self.frame, kept: kept.enumerate() }, &mut self.batch)
+        let borrowed = self.borrowed.iter_mut().take(self.frame.slots.len());
+        (Slots { frame: &self.frame, borrowed: borrowed.enumerate() }, &mut self.batch)
     }
 
-    /// Gives up what parameters borrowed that were filled before, so that they can be filled again.
+    /// Drops the values that parameters borrow, so that the slots can be filled again.
     pub(crate) fn clear_kept(&mut self) {
-        self.kept.clear();
+        self.borrowed.clear();
     }
 
-    /// The call itself, for a precondition that outlives the question.
+    /// Moves the call out, for a precondition that outlives the question.
     #[doc(hidden)]
     pub fn take(&mut self) -> Self {
         let empty = Self::new(SmallVec::new(), self.frame.context.clone());
         std::mem::replace(self, empty)
     }
 
-    /// Ends an attempt that succeeded: what it showed goes with what it leaves in the log, which is what its emitters
-    /// hold, then what it returned, in that order (S7, S23).
+    /// Ends a successful attempt. Returns its batch: first the events of its emitters, then the output, with
+    /// the display items (S7, S23).
     #[doc(hidden)]
     pub fn committed(&mut self) -> Emitted {
-        self.kept.clear();
+        self.borrowed.clear();
         let returned = std::mem::take(&mut self.batch);
         let Some(taken) = self.frame.taken.get_mut() else { return returned };
         let mut emitted = Emitted::default();
@@ -245,11 +258,11 @@ impl StepCall {
     }
 }
 
-/// The slots of a call that are still to be filled, in the order of its parameters.
+/// The slots that are not filled yet, in the order of the parameters.
 #[derive(Debug)]
 pub struct Slots<'a> {
     frame: &'a Frame,
-    kept: Enumerate<Take<Chain<slice::IterMut<'a, Kept>, slice::IterMut<'a, Kept>>>>,
+    borrowed: Enumerate<Take<Chain<slice::IterMut<'a, BorrowedValue>, slice::IterMut<'a, BorrowedValue>>>>,
 }
 
 impl<'a> Slots<'a> {
@@ -263,36 +276,37 @@ impl<'a> Iterator for Slots<'a> {
     type Item = Slot<'a>;
 
     fn next(&mut self) -> Option<Slot<'a>> {
-        let (index, kept) = self.kept.next()?;
-        Some(Slot { frame: self.frame, index, kept })
+        let (index, borrowed) = self.borrowed.next()?;
+        Some(Slot { frame: self.frame, index, borrowed })
     }
 }
 
-/// The slot of one parameter: the event or list bound to it, and what can be injected.
+/// The slot of one parameter: its event or list, and access to injected values.
 #[derive(Debug)]
 pub struct Slot<'a> {
     frame: &'a Frame,
     index: usize,
-    kept: &'a mut Kept,
+    borrowed: &'a mut BorrowedValue,
 }
 
 impl<'a> Slot<'a> {
-    /// Keeps a value for as long as the step runs, for its parameter to borrow.
-    #[expect(clippy::missing_panics_doc, reason = "it is read as what it was put there as")]
+    /// Stores a value while the step runs, so that its parameter can borrow the value.
+    #[expect(clippy::missing_panics_doc, reason = "the value has the type with which it was stored")]
     pub fn keep<T: Send + 'static>(self, value: T) -> &'a mut T {
-        let kept: &mut (dyn Any + Send) = &mut **self.kept.0.insert(Box::new(value));
-        kept.downcast_mut().expect("it is read as what it was put there as")
+        let borrowed: &mut (dyn Any + Send) = &mut **self.borrowed.0.insert(Box::new(value));
+        borrowed.downcast_mut().expect("the value has the type with which it was stored")
     }
 
-    /// Whether no event is bound: an optional input without an event, or an injectable.
+    /// Whether the slot has no event: it belongs to an injected parameter or to an optional input without an
+    /// event.
     pub fn is_empty(&self) -> bool {
         matches!(self.value(), SlotValue::Empty)
     }
 
-    /// The event bound to the slot.
+    /// The event in the slot.
     ///
     /// # Errors
-    /// If the slot holds no single event: the parameter is an injectable or takes a list.
+    /// If the slot has no single event, since its parameter is injected or takes a list.
     pub fn event(&self) -> Result<&'a AnyEvent, StepError> {
         match self.value() {
             SlotValue::One(_, event) => Ok(event),
@@ -300,17 +314,17 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Who is executing: run, step, execution and attempt.
+    /// The run, step, execution and attempt.
     pub fn run_info(&self) -> RunInfo {
         RunInfo::of(self.frame)
     }
 
-    /// The run's context.
+    /// The context of the run.
     pub fn run_context(&self) -> RunContext {
         Arc::clone(self.run()).run_context()
     }
 
-    /// The context that the runs of one thread share.
+    /// The context that all runs of a thread share.
     pub fn thread_context(&self) -> ThreadContext {
         Arc::clone(self.run()).thread_context()
     }
@@ -318,8 +332,8 @@ impl<'a> Slot<'a> {
     /// The run's configuration of type `C`.
     ///
     /// # Errors
-    /// If no parameter in the workflow's table declares `Config<C>`: only those are made ready at the
-    /// start of a run.
+    /// If no parameter in the workflow's table declares `Config<C>`. The engine loads only declared
+    /// configurations when a run starts.
     pub fn config<C: Send + Sync + 'static>(&self) -> Result<Config<C>, StepError> {
         let config = self.run().config(TypeId::of::<C>()).and_then(|config| config.downcast().ok());
         config.map(Config::from_arc).ok_or_else(|| {
@@ -327,7 +341,7 @@ impl<'a> Slot<'a> {
         })
     }
 
-    /// The execution's display.
+    /// The display of this attempt.
     pub fn display(&self) -> Display {
         let CallContext { step, execution, attempt, .. } = self.frame.context;
         let display = || self.run().display(step, execution, attempt);
@@ -344,14 +358,14 @@ impl<'a> Slot<'a> {
         Ok(Arc::clone(self.frame.taken().children.get_or_init(children)))
     }
 
-    /// The execution's cancellation.
+    /// The cancellation of this execution.
     pub fn cancellation(&self) -> Cancellation {
         let execution = self.frame.context.execution;
         let lease = || self.run().cancellations().lease(execution);
         self.frame.taken().cancellation.get_or_init(lease).cancellation()
     }
 
-    /// The value of the event bound to the slot, if there is one and it is a `T`.
+    /// The payload of the slot's event, if it has a single event of type `T`.
     pub(crate) fn payload_ref<T: Any>(&self) -> Option<&'a T> {
         match self.value() {
             SlotValue::One(_, event) => event.payload_ref(),

@@ -1,5 +1,5 @@
-//! `Emitter<E>`: events sent while a step runs. They are kept until the execution commits, so that a
-//! failed one leaves nothing behind (S23).
+//! `Emitter<E>`: events sent while a step runs. The buffer keeps them until the execution commits, so that a
+//! failed attempt leaves none behind (S23).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,14 +11,14 @@ use crate::event::{AnyEvent, ControlEvent};
 use crate::output::Emitted;
 use crate::spec::InputSpec;
 
-/// How many events one execution can emit through its emitters.
+/// The most events that one execution can emit through its emitters.
 const MAX_EMITTED: usize = 1 << 16;
 
-/// Emits control events from inside a step, as many as it likes up to 65,536 per execution (S7).
+/// Emits control events from inside a step, at most 65,536 per execution.
 ///
-/// They enter the log when the execution commits, in the order in which they were emitted and before what
-/// the step returns, all in one batch; an execution that fails emits nothing (S23). To show something at
-/// once, use [`Display`](crate::Display).
+/// The events enter the log when the execution commits, in the order in which they were emitted and before
+/// the step's return value, all in one batch. A failed attempt emits nothing. Use [`Display`](crate::Display)
+/// to show something at once.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -42,25 +42,25 @@ pub struct Emitter<E> {
     event: PhantomData<fn(E)>,
 }
 
-/// Why an event could not be emitted.
+/// The reasons why an event cannot be emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The execution has ended; its batch is closed.
+    /// The step has returned, so its batch is closed.
     #[error("the execution has ended: events can only be emitted while the step runs")]
     Ended,
-    /// The bound of events per execution is reached.
+    /// The execution has emitted as many events as it may.
     #[error(
         "the execution has emitted {limit} events, which is the most one execution can: split the work over several steps"
     )]
     Full {
-        /// How many events one execution can emit.
+        /// The most events that one execution can emit: 65,536.
         limit: usize,
     },
 }
 
 impl<E: ControlEvent> Emitter<E> {
-    /// Adds an event to what the execution will commit.
+    /// Adds an event to the batch of the execution.
     ///
     /// # Errors
     /// [`EmitError::Ended`] once the step has returned, [`EmitError::Full`] after 65,536 events.
@@ -85,7 +85,7 @@ impl<E> fmt::Debug for Emitter<E> {
     }
 }
 
-/// What the emitters of one execution hold; `None` once it has ended.
+/// The events of one execution's emitters; `None` once the execution has ended.
 pub(crate) struct EmitBuffer(Mutex<Option<Vec<AnyEvent>>>);
 
 impl Default for EmitBuffer {

@@ -1,4 +1,4 @@
-//! `Expired<R>`: the request whose time ran out before somebody replied (S32).
+//! `Expired<R>`: a request that expired without a reply (S32).
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,10 +9,10 @@ use crate::error::StepError;
 use crate::event::{ExpiredRequest, Request};
 use crate::spec::InputSpec;
 
-/// A request `R` whose time ran out before somebody replied (S32). It dereferences to the request.
+/// A request `R` that expired without a reply. Dereferences to the request.
 ///
-/// A step that takes it is triggered when the request expires, as one that takes [`Reply<R>`](crate::Reply) is
-/// when somebody replies. Only a request that some step returns as [`Expiring<R>`](crate::Expiring) ever does.
+/// Triggers a step when the request expires, as [`Reply<R>`](crate::Reply) does when a reply arrives. Only
+/// requests returned as [`Expiring<R>`](crate::Expiring) can expire.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -28,7 +28,7 @@ pub struct Expired<R: Request> {
 }
 
 impl<R: Request> Expired<R> {
-    /// The request that nobody replied to in time.
+    /// The request without a reply.
     pub fn request(&self) -> &R {
         &self.expired.request
     }

@@ -10,11 +10,11 @@ use crate::event::{AnyEvent, ControlEvent, Gathered, GatheredBranch};
 use crate::id::ScopeId;
 use crate::spec::InputSpec;
 
-/// The settled branches of a fan-out: taken by one step, once per fan-out, also for an empty one (S48).
+/// The settled branches of a fan-out. The input triggers once per fan-out, also for an empty one.
 ///
-/// Branches stand in the order of the fan-out's items, whatever the order in which they settled. A branch
-/// holds its item, the events of type `E` that its own scope emitted (usually one, possibly none or
-/// several), and its failure if it has one. A clone shares the branches.
+/// Branches stand in the order of the fan-out's items, in whatever order they settled. A branch has its item,
+/// the events of type `E` that were emitted in its own scope (usually one, possibly none or several), and its
+/// failure if it has one. A clone shares the branches.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -35,17 +35,17 @@ impl<E: ControlEvent> Gather<E> {
         Ok(Self { gathered, event: PhantomData })
     }
 
-    /// How many branches the fan-out had.
+    /// The number of branches.
     pub fn len(&self) -> usize {
         self.gathered.branches.len()
     }
 
-    /// Whether the fan-out was empty.
+    /// Whether the fan-out had no items.
     pub fn is_empty(&self) -> bool {
         self.gathered.branches.is_empty()
     }
 
-    /// Every branch, in the order of the fan-out's items.
+    /// The branches, in the order of the fan-out's items.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'_, E>> + DoubleEndedIterator {
         self.gathered.branches.iter().map(Branch::of)
     }
@@ -97,32 +97,32 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
         Self { branch, event: PhantomData }
     }
 
-    /// The item the branch began with, if it is an `I`.
+    /// The item that opened the branch, if its type is `I`.
     pub fn item<I: ControlEvent>(&self) -> Option<&'a I> {
         self.branch.item.downcast_ref()
     }
 
-    /// The item the branch began with, whatever its type.
+    /// The item that opened the branch, of any type.
     pub fn any_item(&self) -> &'a AnyEvent {
         &self.branch.item
     }
 
-    /// The events of type `E` that the branch's own scope emitted, in the log's order.
+    /// The events of type `E` emitted in the branch's own scope, in log order.
     pub fn events(&self) -> impl Iterator<Item = &'a E> + use<'a, E> {
         self.branch.events.iter().filter_map(AnyEvent::downcast_ref)
     }
 
-    /// The first of the events, for the usual branch that emits one.
+    /// The first of these events, for the usual branch that emits one.
     pub fn event(&self) -> Option<&'a E> {
         self.events().next()
     }
 
-    /// Why the branch failed, if it did.
+    /// The failure of the branch, if it failed.
     pub fn failure(&self) -> Option<&'a BranchFailure> {
         self.branch.failure.as_deref()
     }
 
-    /// The branch's scope, as explanations and traces name it.
+    /// The scope of the branch, under which explanations and traces show it.
     pub fn scope(&self) -> ScopeId {
         self.branch.scope
     }

@@ -1,4 +1,4 @@
-//! The injectables: contexts, configuration, display and run information (S6).
+//! Injected parameters: contexts, configuration, display and run information (S6).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::StepError;
 use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId};
 use crate::spec::InputSpec;
 
-/// Who is executing: run, workflow, step, execution and attempt.
+/// The identity of an execution: run, workflow, step, execution and attempt.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -60,12 +60,12 @@ impl RunInfo {
         }
     }
 
-    /// The run.
+    /// The id of the run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// The thread the run belongs to; one of its own if none was given.
+    /// The thread of the run. Without one at its start, the run has a thread of its own.
     pub fn thread(&self) -> &ThreadId {
         &self.thread
     }
@@ -80,28 +80,30 @@ impl RunInfo {
         &self.step
     }
 
-    /// The execution.
+    /// The id of the execution.
     pub fn execution(&self) -> ExecutionId {
         self.execution
     }
 
-    /// Which attempt of the execution this is, from 1 (S37).
+    /// The number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The scope the execution was evaluated in (S44).
+    /// The scope in which the execution was evaluated.
     pub fn scope(&self) -> ScopeId {
         self.scope
     }
 
-    /// The run that this one is a child of, and the execution that started it.
+    /// The parent run and the execution that started this run; `None` if it is no child.
     pub fn parent(&self) -> Option<&ParentRun> {
         self.parent.as_ref()
     }
 
-    /// A text that is the same for every attempt of this execution and differs from every other
-    /// execution's: run, scope, step and the positions of the bound events (S20, S39).
+    /// A text that identifies this execution in calls to other services.
+    ///
+    /// The text is the same for every attempt, also after a restart. Every other execution has a different
+    /// one. The parts are the run, the scope, the step and the positions of the bound events.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
     }

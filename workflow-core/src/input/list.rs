@@ -1,5 +1,5 @@
-//! `List<E>` and `FixedList<E, N>`: prefixes of the log, shared with it. Taking one clones a pointer per
-//! scope, never an event (S16).
+//! `List<E>` and `FixedList<E, N>`: prefixes of the log, which they share. Taking a list clones one pointer
+//! per scope and no event (S16).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,14 +15,14 @@ use crate::id::Seq;
 use crate::input::Pattern;
 use crate::spec::InputSpec;
 
-/// An event and its position, as lists hold them.
+/// An event with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct LogEntry {
     pub(crate) seq: Seq,
     pub(crate) event: AnyEvent,
 }
 
-/// The first `len` entries of each scope's log; one segment outside of fan-outs.
+/// The first `len` entries of the logs of some scopes. Outside of fan-outs there is one segment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prefix {
     pub(crate) segments: SmallVec<[(Arc<AppendLog<LogEntry>>, usize); 1]>,
@@ -63,11 +63,11 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Every event of a type that the log held when the step was triggered, in the log's order (S12, S16).
+/// All events of a type up to the trigger of the step, in log order.
 ///
-/// As an input it is satisfied by one event and runs the step again for each arrival, unless a precondition
-/// says otherwise. `P` is an event, whose elements are lent as `&E`, or an
-/// [`EventSet`](crate::EventSet), whose elements are made on the way out. A clone shares the log.
+/// As an input it needs one event, and each arrival runs the step again, unless a precondition prevents it.
+/// `P` is an event type, whose elements the iterator lends as `&E`, or an [`EventSet`](crate::EventSet),
+/// whose elements the iterator makes. A clone shares the log.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -87,19 +87,19 @@ impl<P> List<P> {
         Self { prefix: prefix.clone(), pattern: PhantomData }
     }
 
-    /// How many events. O(1) outside of fan-outs, O(depth) inside.
+    /// The number of events. O(1) outside of fan-outs, O(depth) inside.
     pub fn len(&self) -> usize {
         self.prefix.len()
     }
 
-    /// Whether there are none; never so for a list handed to a step.
+    /// Whether the list has no events, which a step never sees.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl<P: Pattern> List<P> {
-    /// The events in the log's order.
+    /// The events, in log order.
     pub fn iter(&self) -> ListIter<'_, P> {
         ListIter { entries: self.prefix.entries(), left: self.len(), pattern: PhantomData }
     }
@@ -141,7 +141,7 @@ impl<'a, P: Pattern> IntoIterator for &'a List<P> {
     }
 }
 
-/// The iterator of [`List::iter`] and [`FixedList::iter`].
+/// Iterates over the events of a [`List`] or [`FixedList`].
 pub struct ListIter<'a, P> {
     entries: Entries<'a>,
     left: usize,
@@ -170,10 +170,10 @@ impl<'a, P: Pattern> Iterator for ListIter<'a, P> {
 
 impl<P: Pattern> ExactSizeIterator for ListIter<'_, P> {}
 
-/// Exactly the first `N` events of a type (S17).
+/// Exactly the first `N` events of a type.
 ///
-/// As an input it fires once, when the `N`-th event is in the log. Later events of the type neither change
-/// it nor run the step again; the run's report counts them as surplus.
+/// As an input it triggers once, when the log has the `N`-th event. Later events of the type neither change
+/// the list nor run the step again. The run's report counts them as surplus.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -188,17 +188,17 @@ pub struct FixedList<P, const N: usize> {
 }
 
 impl<P: Pattern, const N: usize> FixedList<P, N> {
-    /// How many events: always `N`.
+    /// The number of events: always `N`.
     pub const fn len(&self) -> usize {
         N
     }
 
-    /// Always false: a fixed list of nothing does not compile.
+    /// Always false, since a fixed list of length 0 does not compile.
     pub const fn is_empty(&self) -> bool {
         N == 0
     }
 
-    /// The events in the log's order.
+    /// The events, in log order.
     pub fn iter(&self) -> ListIter<'_, P> {
         self.list.iter()
     }
@@ -208,10 +208,10 @@ impl<P: Pattern, const N: usize> FixedList<P, N> {
         self.list.get(index)
     }
 
-    /// All `N` events as an array, in the log's order.
+    /// All `N` events as an array, in log order.
     ///
     /// # Panics
-    /// Never: a fixed list is only ever bound with exactly `N` events.
+    /// Never: the library binds a fixed list only with exactly `N` events.
     pub fn to_array(&self) -> [P::Item<'_>; N] {
         let mut items = self.iter();
         std::array::from_fn(|_| items.next().expect("a fixed list is bound with exactly N events"))

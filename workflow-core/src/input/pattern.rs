@@ -1,33 +1,33 @@
-//! "Either of": what one slot of a signature can match, be it a single event type or an enum of several (S3).
+//! "Either of": the patterns that one slot of a signature can match, a single event type or an enum of
+//! several (S3).
 
 use super::Slot;
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, EventType, FromEvent};
 
-/// What one input slot matches: an event type, or an [`EventSet`] enum of several.
+/// The pattern of one input slot: an event type, or an [`EventSet`] enum of several.
 ///
-/// Implemented for every [`ControlEvent`] and by `#[derive(EventSet)]`; there is nothing to implement by
-/// hand.
+/// Every [`ControlEvent`] implements it, and so does `#[derive(EventSet)]`. No one implements it by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a step can wait for",
     label = "neither an event that drives steps nor a set of such events",
     note = "name a type that derives `Event` (and is not display only) or `EventSet`, itself and not a reference to it: `List<E>`, not `List<&E>`"
 )]
 pub trait Pattern: Send + Sync + Sized + 'static {
-    /// The event types that match, in the order in which they were declared.
+    /// The event types that match, in declaration order.
     const EVENTS: &'static [EventType];
 
-    /// How a list lends its elements: `&E` for an event, the enum itself for a set.
+    /// The type of a list's elements: `&E` for an event, the enum itself for a set.
     type Item<'a>;
 
     /// Borrows the event in a parameter's slot.
     ///
     /// # Errors
-    /// If the slot holds no event that matches.
+    /// If the slot has no matching event.
     #[doc(hidden)]
     fn lend(slot: Slot<'_>) -> Result<&Self, StepError>;
 
-    /// Looks at a logged event; `None` if it does not match.
+    /// The element for a logged event; `None` if it does not match.
     fn item(event: &AnyEvent) -> Option<Self::Item<'_>>;
 }
 
@@ -45,9 +45,9 @@ impl<E: ControlEvent> Pattern for E {
     }
 }
 
-/// An enum whose variants each hold one event: "either of", as an input and as an output (S3).
+/// An enum whose variants each have one event: "either of", as input and as output.
 ///
-/// A variant holds the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
+/// A variant has the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `Reply<R>`: what the outside answered, together with the request it answers.
+//! `Reply<R>`: the reply to a request, together with the request.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use crate::error::StepError;
 use crate::event::{Answered, Request};
 use crate::spec::InputSpec;
 
-/// The reply to a request `R`, together with that very request (S5). It dereferences to the reply.
+/// The reply to a request `R`, with the request. Dereferences to the reply.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -27,12 +27,12 @@ pub struct Reply<R: Request> {
 }
 
 impl<R: Request> Reply<R> {
-    /// The request that was answered.
+    /// The request.
     pub fn request(&self) -> &R {
         &self.answered.request
     }
 
-    /// The answer.
+    /// The reply.
     pub fn value(&self) -> &R::Reply {
         &self.answered.reply
     }

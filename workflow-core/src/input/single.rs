@@ -1,5 +1,5 @@
-//! Parameters that take one event: `&E` and `Arc<E>`. `E` by value is emitted by the derives, because only
-//! they can say it without claiming every type there is.
+//! Parameters that take one event: `&E` and `Arc<E>`. The derives implement `E` by value, since a blanket
+//! implementation here would cover every type.
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl<E: ControlEvent> StepInput for Arc<E> {
 
 impl<E: ControlEvent> EventInput for Arc<E> {}
 
-/// What a parameter taken by value declares.
+/// The declaration of a parameter taken by value.
 #[doc(hidden)]
 pub const fn input_of<P: Pattern>() -> InputSpec {
     InputSpec::one(P::EVENTS)
 }
 
-/// How the derives lend an event set.
+/// Lends an event set, for the derives.
 #[doc(hidden)]
 pub fn lent_set<P: FromEvent + Send + 'static>(slot: Slot<'_>) -> Result<&P, StepError> {
     let set = P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())?;

@@ -1,4 +1,4 @@
-//! How large a value is as JSON text, without making the text. Counting stops as soon as a bound is passed.
+//! Counts the bytes of a value's JSON without building it, and stops at a bound.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use serde_json::Error;
 
 use super::{JsonWriter, ToJson, written};
 
-/// How many bytes of compact JSON the value makes. Beyond `most` it stops: then the answer is more than `most`, and
-/// at most what the value makes. Only text and numbers are looked at, nothing is kept. A panic of the value's `Serialize` is an
-/// error like any other of it.
+/// The number of bytes of the value's compact JSON. Counting stops beyond `most`. The result is then greater
+/// than `most` and at most the real size. Only scalars are written, and nothing is stored. A panic of the
+/// value's `Serialize` is an error.
 pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<usize, Error> {
     let mut writer = JsonWriter { count: Some(Count { bytes: 0, most }), ..JsonWriter::default() };
     let written = written(value, &mut writer);
@@ -20,7 +20,7 @@ pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<usi
     }
 }
 
-/// What was counted so far: never more than the whole value makes.
+/// The bytes counted so far, never more than those of the whole value.
 #[derive(Debug)]
 pub(super) struct Count {
     bytes: usize,
@@ -28,12 +28,12 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Punctuation, whose bytes are few: the next value notices if they were too many.
+    /// Adds punctuation. Its few bytes need no check, since the next value checks.
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// The text of a scalar, or of a whole value.
+    /// Adds the text of a scalar or of a whole value.
     pub(super) fn text<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let mut length = Length(0);
         serde_json::to_writer(&mut length, value)?;
@@ -41,12 +41,12 @@ impl Count {
         self.check()
     }
 
-    /// An error once the bound is passed, so that no more of the value is visited.
+    /// Fails beyond the bound, so that serialisation stops.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.bytes > self.most { Err(Error::custom("the value is too large")) } else { Ok(()) }
     }
 
-    /// The name of a field, with its colon.
+    /// Adds the name of a field and its colon.
     pub(super) fn key(&mut self, name: &str) {
         let mut length = Length(0);
         // Text always has JSON.
@@ -55,7 +55,7 @@ impl Count {
     }
 }
 
-/// Takes text and keeps its length.
+/// A writer that stores only the length of the text.
 struct Length(usize);
 
 impl io::Write for Length {

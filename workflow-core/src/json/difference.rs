@@ -1,4 +1,5 @@
-//! Where two values differ, also where both have the same JSON: `Some(None)` is written as `null`, and so is `None`.
+//! The first difference between two values, also between values with the same JSON: both `Some(None)` and
+//! `None` are written as `null`.
 
 use std::fmt::Write as _;
 
@@ -6,34 +7,35 @@ use serde_json::{Error, Value};
 
 use super::{JsonWriter, ToJson, written};
 
-/// Stands around the content of a `Some`, so that it is not lost. No field has this name.
+/// The key of an object around the content of a `Some`. No field has this name.
 pub(super) const SOME: &str = "$some";
 
 /// The first place at which two values differ.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// As in `lines[3].price`. Empty for the whole.
+    /// The place, as in `lines[3].price`; empty for the whole value.
     pub(crate) path: String,
-    /// What stands there in the first value, and in the second; nothing where one of them ends before.
+    /// The content of this place in the first and in the second value; `None` where a value has no such
+    /// place.
     pub(crate) sides: [Option<String>; 2],
 }
 
-/// Where the values differ first, if they do. A value without JSON differs from nothing.
+/// The first difference; `None` if the values are equal or one of them has no JSON.
 pub(crate) fn difference(one: &(impl ToJson + ?Sized), other: &(impl ToJson + ?Sized)) -> Option<Difference> {
-    let (one, other) = (told_apart(one).ok()?, told_apart(other).ok()?);
+    let (one, other) = (with_marks(one).ok()?, with_marks(other).ok()?);
     let mut path = String::new();
     let sides = differ(Some(&one), Some(&other), &mut path)?;
     Some(Difference { path, sides })
 }
 
-/// The value as JSON in which each `Some` is marked.
-fn told_apart(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
+/// The value as JSON with a mark at each `Some`.
+fn with_marks(value: &(impl ToJson + ?Sized)) -> Result<Value, Error> {
     let mut writer = JsonWriter { marks_some: true, ..JsonWriter::default() };
     written(value, &mut writer)?;
     Ok(writer.done.unwrap_or_default())
 }
 
-/// Both sides where they differ first; the path leads there then, and is as it was otherwise.
+/// Both contents at the first difference. Then `path` leads there; otherwise it is unchanged.
 fn differ(one: Option<&Value>, other: Option<&Value>, path: &mut String) -> Option<[Option<String>; 2]> {
     let before = path.len();
     match (one, other) {
@@ -69,7 +71,7 @@ fn enter(key: &str, path: &mut String) {
     }
 }
 
-/// JSON as a store has it, but for a `Some` that it cannot tell from `None`.
+/// The text of a value as a store would have it, except for a `Some` that looks like `None` there.
 fn text_of(value: &Value) -> String {
     match inside(value) {
         Some(inner) if plain(inner).is_null() => format!("Some({})", text_of(inner)),
@@ -77,7 +79,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// What a marked `Some` holds.
+/// The content of a marked `Some`.
 fn inside(value: &Value) -> Option<&Value> {
     value.as_object().filter(|entries| entries.len() == 1)?.get(SOME)
 }
@@ -95,7 +97,7 @@ fn plain(value: &Value) -> Value {
 }
 
 #[cfg(test)]
-#[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
+#[expect(clippy::option_option, reason = "the tests need values that JSON does not distinguish")]
 mod tests {
     use std::collections::BTreeMap;
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_the_same_json_are_told_apart_by_what_is_some() {
+    fn values_with_the_same_json_differ_by_their_somes() {
         let path = "lines[1].Of.price".to_owned();
         assert_eq!(found(&of(Some(None)), &of(Some(None))), None);
         assert_eq!(found(&of(Some(None)), &of(None)), Some((path.clone(), sides("Some(null)", "null"))));
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_of_them_has_is_a_difference_of_its_own_place() {
+    fn an_entry_of_one_value_alone_is_a_difference_at_its_own_place() {
         let one = Order { lines: vec![Line::Some(1)], ..Order::default() };
         let two = Order { lines: vec![Line::Some(1), Line::Some(2)], ..Order::default() };
         let second = |sides| Some(("lines[1]".to_owned(), sides));

@@ -1,4 +1,5 @@
-//! Values that come back as they were: JSON for a store, or why there is none. Nothing here decides who needs such JSON.
+//! Checked serialisation: JSON that can be read back, or the reason why a value has none. The callers decide
+//! which values need it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,22 +11,23 @@ use super::{JsonWriter, Open, ToJson, key_of};
 use crate::error::UnfitValue;
 use crate::panics::{Panicked, caught};
 
-/// How many arrays and objects may stand around each other where JSON is read again: `serde_json` gives up at the 128th
-/// (`remaining_depth` in its `de.rs`, without the feature `unbounded_depth`).
+/// The most nested arrays and objects that can be read: `serde_json` fails at the 128th (`remaining_depth` in
+/// its `de.rs`, without the feature `unbounded_depth`).
 const READER_LEVELS: usize = 127;
 
-/// How many a [`Record`](crate::Record) puts around an event or a configuration:
-/// `{"event_logged": {…, "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
+/// The levels of a [`Record`](crate::Record) around an event or a configuration: `{"event_logged": {…,
+/// "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
 const RECORD_LEVELS: usize = 3;
 
-/// How many a store may put around a record.
+/// The levels that a store may put around a record.
 const STORE_LEVELS: usize = 4;
 
-/// How many arrays and objects may stand around each other in the JSON of an event, a configuration or a context value
-/// that a store keeps as bytes: 120.
+/// The most nested arrays and objects in a value that a store serialises: 120.
 ///
-/// `serde_json` reads 127 levels, and refuses to read more. A journal puts 3 of its own around the value, and leaves 4 to
-/// its store. The engine refuses a deeper value before anything of it is written
+/// The limit holds for events, configurations and context values.
+///
+/// `serde_json` reads at most 127 levels. A journal puts 3 levels around the value and leaves 4 to its store.
+/// The engine refuses a deeper value before it writes anything
 /// ([`UnfitValue::TooDeep`](crate::UnfitValue::TooDeep)).
 ///
 /// ```
@@ -33,20 +35,20 @@ const STORE_LEVELS: usize = 4;
 /// ```
 pub const MAX_JSON_DEPTH: usize = READER_LEVELS - RECORD_LEVELS - STORE_LEVELS;
 
-/// How much of a path an error shows.
+/// The most segments of a path that an error shows.
 const MOST_SEGMENTS: usize = 24;
 
-/// Why a value has no JSON that comes back as that value.
+/// Why a value has no JSON that can be read back.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// Something in it is unfit: where, and what.
+    /// A part of the value is unfit: its path, and the problem.
     Unfit { path: String, problem: UnfitValue },
-    /// It makes more than the bytes that it may: so many had been counted when it was given up.
+    /// The value exceeds its limit of bytes. `bytes` is the count at which serialisation stopped.
     TooLarge { bytes: usize },
 }
 
 impl Misfit {
-    /// Where and what, for a value that may have any size.
+    /// The path and the problem, for a value without a limit of bytes.
     pub(crate) fn into_unfit(self) -> (String, UnfitValue) {
         match self {
             Self::Unfit { path, problem } => (path, problem),
@@ -55,13 +57,13 @@ impl Misfit {
     }
 }
 
-/// The value as JSON, all of which can be read back, and which makes no more bytes of text than `most`, but for
-/// punctuation. A panic of the value's `Serialize` is a misfit as well.
+/// The value as JSON that can be read back, with at most `most` bytes of text without punctuation. A panic of
+/// the value's `Serialize` is a misfit too.
 pub(crate) fn fit(value: &(impl ToJson + ?Sized), most: usize) -> Result<Value, Misfit> {
     let checks = Checks { bytes: 0, most, misfit: None };
     let mut writer = JsonWriter { checks: Some(Box::new(checks)), ..JsonWriter::default() };
     let written = caught(|| value.write(&mut writer));
-    // What was refused stays refused, whatever the value makes of that.
+    // A refusal stands even if the value's `Serialize` ignores the error.
     if let Some(misfit) = writer.checks.as_mut().and_then(|checks| checks.misfit.take()) {
         return Err(misfit);
     }
@@ -80,7 +82,8 @@ fn serialize(error: Error) -> UnfitValue {
     UnfitValue::Serialize { source: Arc::new(error) }
 }
 
-/// How many arrays and objects stand around each other. What `serde_json` has read has few enough to be visited like this.
+/// The number of nested levels. Recursion is safe, since `serde_json` bounded the depth when it read the
+/// value.
 pub(super) fn levels(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(levels).max().unwrap_or(0),
@@ -89,13 +92,13 @@ pub(super) fn levels(value: &Value) -> usize {
     }
 }
 
-/// What a writer knows that refuses values.
+/// The state of a writer that refuses values.
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// No more than the text of what was written has.
+    /// The bytes so far: at most those of the text.
     bytes: usize,
     most: usize,
-    /// The first thing that was refused.
+    /// The first refusal.
     misfit: Option<Misfit>,
 }
 
@@ -104,7 +107,7 @@ impl JsonWriter {
         if is_finite || self.checks.is_none() { Ok(()) } else { Err(self.refused(UnfitValue::NotFinite)) }
     }
 
-    /// So many levels are about to be there.
+    /// Checks a number of levels before they exist.
     pub(super) fn check_depth(&mut self, levels: usize) -> Result<(), Error> {
         if levels <= MAX_JSON_DEPTH || self.checks.is_none() {
             return Ok(());
@@ -112,7 +115,7 @@ impl JsonWriter {
         Err(self.refused(UnfitValue::TooDeep { limit: MAX_JSON_DEPTH }))
     }
 
-    /// One more value, or one that was open and is whole now.
+    /// Adds a value, or a list or object that was closed.
     pub(super) fn note_size(&mut self, value: &Value) -> Result<(), Error> {
         self.note_bytes(if let Value::String(text) = value { text.len() + 2 } else { 1 })
     }
@@ -127,7 +130,7 @@ impl JsonWriter {
         Err(Error::custom("the value is too large"))
     }
 
-    /// The key of a map as text.
+    /// The text of a map's key.
     pub(super) fn key_text<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<String, Error> {
         let left = self.checks.as_ref().map(|checks| checks.most.saturating_sub(checks.bytes));
         let checks = left.map(|most| Box::new(Checks { bytes: 0, most, misfit: None }));
@@ -143,7 +146,7 @@ impl JsonWriter {
         Ok(text)
     }
 
-    /// What is being written cannot be read back.
+    /// Records a refusal and returns its error.
     pub(super) fn refused(&mut self, problem: UnfitValue) -> Error {
         let error = Error::custom(&problem);
         if self.checks.as_ref().is_some_and(|checks| checks.misfit.is_none()) {
@@ -155,7 +158,7 @@ impl JsonWriter {
         error
     }
 
-    /// Where the value stands that is being written, as in `lines[3].price`. Empty for the whole.
+    /// The path of the value being written, as in `lines[3].price`; empty for the whole value.
     fn path(&self) -> String {
         let mut path = String::new();
         for open in self.open.iter().take(MOST_SEGMENTS) {

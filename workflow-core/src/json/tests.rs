@@ -129,7 +129,7 @@ fn counting_stops_where_the_bound_is_passed() {
     }
     let endless = Endless(0.into());
     assert_eq!(size_of(&endless, 700).unwrap(), 707);
-    // Each takes six bytes and a comma.
+    // Each element takes six bytes and a comma.
     assert_eq!(endless.0.get(), 101);
 }
 

@@ -1,4 +1,4 @@
-//! `Expiring<R>`: a request that closes by itself when its time has run out (S32).
+//! `Expiring<R>`: a request that expires (S32).
 
 use std::sync::Arc;
 

@@ -8,26 +8,26 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
 use crate::spec::OutputSpec;
 
-/// What the failure of a branch means for its fan-out (S49).
+/// The meaning of a failed branch for its fan-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FanOutPolicy {
-    /// The first failure drops the other branches and is a failure in the scope of the step that fanned
-    /// out. The default.
+    /// The first failure drops the other branches and counts as a failure in the scope that opened them. The
+    /// default.
     #[default]
     FailAll,
-    /// Failures are handed to the gather; the run's quality is degraded.
+    /// The gather gets the failures, and the quality of the run is degraded.
     ContinueOthers,
-    /// All branches run to their end; any failure then fails the fan-out with every error in it.
+    /// All branches run to their end. Then any failure fails the fan-out, with all errors.
     WaitAll,
 }
 
-/// A step's output that opens one branch per item; the items may be none at all (S44).
+/// A step's output that opens one branch per item. Zero items are allowed.
 ///
-/// A branch is a scope of its own: what steps emit in it is seen in it and below, never by its siblings, so
-/// a step that needs the item *and* what was made of it gets the right pair. When every branch has settled,
-/// [`Gather<E>`](crate::Gather) fires once (S48).
+/// A branch is a scope of its own. Steps in the branch and below see its events, and steps in sibling
+/// branches do not. So a step that takes the item and an event derived from it gets a matching pair. When
+/// every branch has settled, [`Gather<E>`](crate::Gather) triggers once.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -50,30 +50,29 @@ pub struct FanOut<E> {
 }
 
 impl<E> FanOut<E> {
-    /// A branch per item, in this order.
+    /// Creates a fan-out with a branch per item, in this order.
     pub fn new(items: Vec<E>) -> Self {
         Self { items, concurrency: None, policy: FanOutPolicy::default() }
     }
 
-    /// Opens at most `most` branches at a time, the rest in order (S50). 0 is taken as 1. Without it every
-    /// branch opens at once.
+    /// Limits the open branches. The others open in order as branches settle. 0 means 1. Default: no limit.
     ///
-    /// A branch that opens later sees what the scopes above it hold by then.
+    /// A branch that opens later sees the events that the outer scopes have by then.
     pub fn concurrency(self, most: u32) -> Self {
         Self { concurrency: Some(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)), ..self }
     }
 
-    /// The first failure drops the other branches and fails the fan-out. The default (S49).
+    /// The first failure drops the other branches and fails the fan-out. The default.
     pub fn fail_all(self) -> Self {
         Self { policy: FanOutPolicy::FailAll, ..self }
     }
 
-    /// Failures are handed to the gather (S49).
+    /// The gather gets the failures.
     pub fn continue_others(self) -> Self {
         Self { policy: FanOutPolicy::ContinueOthers, ..self }
     }
 
-    /// All branches run to their end; any failure then fails the fan-out (S49).
+    /// All branches run to their end. Then any failure fails the fan-out.
     pub fn wait_all(self) -> Self {
         Self { policy: FanOutPolicy::WaitAll, ..self }
     }
@@ -91,7 +90,7 @@ impl<E> fmt::Debug for FanOut<E> {
     }
 }
 
-/// A fan-out in a batch, its items erased.
+/// A fan-out in a batch, with erased items.
 #[derive(Debug)]
 pub(crate) struct OpenedFanOut {
     pub(crate) items: Vec<AnyEvent>,

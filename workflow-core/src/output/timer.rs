@@ -1,4 +1,4 @@
-//! `Timer<E>`: an event that enters the log when its time has come. Who waits for that is the run.
+//! `Timer<E>`: an event that enters the log later. The run waits for the time; this module only describes it.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -8,21 +8,22 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent, When};
 use crate::spec::OutputSpec;
 
-/// How many timers of one run can be pending.
+/// The most pending timers of one run.
 pub(crate) const MAX_TIMERS: usize = 10_000;
 
-/// A step's output that wakes the run later: the event enters the log when its time has come by the engine's
-/// [`Clock`](crate::Clock).
+/// A step's output that wakes the run later: an event that enters the log when due.
 ///
-/// The timer is set when the execution commits (S23): one that fails sets none. Meanwhile it keeps the scope that
-/// it was set in open (S47), and a run with nothing else to do waits and takes none of the engine's places (S30).
-/// When the time has come, the event enters the log in that scope and is evaluated like any other. A time that has
-/// passed comes at once; of several, the earliest comes first, and of those for one time the one that was set
-/// first.
+/// The engine's [`Clock`](crate::Clock) decides when the timer is due.
 ///
-/// A timer is dropped with its branch, and with the run when that ends. It can stand wherever an event can: in
-/// `Option`, `Vec`, tuples and `Result`. At most 10,000 timers of a run are pending, those of requests that
-/// [expire](crate::Expiring) included; an execution that would set more fails with [`TimerError`].
+/// The timer is set when the execution commits; a failed attempt sets none. A pending timer keeps its scope
+/// open. A run with nothing else to do waits, without a run permit. When the timer is due, its event enters
+/// the log in that scope and triggers steps like any other event. A time in the past is due at once. Several
+/// due timers fire in the order of their times, and those with the same time in the order in which they were
+/// set.
+///
+/// A timer ends with its branch or run. A step can return timers inside `Option`, `Vec`, tuples and `Result`.
+/// A run can have 10,000 pending timers, including those of requests that [expire](crate::Expiring). An
+/// execution that would exceed this fails with [`TimerError`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,12 +62,12 @@ pub struct Timer<E> {
 }
 
 impl<E> Timer<E> {
-    /// The event comes when so much time has passed since the step returned.
+    /// Logs the event after this delay, counted from the step's return.
     pub fn after(delay: Duration, event: E) -> Self {
         Self { when: When::After(delay), event }
     }
 
-    /// The event comes at this time.
+    /// Logs the event at this time.
     pub fn at(time: SystemTime, event: E) -> Self {
         Self { when: When::At(time), event }
     }
@@ -90,7 +91,7 @@ impl<E: ControlEvent> StepOutput for Timer<E> {
     }
 }
 
-/// Why an execution failed that wanted to set a timer.
+/// Why an execution could not set a timer.
 ///
 /// ```
 /// use workflow_core::{RunError, TimerError};
@@ -102,17 +103,17 @@ impl<E: ControlEvent> StepOutput for Timer<E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimerError {
-    /// The bound of timers that are pending in one run is reached.
+    /// The run has as many pending timers as it may.
     #[error(
         "{limit} timers of the run are pending, which is the most there can be: set one for several events, or wait in fewer branches at a time"
     )]
     TooMany {
-        /// How many timers of one run can be pending.
+        /// The most pending timers of one run: 10,000.
         limit: usize,
     },
 }
 
-/// A timer in a batch, its event erased.
+/// A timer in a batch, with an erased event.
 #[derive(Debug)]
 pub(crate) struct SetTimer {
     pub(crate) when: When,

@@ -244,10 +244,10 @@ impl fmt::Debug for Children {
 }
 
 impl Slot<'_> {
-    /// The execution's child runs.
+    /// The child runs of this execution.
     ///
     /// # Errors
-    /// If a precondition is filled: it runs no children.
+    /// If the call is that of a precondition, which cannot start children.
     pub fn children(&self) -> Result<Children, StepError> {
         Children::of(self)
     }

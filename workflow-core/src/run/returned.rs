@@ -95,7 +95,7 @@ fn emissions(
     Ok(emissions)
 }
 
-/// The item in the scheduler's terms, if `output` is what declares it.
+/// The item in the scheduler's terms; `None` if `output` does not declare it.
 fn emission_of(item: &EmittedItem, output: &OutputRow) -> Option<Emission> {
     match (item, output.fan_out) {
         (EmittedItem::Event(_), None) if !output.timed => Some(Emission::Event(output.event)),

@@ -1,4 +1,4 @@
-//! The actions of a scheduler that are not handed out yet, in order.
+//! The queue of a scheduler's actions: those that the run has not taken yet, in order.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,24 +11,26 @@ use super::{
 use crate::id::{ExecutionId, ScopeId};
 use crate::table::DependencyTable;
 
-/// An [`Action`] as it is queued: what most runs do takes little room.
+/// An [`Action`] in its queued form. The common actions are small, and rare ones are boxed.
 #[derive(Debug)]
 pub(crate) enum QueuedAction {
     Start(ExecutionStart),
-    /// Ask the precondition of the candidate, unless that is gone.
+    /// Ask the precondition of the candidate, unless that is dropped meanwhile.
     Ask(CandidateId),
     Gathered(Box<(Entry, GroupSummary)>),
     Free(ScopeId),
     Drop(ExecutionId),
-    /// Questions are gone with their branches.
+    /// Tells the run that questions were dropped with their branches.
     Unask,
     Wait,
-    /// Said of what was applied, to nobody who drives a run.
+    /// Reports the effect of a fact to users of the public [`Scheduler`](super::Scheduler). The run ignores
+    /// these entries: it takes the effect from the method that it calls.
     Said(Box<Action>),
 }
 
 impl QueuedAction {
-    /// The same as it is asked for; `None` if nobody wants it any more.
+    /// Turns the entry into the public action; `None` if its candidate is dropped or the entry concerns the
+    /// run alone.
     pub(super) fn into_action(self, table: &DependencyTable, candidates: &Candidates) -> Option<Action> {
         Some(match self {
             Self::Start(start) => {
@@ -52,7 +54,7 @@ impl QueuedAction {
     }
 }
 
-/// A queue of actions.
+/// The queue, first action first.
 #[derive(Debug, Default)]
 pub(super) struct Actions(VecDeque<QueuedAction>);
 
@@ -76,13 +78,13 @@ impl Actions {
         self.0.pop_front()
     }
 
-    /// Says what became of a fact.
+    /// Reports the effect of a fact.
     pub(super) fn say(&mut self, action: Action) {
         self.push(QueuedAction::Said(Box::new(action)));
     }
 
-    /// Says what entered the log, before what follows from it: the actions behind the first so many. If the run ends
-    /// by it, says so as well.
+    /// Reports a batch. The report precedes the actions that follow from the batch, which are those after the
+    /// first `before`. If the batch ended the run, reports that as well, behind them.
     pub(super) fn report(&mut self, before: usize, cause: Cause, entered: Entered, end: Option<&End>) {
         let next = entered.next();
         let (entries, timers) = match entered {
@@ -101,17 +103,17 @@ impl Actions {
         }
     }
 
-    /// The run ends: what has happened is still said, and nothing begins.
+    /// Drops all work, since the run ends. Reports stay in the queue.
     pub(super) fn close(&mut self) {
         self.0.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
     }
 
-    /// Takes back the questions that are not wanted any more.
+    /// Drops questions whose candidates are dropped.
     pub(super) fn unask(&mut self, candidates: &Candidates) {
         self.0.retain(|queued| !matches!(queued, QueuedAction::Ask(id) if candidates.get(*id).is_none()));
     }
 
-    /// Takes back the executions of these scopes that nobody has begun.
+    /// Drops the starts in these scopes and returns their executions.
     pub(super) fn take_starts_in(&mut self, scopes: &HashSet<ScopeId>) -> HashSet<ExecutionId> {
         let mut taken = HashSet::new();
         self.0.retain(|queued| match queued {
@@ -121,7 +123,7 @@ impl Actions {
         taken
     }
 
-    /// The executions that are to start.
+    /// The executions whose start was not taken yet.
     pub(super) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
         self.0.iter().filter_map(|queued| match queued {
             QueuedAction::Start(start) => Some(Unbegun { start: start.clone(), full: None }),
@@ -155,7 +157,7 @@ mod tests {
         actions
     }
 
-    /// What is left of them, in words.
+    /// The remaining actions in words.
     fn drained(mut actions: Actions) -> Vec<String> {
         std::iter::from_fn(|| actions.pop())
             .map(|queued| match queued {
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_said_before_what_follows_from_it_and_the_end_behind_that() {
+    fn a_batch_is_reported_before_the_actions_that_follow_and_the_end_behind_them() {
         let mut actions = filled();
         let end = End::Completed(Seq(4));
         actions.report(1, Cause::Outside, Entered::One(entry(4), None), Some(&end));
@@ -184,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_not_of_the_entry_is_not_said_again() {
+    fn an_end_without_a_stop_event_is_not_reported_again() {
         let mut actions = Actions::default();
         actions.report(9, Cause::Outside, Entered::Nothing, Some(&End::Stalled));
         assert_eq!(drained(actions), ["append 0"]);
     }
 
     #[test]
-    fn a_dropped_scope_takes_back_its_own_starts_alone() {
+    fn a_dropped_scope_removes_its_own_starts_alone() {
         let mut actions = filled();
         let taken = actions.take_starts_in(&HashSet::from([ScopeId(1)]));
         assert_eq!(taken, HashSet::from([ExecutionId(2)]));
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_run_begins_nothing_and_still_says_what_happened() {
+    fn an_ended_run_begins_nothing_and_still_reports_what_happened() {
         let mut actions = filled();
         actions.say(Action::RefuseReceived);
         actions.close();
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_are_gone_are_not_asked() {
+    fn dropped_questions_are_not_asked() {
         let mut actions = filled();
         actions.push(QueuedAction::Ask(CandidateId(1)));
         actions.unask(&Candidates::default());

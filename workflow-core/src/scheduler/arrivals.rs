@@ -1,8 +1,14 @@
-//! What can still come when nothing is left to do, and whether any of it would make a step run: what tells a
-//! run that waits from one that is stalled (S30).
+//! Arrivals: the events that can still come when nothing is left to do. These events decide whether a run
+//! waits or is stalled (S30).
 //!
-//! Whoever sends from outside may send anything that it can, as often as it wants, and preconditions may say
-//! yes. So what is answered here is never no for a run that could go on.
+//! Three sources can still deliver events: external events, replies to open requests, and fan-outs that wait
+//! for such replies in their branches. Pending timers are no concern of this module: a run with one waits.
+//!
+//! The answer errs on one side. A sender may send anything as often as it wants, and a precondition may
+//! answer yes. So the answer is never "stalled" for a run that could continue.
+//!
+//! Example: a step takes a `FixedList` of two notes, which are external, and has executed with them. A third
+//! note cannot make it run again, so the run is stalled if nothing else can come.
 
 use super::bind::key_of;
 use super::board::Board;
@@ -12,14 +18,14 @@ use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
 use crate::table::{EventIndex, InputRow, StepIndex};
 
-/// An event that can come, and the scope that it would be of.
+/// An event that can come, and the scope that it would belong to.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     scope: ScopeId,
     event: EventIndex,
 }
 
-/// What can come to a run in which nothing is left to do.
+/// Examines what can come to a run in which nothing is left to do.
 #[derive(Clone, Copy)]
 pub(super) struct Arrivals<'a> {
     board: &'a Board,
@@ -31,8 +37,9 @@ impl<'a> Arrivals<'a> {
         Self { board: &scheduler.board, groups: &scheduler.groups }
     }
 
-    /// Whether something can come that makes a step run, or ends the run. Mostly the first thing that can come
-    /// does; if none does, each is looked at once for each step that takes it, in each open branch that sees it.
+    /// Whether an event can come that makes a step run or ends the run. Mostly the first candidate does. If
+    /// none does, the cost is one look per event that can come, step that takes it, and open branch that sees
+    /// it.
     pub(super) fn can_go_on(self) -> bool {
         self.end_the_run()
             || self.all().any(|arrival| self.trigger(arrival, arrival.scope))
@@ -40,8 +47,8 @@ impl<'a> Arrivals<'a> {
             || self.open_branches_that_run()
     }
 
-    /// The external events that would make a step run or end the run; with open branches, those that any step takes.
-    /// O(external events) for the steps that take them.
+    /// The external events that would make a step run or end the run. With open branches, all external events
+    /// that any step takes. O(external events · steps that take them).
     pub(super) fn awaited_events(self) -> Vec<EventIndex> {
         let is_awaited = |event: &EventIndex| {
             let (row, arrival) =
@@ -53,17 +60,19 @@ impl<'a> Arrivals<'a> {
         self.external().filter(is_awaited).collect()
     }
 
+    /// The external event types of the table.
     fn external(&self) -> impl Iterator<Item = EventIndex> + use<'a> {
         let events = self.board.table.events.iter().enumerate();
         events.filter(|(_, row)| row.roles.is_external()).map(|(i, _)| EventIndex::at(i))
     }
 
+    /// Whether some external event is a stop event, which can always end the run.
     fn end_the_run(&self) -> bool {
         self.external().any(|event| self.board.table.event(event).roles.is_stop())
     }
 
-    /// Everything that can come: external events, the replies to open requests, and that fan-outs are gathered,
-    /// whose branches wait for such replies.
+    /// Everything that can come: external events, replies to open requests, and gathers of fan-outs whose
+    /// branches wait for such replies.
     fn all(&self) -> impl Iterator<Item = Arrival> + use<'a> {
         let Self { board: Board { table, awaited, .. }, groups } = *self;
         let external = self.external().map(|event| Arrival { scope: ScopeId::ROOT, event });
@@ -87,13 +96,13 @@ impl<'a> Arrivals<'a> {
         })
     }
 
-    /// Whether it would make a step run in the scope.
+    /// Whether the event would make a step run in this scope.
     fn trigger(&self, arrival: Arrival, scope: ScopeId) -> bool {
         let takers = &self.board.table.event(arrival.event).takers;
         takers.iter().any(|step| self.make_run(*step, arrival, scope))
     }
 
-    /// Whether it would make a step run in an open branch below its scope (S46).
+    /// Whether the event would make a step run in an open branch below its scope (S46).
     fn trigger_below(&self, arrival: Arrival) -> bool {
         let mut below = Vec::new();
         if !self.board.table.event(arrival.event).takers.is_empty() {
@@ -102,7 +111,7 @@ impl<'a> Arrivals<'a> {
         below.into_iter().any(|scope| self.trigger(arrival, scope))
     }
 
-    /// Whether a step would run in a branch that is opened when others are settled (S50).
+    /// Whether a step would run in a branch that opens once others are settled (S50).
     fn open_branches_that_run(&self) -> bool {
         let mut groups = self.groups.iter().filter(|group| group.has_unopened());
         groups.any(|group| {
@@ -112,6 +121,7 @@ impl<'a> Arrivals<'a> {
         })
     }
 
+    /// Whether the item makes the step run in a branch that is opened below `opener`.
     fn make_run_in_new_branch(&self, step: StepIndex, item: EventIndex, opener: ScopeId) -> bool {
         let inputs = &self.board.table.step(step).inputs;
         // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
@@ -119,6 +129,8 @@ impl<'a> Arrivals<'a> {
             && inputs.iter().any(|input| input.topic.is_some() && input.events.contains(&item))
     }
 
+    /// Whether the event would make the step run in the scope: the limit allows it, every input is there or
+    /// can come, and the combination is new, or was never executed.
     fn make_run(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
         let row = self.board.table.step(step);
         let Some(own) = self.board.scopes.get(scope) else { return false };
@@ -133,7 +145,7 @@ impl<'a> Arrivals<'a> {
             }
     }
 
-    /// Whether the input is there when the event comes, or can come as well.
+    /// Whether the input has its events when this one comes, or can still get them.
     fn supply(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
         let Some(condition) = input.condition else { return true };
         input.events.contains(&event)
@@ -141,7 +153,7 @@ impl<'a> Arrivals<'a> {
             || self.come(scope, &input.events)
     }
 
-    /// Whether the input takes the event and does not keep to what it has already (S17).
+    /// Whether the event changes what the input is bound to: a full fixed list ignores it (S17).
     fn is_handed(&self, input: &InputRow, event: EventIndex, scope: ScopeId) -> bool {
         let Some(topic) = input.topic.filter(|_| input.events.contains(&event)) else { return false };
         match input.kind {
@@ -150,7 +162,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// S46: whether the branch adds an event of its own to one that comes further out.
+    /// S46: whether the input binds an event of the branch beside an arrival of an outer scope.
     fn binds_own(&self, input: &InputRow, arrival: Arrival, scope: ScopeId) -> bool {
         let own = self.board.scopes.get(scope).zip(input.topic);
         let has_own = own.is_some_and(|(own, topic)| own.count_of(topic) > 0);
@@ -158,8 +170,7 @@ impl<'a> Arrivals<'a> {
         has_own && (is_list || !input.events.contains(&arrival.event))
     }
 
-    /// Whether what the step would be handed, none of which is new, was not executed before (S20): because its
-    /// precondition said no.
+    /// Whether the combination is old and was never executed (S20), because its precondition said no.
     fn is_left_over(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
         let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
         let binder = self.board.binder(trigger, scope);

@@ -1,5 +1,8 @@
-//! What a run has asked for and may come: requests without a reply, and timers. When a timer is due, only a clock can
-//! tell; here it is pending, and fires when that is told.
+//! Open requests and pending timers: the events that the run itself asked for. Only the run has a clock. So a
+//! timer is pending here until the run reports it with [`Fact::TimerFired`](super::Fact::TimerFired).
+//!
+//! Invariant: each open request counts once in the pending work of its scope, and so does each timer that
+//! closes no request. A request and the timer that closes it end together, by the reply or by the timer.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,42 +10,44 @@ use super::counts::Counts;
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::EventIndex;
 
-/// The open requests and the pending timers of a run.
+/// The open requests and pending timers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
+    /// The open requests by position, so that the oldest comes first.
     requests: BTreeMap<Seq, Box<OpenRequest>>,
+    /// The pending timers by number, which is the order in which they were set.
     timers: BTreeMap<TimerId, TimerEntry>,
     last_timer: u64,
-    /// The open requests by scope and reply.
+    /// The number of open requests by scope and type of the reply.
     replies: Counts<(ScopeId, EventIndex)>,
 }
 
-/// A timer of a batch, with its place in the run.
+/// A timer of a batch, with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimerEntry {
-    /// Its number.
+    /// The number of the timer, unique in a run.
     pub timer: TimerId,
-    /// The execution that sets it.
+    /// The execution that set the timer.
     pub execution: ExecutionId,
-    /// The scope that its event will be of; it holds the scope open (S47).
+    /// The scope that the event will belong to. The timer keeps the scope open.
     pub scope: ScopeId,
-    /// What enters the log when it fires.
+    /// The type of the event that enters the log when the timer fires.
     pub event: EventIndex,
-    /// For one that closes a request: the request.
+    /// The request that the timer closes; `None` for a timer of its own.
     pub request: Option<Seq>,
 }
 
-/// A request without a reply; it holds its scope open (S47).
+/// A request without a reply, which keeps its scope open (S47).
 #[derive(Debug)]
 pub(super) struct OpenRequest {
     pub(super) scope: ScopeId,
     pub(super) event: EventIndex,
     pub(super) reply: EventIndex,
-    /// The timer that closes it, if its time is limited.
+    /// The timer that closes the request; `None` if it does not expire.
     timer: Option<TimerId>,
 }
 
-/// The requests of a run that waits and has no timers.
+/// The requests of a suspended run, which has no timers.
 #[derive(Debug)]
 pub(super) struct SuspendedRequests {
     requests: Box<[(Seq, OpenRequest)]>,
@@ -61,12 +66,13 @@ impl Awaited {
         self.requests.iter().map(|(seq, request)| (*seq, &**request))
     }
 
+    /// Opens the request at this position.
     pub(super) fn open(&mut self, seq: Seq, request: OpenRequest) {
         self.replies.add((request.scope, request.reply));
         self.requests.insert(seq, Box::new(request));
     }
 
-    /// Closes a request with its timer, if it is open.
+    /// Closes a request and removes its timer; `None` if the request is not open.
     pub(super) fn close(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
         let open = self.take(request)?;
         if let Some(timer) = open.timer {
@@ -75,13 +81,14 @@ impl Awaited {
         Some(open)
     }
 
+    /// Closes a request and leaves its timer to the caller.
     fn take(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
         let open = self.requests.remove(&request)?;
         self.replies.remove((open.scope, open.reply));
         Some(open)
     }
 
-    /// Whether a request of this scope is open to which this is the reply.
+    /// Whether a request of this scope waits for this reply.
     pub(super) fn awaits(&self, scope: ScopeId, reply: EventIndex) -> bool {
         self.replies.has((scope, reply), self.requests.values().map(|open| (open.scope, open.reply)))
     }
@@ -91,21 +98,24 @@ impl Awaited {
         self.timers.values()
     }
 
-    /// The timer, while it is pending.
+    /// The timer; `None` if it is not pending.
     pub(crate) fn timer(&self, timer: TimerId) -> Option<&TimerEntry> {
         self.timers.get(&timer)
     }
 
+    /// The number of the last timer so far, pending or not; 0 before the first.
     pub(crate) fn last_timer(&self) -> TimerId {
         TimerId(self.last_timer)
     }
 
+    /// Takes the number of the next timer.
     pub(super) fn number_timer(&mut self) -> TimerId {
         self.last_timer += 1;
         TimerId(self.last_timer)
     }
 
-    /// Makes a timer pending. One that closes a request is, only while the request is open: says whether it is.
+    /// Makes a timer pending and returns true. A timer whose request is closed already stays out: returns
+    /// false.
     pub(super) fn set_timer(&mut self, entry: TimerEntry) -> bool {
         if let Some(request) = entry.request {
             let Some(open) = self.requests.get_mut(&request) else { return false };
@@ -115,7 +125,7 @@ impl Awaited {
         true
     }
 
-    /// Fires a timer, if it is pending; the request that it closes is closed.
+    /// Fires a timer and closes its request, if any; `None` if the timer is not pending.
     pub(super) fn fire(&mut self, timer: TimerId) -> Option<TimerEntry> {
         let entry = self.timers.remove(&timer)?;
         if let Some(request) = entry.request {
@@ -160,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_takes_the_timer_of_its_request_with_it() {
+    fn a_reply_removes_the_timer_of_its_request() {
         let mut awaited = with_request();
         assert!(awaited.set_timer(timer(1, Some(Seq(2)))));
         assert!(awaited.close(Seq(2)).is_some());

@@ -1,4 +1,14 @@
-//! A batch of several emissions: each gets its position first, and then all of them take effect (S23).
+//! Batches of several emissions (S23). Numbering comes first: each emission gets its position. Then all of
+//! them take effect at once, so that no evaluation sees a part of a batch.
+//!
+//! ```text
+//!  emissions      [A, fan-out of 2 items, timer, B]
+//!  number         A at 4, items at 5 and 6 in new scopes, timer 1, B at 7
+//!  enter          log A, open the fan-out, set timer 1, log B
+//! ```
+//!
+//! A batch with a stop event ends the run instead: its events are in the log, and none of them is evaluated
+//! (S28).
 
 use smallvec::SmallVec;
 
@@ -9,16 +19,18 @@ use super::{Emission, End, Entered, Entries, Entry, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::EventIndex;
 
-/// A batch whose emissions have their positions.
+/// A batch whose emissions have their positions and take effect with [`enter`](Self::enter).
 #[derive(Debug)]
 pub(super) struct Batch {
     execution: ExecutionId,
     scope: ScopeId,
+    /// The events and timers with their numbers, for the caller.
     entries: Box<Entries>,
+    /// The effects of the batch, in the order of its emissions.
     parts: SmallVec<[Part; 1]>,
 }
 
-/// What a batch does once all of it has its positions.
+/// The effect of one emission.
 #[derive(Debug)]
 enum Part {
     Event(Entry),
@@ -28,7 +40,7 @@ enum Part {
 }
 
 impl Batch {
-    /// What an execution of this scope emitted, unless the log is full.
+    /// Numbers the emissions of an execution in this scope; `None` if the log is full.
     pub(super) fn number(
         (execution, scope): (ExecutionId, ScopeId),
         emissions: &[Emission],
@@ -40,6 +52,7 @@ impl Batch {
         Some(batch)
     }
 
+    /// Numbers one emission; `None` if the log is full.
     fn add(&mut self, emission: &Emission, board: &mut Board) -> Option<()> {
         match *emission {
             Emission::Event(event) => {
@@ -84,7 +97,8 @@ impl Batch {
         self.parts.push(Part::Timer(Box::new(timer)));
     }
 
-    /// All of it takes effect. The execution's hold on its scope ends, unless the batch ends the run.
+    /// Lets all emissions take effect. Ends the execution's count in its scope, unless the batch ends the
+    /// run.
     pub(super) fn enter(
         self,
         groups: &mut Groups,
@@ -105,7 +119,7 @@ impl Batch {
                 Part::Timer(timer) => board.set_timer(*timer),
             }
         }
-        // Those without items.
+        // Gathers the fan-outs without items.
         for group in opened {
             groups.gather_if_settled(group, evaluation, board);
         }

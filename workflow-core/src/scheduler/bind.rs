@@ -1,4 +1,15 @@
-//! Readiness and binding: which events a step would be handed at a trigger (S13, S15–S17, S45).
+//! Readiness and binding: whether a step is ready at a trigger, and which events its parameters get (S13,
+//! S15–S17, S45).
+//!
+//! Both are functions of the scopes and the trigger alone. A binding consists of positions, and a list is a
+//! number of events per scope: binding costs the same however long the list is.
+//!
+//! Example, in a branch with an item at 4, whose root has notes at 2 and 3: `pack(Item, Note)` triggered by 4
+//! gets 4 and 3. A `List<Note>` gets the first 2 of the root.
+//!
+//! Readiness has a fast and a slow path. The fast path compares two masks: the conditions that the step
+//! requires, and those that the scope's own events satisfy. In a branch the conditions of outer scopes count
+//! too, so the slow path tests each condition along the chain of scopes.
 
 use smallvec::SmallVec;
 
@@ -9,7 +20,7 @@ use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
 use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
 
-/// Evaluates one step at one trigger in one scope.
+/// Evaluates the steps at one trigger in one scope.
 pub(super) struct Binder<'a> {
     pub(super) table: &'a DependencyTable,
     pub(super) scopes: &'a Scopes,
@@ -18,7 +29,8 @@ pub(super) struct Binder<'a> {
 }
 
 impl Binder<'_> {
-    /// S13. The masks decide nearly always; only a fixed list whose events lie in several scopes is counted.
+    /// S13. The masks nearly always decide. Only a fixed list whose events lie in several scopes needs
+    /// counting.
     pub(super) fn is_ready(&self, step: StepIndex) -> bool {
         let row = self.table.step(step);
         let Some(own) = self.scopes.get(self.scope) else { return false };
@@ -29,11 +41,15 @@ impl Binder<'_> {
             && row.inputs.iter().filter_map(|input| input.condition).all(|condition| self.holds(condition))
     }
 
+    /// Whether the condition holds by the events that the scope sees. A condition for one event holds if it
+    /// holds in any scope of the chain. For more events, those of all scopes of the chain count together.
     fn holds(&self, condition: Condition) -> bool {
         self.scopes.chain(self.scope).any(|(_, scope)| scope.satisfied.has(condition.bit))
             || (condition.least > 1 && self.scopes.visible(self.scope, condition.topic) >= condition.least)
     }
 
+    /// Binds each parameter of the step: to the trigger where its type matches, else to the latest event
+    /// (S15).
     pub(super) fn bind(&self, step: StepIndex) -> Binding {
         let mut binding = Binding::new();
         for input in &self.table.step(step).inputs {
@@ -42,6 +58,7 @@ impl Binder<'_> {
         binding
     }
 
+    /// Binds one parameter.
     fn bound(&self, input: &InputRow) -> Bound {
         let Some(topic) = input.topic else { return Bound::Nothing };
         match input.kind {
@@ -52,19 +69,21 @@ impl Binder<'_> {
         }
     }
 
-    /// The latest of the innermost scope that has one (S45).
+    /// The latest event, of the innermost scope that has one (S45).
     fn latest(&self, topic: TopicIndex) -> Bound {
         let mut chain = self.scopes.chain(self.scope);
         let latest = chain.find_map(|(_, scope)| scope.latest(topic));
         latest.map_or(Bound::Nothing, Bound::One)
     }
 
+    /// All events of the topic that the scope sees: of each scope of the chain the whole prefix so far (S16,
+    /// S45).
     fn list(&self, topic: TopicIndex) -> Bound {
         let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.count_of(topic)));
         some_list(counts.filter(|(_, count)| *count > 0).collect())
     }
 
-    /// The first `count` of what the scope sees, whichever scopes they lie in.
+    /// The first `count` events that the scope sees, whichever scopes they belong to.
     fn fixed(&self, topic: TopicIndex, count: u32) -> Bound {
         if self.scopes.visible(self.scope, topic) < count {
             return Bound::Nothing;
@@ -84,7 +103,7 @@ impl Binder<'_> {
         some_list(counts.into_iter().collect())
     }
 
-    /// S46: whether one of the bound events is the scope's own.
+    /// S46: whether one of the bound events belongs to this scope itself.
     pub(super) fn binds_own(&self, step: StepIndex, binding: &Binding) -> bool {
         let inputs = &self.table.step(step).inputs;
         self.scope == ScopeId::ROOT
@@ -95,6 +114,8 @@ impl Binder<'_> {
             })
     }
 
+    /// Whether the event belongs to this scope. Apart from the trigger, an input is only ever bound to the
+    /// latest event of a scope.
     fn is_own(&self, input: &InputRow, seq: Seq) -> bool {
         if seq == self.trigger.seq {
             return self.trigger.scope == self.scope;
@@ -108,12 +129,12 @@ fn some_list(prefixes: Prefixes) -> Bound {
     if prefixes.is_empty() { Bound::Nothing } else { Bound::List(prefixes) }
 }
 
-/// What tells one combination of bound events from another (S20). A list is identified by its length.
+/// The identity of a combination of bound events (S20). A list is identified by its length.
 pub(super) fn key_of(binding: &Binding) -> BindingKey {
     let mut key = BindingKey::new();
     for bound in binding {
         match bound {
-            // The same as an empty list, so that no key is the beginning of another.
+            // The same terminator as a list has, so that no key is the beginning of another.
             Bound::Nothing => key.push(u64::MAX),
             Bound::One(seq) => key.push(seq.0),
             Bound::List(prefixes) => {

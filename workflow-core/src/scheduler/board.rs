@@ -1,12 +1,20 @@
-//! The board that all parts of a scheduler work on: scopes, executions and what the run waits for, and two queues: the
-//! events that are to be evaluated, and the actions that are to be handed out. It gives positions and numbers, holds
-//! scopes open for what is left to do in them (S47), and says what the run is to do. Which step an event makes run, and
-//! when a fan-out is gathered, others decide: [`Evaluation`](super::evaluate::Evaluation), [`Groups`](super::Groups).
+//! The board: the state that all parts of a scheduler share, with two queues. The board owns scopes,
+//! executions, open requests, timers, the events that are not evaluated yet, and the actions that are not
+//! taken yet. The board numbers events, counts the pending work of each scope (S47), and queues actions.
+//!
+//! The board decides neither which step an event makes run nor when a fan-out is gathered:
+//! [`Evaluation`](super::evaluate::Evaluation) and [`Groups`](super::Groups) do.
+//!
+//! Invariant: every event in `unevaluated`, candidate, execution, open request, pending timer and open
+//! fan-out counts once in `pending` of its scope ([`Scopes::hold`]). A timer that closes a request shares the
+//! request's count. Where work turns into other work of the same scope, the count passes from one to the
+//! other: from an execution to its batch, from a batch to its last event.
+//!
+//! A direct commit bypasses both queues: [`follower`](Board::follower) finds the only step that an event
+//! leads to, if nothing else is queued. The effect is the same as through the queues, and a hop from step to
+//! step costs no queue operation.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,28 +30,34 @@ use super::{
 use crate::id::ScopeId;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
-/// What is in a run, and what is left to do in it.
+/// The shared state of a scheduler's parts.
 #[derive(Debug)]
 pub(crate) struct Board {
+    /// The table of the workflow; it never changes.
     pub(super) table: Arc<DependencyTable>,
+    /// The end of the log, the limits, and whether the run waits or has ended.
     pub(crate) progress: Progress,
+    /// The tree of scopes: visible events, executed combinations and pending work.
     pub(super) scopes: Scopes,
+    /// All executions of the run, also those that ended.
     pub(crate) executions: Executions,
+    /// Open requests and pending timers.
     pub(crate) awaited: Awaited,
+    /// The actions that the run has not taken yet, in order.
     pub(super) actions: Actions,
-    /// Events of the log that were not evaluated yet, in order (S11). Each holds its scope.
+    /// The events of the log that are not evaluated yet, in order (S11). Each counts in its scope.
     unevaluated: VecDeque<Entry>,
 }
 
 impl Board {
-    /// Of a run with an empty log.
+    /// Creates the board of a run with an empty log.
     #[inline]
     pub(super) fn new(table: Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         let (scopes, executions) = (Scopes::new(&table), Executions::new(table.steps.len()));
         Self::of(table, Progress::new(limits), scopes, executions, Awaited::default())
     }
 
-    /// Of a run in which nothing is left to do.
+    /// Creates the board of a run in which nothing is left to do.
     #[inline]
     pub(super) fn of(
         table: Arc<DependencyTable>,
@@ -56,35 +70,37 @@ impl Board {
         Self { table, progress, scopes, executions, awaited, actions, unevaluated }
     }
 
-    /// Whether every event is evaluated or being so, every branch is settled, and every action is handed out.
+    /// Whether all actions are taken, no event waits for its evaluation and no branch waits to be settled.
+    /// The evaluation may still be working on one event.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.unevaluated.is_empty() && self.scopes.are_settled()
     }
 
-    /// Whether no event waits to be evaluated.
+    /// Whether no event waits for its evaluation.
     #[inline]
     pub(super) fn is_evaluated(&self) -> bool {
         self.unevaluated.is_empty()
     }
 
-    /// Whether steps can still be evaluated in the scope.
+    /// Whether the scope is open, so that steps can be evaluated in it.
     pub(crate) fn is_open(&self, scope: ScopeId) -> bool {
         self.scopes.get(scope).is_some()
     }
 
-    /// The executions that wait for others of their steps, and those that were not handed out yet.
+    /// The executions that were created and have not begun: those that wait for the concurrency of their
+    /// steps, and those whose action was not taken yet.
     pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
         self.executions.unbegun(&self.table).chain(self.actions.unbegun())
     }
 
-    /// Binds the inputs of steps at this event, as the scope sees the log.
+    /// Binds the inputs of steps at this trigger, as the scope sees the log.
     #[inline]
     pub(super) fn binder(&self, trigger: Entry, scope: ScopeId) -> Binder<'_> {
         Binder { table: &self.table, scopes: &self.scopes, trigger, scope }
     }
 
-    /// Gives an event its position, unless the log is full.
+    /// Gives an event the next position. If the log is full, ends the run and returns `None`.
     #[inline(always)]
     pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
         let Some(seq) = self.progress.next_seq() else {
@@ -94,7 +110,7 @@ impl Board {
         Some(Entry { seq, scope, event })
     }
 
-    /// An event is in the log of an open scope.
+    /// Queues an event of the log for evaluation, and opens it if it is a request.
     pub(super) fn log(&mut self, entry: Entry) {
         self.scopes.hold(entry.scope);
         self.unevaluated.push_back(entry);
@@ -105,20 +121,20 @@ impl Board {
         }
     }
 
-    /// Makes a timer pending; one that closes a request shares the request's hold on the scope.
+    /// Makes a timer pending. A timer that closes a request shares the count of the request in the scope.
     pub(super) fn set_timer(&mut self, timer: TimerEntry) {
         if self.awaited.set_timer(timer) && timer.request.is_none() {
             self.scopes.hold(timer.scope);
         }
     }
 
-    /// The next event to evaluate.
+    /// Takes the next event to evaluate.
     #[inline]
     pub(super) fn next_event(&mut self) -> Option<Entry> {
         self.unevaluated.pop_front()
     }
 
-    /// Takes an event into account; from here on every step sees it (S12). Says whether its scope is open.
+    /// Makes an event visible: from here on every step sees it (S12). Returns whether its scope is open.
     #[inline(always)]
     pub(super) fn count(&mut self, entry: Entry) -> bool {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return false };
@@ -129,7 +145,7 @@ impl Board {
         true
     }
 
-    /// S17.
+    /// S17: counts the event as surplus of each fixed list that was full before.
     fn count_surplus(&mut self, entry: Entry) {
         for topic in &self.table.event(entry.event).topics {
             for (step, count) in &self.table.topic(*topic).fixed {
@@ -140,7 +156,8 @@ impl Board {
         }
     }
 
-    /// Whether the event may be the one that made a step ready below its scope, or the last of so many.
+    /// Whether the event may have completed a condition of a step below its scope: at most as many events of
+    /// a topic are here as some condition asks for.
     pub(super) fn may_complete(&self, Entry { scope, event, .. }: Entry) -> bool {
         let Some(scope) = self.scopes.get(scope) else { return false };
         self.table.event(event).topics.iter().any(|topic| {
@@ -149,7 +166,8 @@ impl Board {
         })
     }
 
-    /// The step that the event makes run, if nothing else is to be done and nothing is in its way.
+    /// The step of a direct commit: one step takes this event and takes it alone, and nothing else is queued
+    /// or in its way. Then the execution can start without the queues.
     #[inline(always)]
     pub(super) fn follower(&self, entry: Entry) -> Option<StepIndex> {
         let row = self.table.event(entry.event);
@@ -162,7 +180,8 @@ impl Board {
         (self.is_quiet() && is_leaf && may_start).then_some(step)
     }
 
-    /// Why the combination must not be executed: it was before (S20), or the step had its share (S19).
+    /// Why the combination must not be executed: it was before (S20), or the step reached `max_executions`
+    /// (S19). `None` if nothing prevents it.
     #[inline]
     pub(super) fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
         let row = self.table.step(step);
@@ -174,7 +193,7 @@ impl Board {
         most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
     }
 
-    /// Creates an execution of the combination (S20).
+    /// Creates an execution of this combination and stores the combination where it could repeat (S20).
     #[inline]
     pub(super) fn create_with(&mut self, binding: Binding, evaluated: Evaluated) -> Verdict {
         let (step, scope, trigger) = evaluated;
@@ -188,7 +207,8 @@ impl Board {
         self.create(evaluated, inputs)
     }
 
-    /// Creates an execution, unless the run has had as many as it may. It holds its scope.
+    /// Creates an execution, which counts in its scope. At the run's limit of executions, ends the run
+    /// instead.
     #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
         if self.executions.count() >= self.progress.limits.executions {
@@ -208,7 +228,8 @@ impl Board {
         verdict
     }
 
-    /// Starts what waited, oldest first, as far as there is room. O(steps) per execution started.
+    /// Starts waiting executions, the oldest first, while their steps have room. O(steps) per started
+    /// execution.
     #[inline(always)]
     pub(super) fn start_waiting(&mut self) {
         while !self.progress.has_ended()
@@ -218,7 +239,7 @@ impl Board {
         }
     }
 
-    /// Drops what is left to do in these scopes, which are closed.
+    /// Drops the work in these scopes, which are closed already: `dropped` and `scopes` have the same scopes.
     pub(super) fn drop_in(&mut self, dropped: &[ScopeId], scopes: &HashSet<ScopeId>) {
         self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
         for scope in dropped {
@@ -233,13 +254,13 @@ impl Board {
         }
     }
 
-    /// Says that nothing can happen before something arrives.
+    /// Reports that the run waits: only an arrival or a timer continues it.
     pub(super) fn wait(&mut self) {
         self.progress.waits = true;
         self.actions.push(QueuedAction::Wait);
     }
 
-    /// Ends the run and says so, unless it has ended before.
+    /// Ends the run and reports it, unless the run has ended before.
     pub(super) fn finish(&mut self, end: End) {
         if !self.progress.has_ended() {
             self.close(end.clone());
@@ -247,13 +268,14 @@ impl Board {
         }
     }
 
-    /// From here on nothing is left to do but to refuse.
+    /// Ends the run without reporting it, and drops the work that is left.
     pub(super) fn close(&mut self, end: End) {
         self.progress.finish(end);
         self.unevaluated.clear();
         self.actions.close();
     }
 
+    /// Gives back memory that is needed only while work is queued.
     pub(super) fn shrink(&mut self) {
         self.actions.shrink();
         self.unevaluated.shrink_to_fit();
@@ -277,7 +299,7 @@ mod tests {
         std::iter::from_fn(|| board.actions.pop()).map(|action| format!("{action:?}")).collect()
     }
 
-    /// A board with an open branch.
+    /// A board with one open branch.
     fn with_branch() -> (Board, ScopeId) {
         let mut board = board();
         let branch = board.scopes.reserve();

@@ -1,5 +1,8 @@
-//! The steps that are ready and whose preconditions are being asked. They are numbered in order and mostly answered in
-//! order, so that they are a queue with gaps.
+//! Candidates: ready steps whose preconditions are being asked (S18). Their numbers grow, and most answers
+//! arrive in order. So they are a queue with gaps rather than a map.
+//!
+//! Example: candidates 7, 8 and 9 are asked. The answer for 8 leaves a gap, and the queue is `[7, gap, 9]`
+//! with `first = 7`. The answer for 7 removes both entries, and `first` is 9.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,7 +10,7 @@ use super::{Binding, CandidateId};
 use crate::id::{ScopeId, Seq};
 use crate::table::StepIndex;
 
-/// A step that is ready and whose precondition is being asked.
+/// A ready step whose precondition is being asked.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) step: StepIndex,
@@ -15,37 +18,40 @@ pub(crate) struct Candidate {
     pub(crate) trigger: Seq,
     /// What each parameter of the step is bound to.
     pub(crate) binding: Binding,
+    /// Where the answer of the precondition is recorded.
     pub(super) place: Place,
 }
 
-/// Where the verdict belongs.
+/// Where the verdict of the candidate has to be recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// Among the recorded decisions.
+    /// At this place of the recorded decisions.
     At(usize),
-    /// In a branch below the scope of the trigger.
+    /// With the sweep, in a branch below the scope of the trigger.
     Below { sweep: u32 },
 }
 
 impl Candidate {
-    /// What is asked in a branch below the scope of the trigger: in which sweep, and where.
+    /// The sweep, step and branch of a question below the scope of the trigger; `None` for others.
     pub(super) fn asked_below(&self) -> Option<(u32, (StepIndex, ScopeId))> {
         let Place::Below { sweep } = self.place else { return None };
         Some((sweep, (self.step, self.scope)))
     }
 }
 
-/// Those of one run.
+/// The candidates of one run.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Candidate n is at n - `first`; none once it has its answer or is dropped. The oldest one is there.
+    /// Candidate n is at n - `first`, as `None` once it is answered or dropped. The front is never `None`.
     open: VecDeque<Option<Candidate>>,
+    /// The number of the candidate at the front of `open`, or of the next one if it is empty.
     first: u64,
+    /// The number of open candidates: the `Some` entries of `open`.
     asked: usize,
 }
 
 impl Candidates {
-    /// None, and this number is the next.
+    /// Creates an empty queue whose next number is this.
     pub(super) fn from(next: u64) -> Self {
         Self { first: next, ..Self::default() }
     }
@@ -54,7 +60,7 @@ impl Candidates {
         self.asked == 0
     }
 
-    /// The number of the next one.
+    /// The number of the next candidate.
     pub(super) fn next(&self) -> u64 {
         self.first + self.open.len() as u64
     }
@@ -70,7 +76,7 @@ impl Candidates {
         self.open.get(self.place(id)?)?.as_ref()
     }
 
-    /// Amortised O(1).
+    /// Removes a candidate; `None` if it is answered or dropped. Amortised O(1).
     pub(super) fn remove(&mut self, id: CandidateId) -> Option<Candidate> {
         let place = self.place(id)?;
         let candidate = if place == 0 {
@@ -85,21 +91,22 @@ impl Candidates {
         Some(candidate)
     }
 
-    /// Takes those of these scopes out.
+    /// Removes and returns the candidates of these scopes.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<Candidate> {
-        let lies_there = |candidate: &mut Candidate| scopes.contains(&candidate.scope);
-        let dropped: Vec<_> = self.open.iter_mut().filter_map(|place| place.take_if(lies_there)).collect();
+        let is_in_scopes = |candidate: &mut Candidate| scopes.contains(&candidate.scope);
+        let dropped: Vec<_> = self.open.iter_mut().filter_map(|place| place.take_if(is_in_scopes)).collect();
         self.asked -= dropped.len();
         self.forget_answered();
         dropped
     }
 
-    /// By their numbers.
+    /// The open candidates, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (CandidateId, &Candidate)> {
         let numbered = (self.first..).map(CandidateId).zip(&self.open);
         numbered.filter_map(|(id, candidate)| Some((id, candidate.as_ref()?)))
     }
 
+    /// Restores the invariant of `open`: its front is not `None`.
     fn forget_answered(&mut self) {
         while self.open.front().is_some_and(Option::is_none) {
             self.open.pop_front();

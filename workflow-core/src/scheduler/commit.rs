@@ -1,46 +1,55 @@
-//! What came into a run, and what it leaves in the log (S4, S23): facts are taken in, and their events take effect at once,
-//! whoever keeps them afterwards.
+//! The ways into the log (S4, S23): each fact that brings events commits them as one batch, which takes
+//! effect at once. The caller stores the batch afterwards and postpones the actions that follow until the
+//! store has it (S38).
+//!
+//! ```text
+//!   receive         an event from outside    ─┐
+//!   receive_reply   the reply to a request    │   one event     Entered::One, perhaps with
+//!   fire            a due timer               ├─▶               the execution of a direct commit
+//!   fail            a caught failure          │
+//!   succeed         emissions of an execution ┴─▶ any other     Entered::Many, Entered::Nothing
+//! ```
+//!
+//! Invariant: the pending count that the source had in its scope passes to the batch, so that no branch is
+//! settled between the two.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use super::batch::Batch;
 use super::{Answer, CandidateId, Cause, Emission, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::{EventIndex, StepIndex};
 
-/// A batch that is in the log.
+/// A batch in the log, as its source committed it.
 #[derive(Debug)]
 pub(crate) enum Entered {
-    /// It leaves nothing.
+    /// The batch has no events.
     Nothing,
-    /// It is one event, as nearly every batch is. With the execution that follows from it, where that is all that
-    /// follows: no queue has it.
+    /// The batch is one event, as nearly every batch is. `Some` execution is a direct commit: it follows
+    /// alone, and no queue has it.
     One(Entry, Option<Follower>),
-    /// Any other. Boxed: batches are handed on.
+    /// Any other batch. Boxed, since batches are moved around.
     Many(Box<Entries>),
 }
 
-/// An execution that follows from one event: it is of the event's scope, and bound to it alone.
+/// The execution of a direct commit: it belongs to the scope of the event, and is bound to this event alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Follower {
     pub(crate) execution: ExecutionId,
     pub(super) step: StepIndex,
 }
 
-/// What a batch consists of.
+/// The content of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    /// Its events, in order.
+    /// The events, in order.
     pub(crate) events: Vec<Entry>,
-    /// The timers that it sets, in order.
+    /// The timers that the batch sets, in order.
     pub(crate) timers: Vec<TimerEntry>,
 }
 
 impl Entered {
-    /// Its events, in order.
+    /// The events, in order.
     #[inline]
     pub(crate) fn events(&self) -> &[Entry] {
         match self {
@@ -50,7 +59,7 @@ impl Entered {
         }
     }
 
-    /// The timers that it sets, in order.
+    /// The timers that the batch sets, in order.
     #[inline]
     pub(crate) fn timers(&self) -> &[TimerEntry] {
         match self {
@@ -59,7 +68,7 @@ impl Entered {
         }
     }
 
-    /// The execution that follows from it, where that is all that follows.
+    /// The execution of a direct commit, if there is one.
     #[inline]
     pub(crate) fn next(&self) -> Option<ExecutionStart> {
         let Self::One(Entry { seq, scope, .. }, Some(next)) = *self else { return None };
@@ -68,37 +77,38 @@ impl Entered {
     }
 }
 
-/// What became of an execution's end.
+/// The result of ending an execution.
 #[derive(Debug)]
 pub(crate) enum Committed {
-    /// Its batch is in the log.
+    /// The batch is in the log.
     Entered(Entered),
-    /// The run has ended, and takes nothing more (S28).
+    /// The run has ended and accepts nothing any more (S28).
     Refused,
     /// The execution is unknown, over or dropped, or the log is full.
     Nothing,
 }
 
 impl Scheduler {
-    /// An event from outside; none if the run has ended, or has no room for it.
+    /// Commits an event from outside; `None` if the run has ended or its log is full.
     pub(crate) fn receive(&mut self, event: EventIndex) -> Option<Entered> {
         self.accept().then(|| self.receive_now(event))?
     }
 
-    /// The same whatever is left to do and however the run stands.
+    /// Commits an event from outside in any state of the run, also while work is left.
     pub(crate) fn receive_now(&mut self, event: EventIndex) -> Option<Entered> {
         self.board.scopes.hold(ScopeId::ROOT);
         self.evaluation.enter(ScopeId::ROOT, event, &mut self.board)
     }
 
-    /// A reply; none if the request is not open. The request's hold on the scope becomes the batch's.
+    /// Commits a reply; `None` if the request is not open. The request's count in its scope passes to the
+    /// batch.
     pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<Entered> {
         let open = self.accept().then(|| self.board.awaited.close(request))??;
         self.evaluation.enter(open.scope, open.reply, &mut self.board)
     }
 
-    /// A timer fires; none if it is not pending. The hold of the timer, or of the request that it closes, becomes the
-    /// batch's.
+    /// Commits the event of a due timer; `None` if the timer is not pending. The count of the timer, or of
+    /// the request that it closes, passes to the batch.
     pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, Entered)> {
         let fired = self.accept().then(|| self.board.awaited.fire(timer))??;
         let TimerEntry { execution, scope, event, request, .. } = fired;
@@ -106,15 +116,15 @@ impl Scheduler {
         Some((cause, self.evaluation.enter(scope, event, &mut self.board)?))
     }
 
-    /// A precondition answered; nothing happens if nobody wants the answer (S18).
+    /// Takes the answer of a precondition (S18). Ignores an answer whose candidate is dropped.
     pub(crate) fn answered(&mut self, candidate: CandidateId, answer: Answer) {
         if self.accept() {
             self.evaluation.answer(candidate, answer, &mut self.board);
         }
     }
 
-    /// Whether the run takes something in. What follows from the batches before is complete: whoever tells of one sees
-    /// to it.
+    /// Ends the wait of the run, and returns whether the run accepts a fact. The caller has completed what
+    /// follows from the batches before.
     #[inline(always)]
     pub(super) fn accept(&mut self) -> bool {
         let accepts = self.board.progress.accept();
@@ -122,7 +132,7 @@ impl Scheduler {
         accepts
     }
 
-    /// S23: an execution's emissions enter the log as one batch.
+    /// S23: commits the emissions of an execution as one batch.
     #[inline(always)]
     pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> Committed {
         let accepts = self.accept();
@@ -131,7 +141,7 @@ impl Scheduler {
         if !accepts {
             return Committed::Refused;
         }
-        // The execution's hold on its scope becomes the batch's.
+        // The execution's count in its scope passes to the batch.
         let entered = match emissions {
             [Emission::Event(event)] => evaluation.enter(scope, *event, board),
             [] => {
@@ -147,8 +157,9 @@ impl Scheduler {
         entered.map_or(Committed::Nothing, Committed::Entered)
     }
 
-    /// S29. A failure that is caught is an event of the scope it happened in, which has not failed; `None` if it is not
-    /// caught. One that comes after the stop event does not change how the run ends (S28).
+    /// Handles a failed execution (S29). A caught failure commits an event in the scope in which it happened,
+    /// and that scope has not failed. Returns `None` if no step catches it. A failure after the stop event
+    /// does not change how the run ends (S28).
     pub(crate) fn fail(&mut self, id: ExecutionId) -> Option<Entered> {
         let accepts = self.accept();
         let Self { board, evaluation, groups } = self;
@@ -157,14 +168,14 @@ impl Scheduler {
             return None;
         }
         let row = board.table.step(step);
-        let (failed, goes_on) = (row.failed, row.policy.continue_on_error);
-        if failed.is_some() || goes_on {
+        let (failed, continues) = (row.failed, row.policy.continue_on_error);
+        if failed.is_some() || continues {
             board.progress.degraded = true;
         }
         let entered = if let Some(failed) = failed {
             evaluation.enter(scope, failed, board)
         } else {
-            if !goes_on {
+            if !continues {
                 groups.fail(scope, vec![id], evaluation, board);
             }
             board.scopes.release(scope);

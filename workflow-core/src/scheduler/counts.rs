@@ -1,4 +1,5 @@
-//! Counts by key that few runs need: made at the first question, and kept up to date from then on.
+//! Counts by key that few runs ask for: the first question counts everything, and updates keep the counts
+//! from then on.
 
 use std::fmt;
 use std::hash::Hash;
@@ -6,7 +7,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-/// Counts by key, made at the first question.
+/// Counts by key; empty until the first question.
 pub(super) struct Counts<K>(OnceLock<Box<FxHashMap<K, u32>>>);
 
 impl<K> Default for Counts<K> {
@@ -16,7 +17,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    /// Whether there is one of this key. O(all) for the first question, then O(1).
+    /// Whether something has this key. O(all) for the first question, then O(1).
     pub(super) fn has(&self, key: K, all: impl Iterator<Item = K>) -> bool {
         let counts = self.0.get_or_init(|| {
             let mut counts = FxHashMap::default();
@@ -42,14 +43,14 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         }
     }
 
-    /// Many items are gone at once: the next question counts anew.
+    /// Forgets the counts after many items were removed together. The next question counts again.
     pub(super) fn forget(&mut self) {
         self.0.take();
     }
 }
 
 impl<K> fmt::Debug for Counts<K> {
-    /// The owner shows the counted items themselves.
+    /// Shows no counts: the owner shows the counted items themselves.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counts")
     }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_at_the_first_question_is_kept_up_to_date() {
+    fn the_first_question_counts_and_updates_keep_the_counts() {
         let mut counts = Counts::default();
         counts.add(1);
         assert!(counts.has(2, [2, 2].into_iter()) && !counts.has(1, [1].into_iter()));

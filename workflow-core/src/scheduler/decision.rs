@@ -1,41 +1,41 @@
-//! The record of every evaluation: what explanations are made of.
+//! The record of every evaluation, from which explanations are made.
 
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::StepIndex;
 
-/// One evaluation of one step at one trigger (S11).
+/// One evaluation of one step at one trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The event that triggered it.
+    /// The position of the event that triggered the evaluation.
     pub trigger: Seq,
     /// The step.
     pub step: StepIndex,
-    /// The scope it was evaluated in.
+    /// The scope in which the step was evaluated.
     pub scope: ScopeId,
-    /// What came of it.
+    /// The result of the evaluation.
     pub verdict: Verdict,
 }
 
-/// What came of an evaluation.
+/// The result of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It was executed (S14).
+    /// The step was executed.
     Executed(ExecutionId),
-    /// A required input was missing (S13).
+    /// A required input was missing.
     NotReady,
-    /// No event bound was the branch's own: the evaluation further out covers it (S46).
+    /// No bound event belongs to this branch: the evaluation in an outer scope covers the combination.
     Covered,
-    /// This very combination was executed before (S20).
+    /// The step was executed with this combination of events before.
     Duplicate,
-    /// The step had its `max_executions` (S19).
+    /// The step has reached its `max_executions`.
     LimitReached,
-    /// The run had as many executions as it may: it ended here.
+    /// The run has reached its limit of executions and ended here.
     RunLimitReached,
-    /// The precondition is being asked.
+    /// The precondition has not answered yet.
     Asking,
-    /// The precondition said no (S18).
+    /// The precondition said no.
     Refused,
-    /// The precondition failed (S18).
+    /// The precondition failed.
     PreconditionFailed,
 }

@@ -1,4 +1,17 @@
-//! Every evaluation of a run, in order: those that were recorded, and those in open branches that follow from them.
+//! All evaluations of a run in order: the recorded ones, and those in branches that follow from the history
+//! of sweeps.
+//!
+//! Reading walks forward. For each sweep it restores which branches were open then, applies the changes of
+//! that sweep, and derives the verdict of each step in each open branch:
+//!
+//! ```text
+//!  1. a verdict of this sweep alone (an execution)      from the changes
+//!  2. Asking                                            from the open candidates
+//!  3. the latest verdict that stays                     from the changes
+//!  4. NotReady    the branch has an own event for the step, and no evaluation happened
+//!                 or the step was not ready in the scope above
+//!     Covered     otherwise
+//! ```
 
 use std::collections::BTreeSet;
 
@@ -9,37 +22,41 @@ use super::{Decision, Scheduler, Verdict};
 use crate::id::ScopeId;
 use crate::table::{EventIndex, StepIndex};
 
-/// The decisions of a scheduler, in order.
+/// Iterates over the decisions of a scheduler, in order.
 pub(super) struct Decisions<'a> {
     scheduler: &'a Scheduler,
+    /// The number of recorded decisions returned so far.
     recorded: usize,
+    /// The state of the branches; `None` in a run without sweeps.
     below: Option<Below<'a>>,
-    /// The decisions of the latest sweep.
+    /// The remaining decisions of the latest sweep.
     swept: std::vec::IntoIter<Decision>,
 }
 
-/// The branches at the time of one sweep after the other.
+/// The branches at the time of the current sweep, advanced sweep by sweep.
 struct Below<'a> {
     history: &'a History,
-    /// How many sweeps were read.
+    /// The number of sweeps read so far.
     sweep: u32,
-    /// Those that open and close, by the sweep before which they do, the last one first: parent and branch.
+    /// Branches with the number of the sweep before which they opened or closed, with parent and scope; the
+    /// earliest last.
     opening: Vec<(u32, ScopeId, ScopeId)>,
     closing: Vec<(u32, ScopeId, ScopeId)>,
-    /// The open ones, by parent.
+    /// The open branches as parent and scope.
     open: BTreeSet<(ScopeId, ScopeId)>,
-    /// Since which sweep a branch has events of its own that the step takes.
+    /// The number of sweeps before a branch had an event of its own that the step takes.
     own: FxHashMap<(StepIndex, ScopeId), u32>,
-    /// By sweep, the last one first.
+    /// The changes that are left, the earliest sweep last.
     changes: Vec<&'a Change>,
+    /// The latest of the verdicts that stay, by trigger type, step and branch.
     latest: FxHashMap<(EventIndex, StepIndex, ScopeId), Verdict>,
-    /// What is being asked.
+    /// The evaluations whose precondition has not answered.
     asking: FxHashSet<(u32, StepIndex, ScopeId)>,
-    /// How far the last sweep is, if it is not over.
+    /// Where the last sweep is, if it is still in progress.
     until: Option<Until>,
 }
 
-/// One sweep that is being read.
+/// One sweep while its decisions are derived.
 struct Reading<'a> {
     sweep: &'a Sweep,
     takers: &'a [StepIndex],
@@ -50,14 +67,14 @@ struct Reading<'a> {
 }
 
 impl<'a> Decisions<'a> {
-    /// O(branches that were swept) if there are any.
+    /// O(branches that were swept), or O(1) without sweeps.
     pub(super) fn of(scheduler: &'a Scheduler) -> Self {
         let history = scheduler.evaluation.sweeps.history().filter(|history| !history.sweeps.is_empty());
         let below = history.map(|history| Below::of(scheduler, history));
         Self { scheduler, recorded: 0, below, swept: Vec::new().into_iter() }
     }
 
-    /// The next sweep, if it comes before the next recorded decision.
+    /// The decisions of the next sweep, if it comes before the next recorded decision.
     fn sweep(&mut self) -> Option<Vec<Decision>> {
         let below = self.below.as_mut()?;
         let sweep = below.history.sweeps.get(below.sweep as usize)?;
@@ -66,7 +83,7 @@ impl<'a> Decisions<'a> {
         }
         let takers = &self.scheduler.board.table.event(sweep.event).takers;
         let is_retracted = below.history.retracted.is_some_and(|from| sweep.trigger >= from);
-        // Those in the scope of the event itself come right before.
+        // The decisions in the event's own scope stand right before the sweep.
         let own = if is_retracted { 0 } else { takers.len() };
         let recorded = &self.scheduler.evaluation.decisions[..self.recorded];
         let swept = below.read(sweep, takers, &recorded[recorded.len() - own..]);
@@ -92,6 +109,8 @@ impl Iterator for Decisions<'_> {
 }
 
 impl<'a> Below<'a> {
+    /// Collects all branches that were ever open, with the sweeps at which they opened and closed, and all
+    /// changes. O(branches + changes).
     fn of(scheduler: &'a Scheduler, history: &'a History) -> Self {
         let mut open = Vec::new();
         scheduler.board.scopes.below(ScopeId::ROOT, &mut open);
@@ -121,10 +140,11 @@ impl<'a> Below<'a> {
         }
     }
 
-    /// The decisions of the next sweep, from those in the event's own scope.
+    /// Derives the decisions of the next sweep from those in the event's own scope.
     fn read(&mut self, sweep: &Sweep, takers: &[StepIndex], own: &[Decision]) -> Vec<Decision> {
         let number = self.sweep;
         self.sweep += 1;
+        // Branches that opened and closed between two sweeps are in neither; opening first handles them.
         while let Some((_, parent, scope)) = self.opening.pop_if(|(at, ..)| *at <= number) {
             self.open.insert((parent, scope));
         }
@@ -140,6 +160,7 @@ impl<'a> Below<'a> {
                 once.insert((step, scope), verdict);
             }
         }
+        // Only the last sweep can be in progress.
         let is_last = self.sweep as usize == self.history.sweeps.len();
         let until = self.until.filter(|_| is_last);
         let mut reading = Reading { sweep, takers, once, until, decisions: Vec::new() };
@@ -148,8 +169,8 @@ impl<'a> Below<'a> {
         reading.decisions
     }
 
-    /// Goes through the branches below one scope, where the steps are known to be ready or not; `false` where the sweep
-    /// is no further.
+    /// Derives the decisions in the branches below one scope. `unready` says per step whether it was not
+    /// ready in that scope. Returns `false` where a sweep in progress ends.
     fn walk(&self, parent: ScopeId, unready: &[bool], reading: &mut Reading<'_>) -> bool {
         if reading.until.is_some_and(|(scope, _)| scope == parent) && parent == reading.sweep.scope {
             return false;
@@ -174,6 +195,7 @@ impl<'a> Below<'a> {
         true
     }
 
+    /// Derives one verdict, by the four rules of the module's documentation.
     fn verdict(
         &self,
         step: StepIndex,
@@ -191,12 +213,14 @@ impl<'a> Below<'a> {
         if let Some(verdict) = self.latest.get(&(reading.sweep.event, step, scope)) {
             return *verdict;
         }
-        // Where the step was ready, it was evaluated. A branch without an event of its own sees what its parent sees.
+        // A step that is ready in a branch was evaluated there, so its verdict is recorded. A branch without
+        // an event of its own sees what its parent sees.
         let has_own = self.own.get(&(step, scope)).is_some_and(|since| *since <= sweep);
         if has_own || is_unready_above { Verdict::NotReady } else { Verdict::Covered }
     }
 }
 
+/// Sorts so that the earliest sweep is last, to be popped first.
 fn last_first(mut branches: Vec<(u32, ScopeId, ScopeId)>) -> Vec<(u32, ScopeId, ScopeId)> {
     branches.sort_unstable_by(|one, other| other.cmp(one));
     branches

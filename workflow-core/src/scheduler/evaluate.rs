@@ -1,10 +1,38 @@
-//! Evaluation: once per control event, in order of position, for the steps that take its type, in
-//! declaration order (S11), there and in each open branch below where it can make one run (S46).
+//! The evaluation: decides which steps an event makes run. The evaluation handles one control event after the
+//! other in order of position, and for each the steps that take its type, in order of declaration (S11). Each
+//! step is evaluated in the scope of the event first, and then in each open branch below in which the event
+//! can make one run (S46).
+//!
+//! ```text
+//!  event ─▶ count: from here on visible (S12)
+//!    └─ for each step that takes it:
+//!        not ready ............................ NotReady         (S13)
+//!        binds no event of this branch ........ Covered          (S46)
+//!        executed with this combination ....... Duplicate        (S20)
+//!        max_executions reached ............... LimitReached     (S19)
+//!        has a precondition ─▶ Asking ─▶ yes / no / failed       (S18)
+//!        otherwise ............................ Executed
+//! ```
+//!
+//! The module owns the place in this loop, the open questions to preconditions, and the recorded decisions.
+//! The events that are left are on the [`Board`].
+//!
+//! Invariant: each unit of work is one step at one event in one scope, so that a run can stop between any
+//! two. The decisions stand in the order of these units.
+//!
+//! An example, of `pack(Item, Note)` and two open branches with items at 4 and 5, in scopes 1 and 2. The
+//! event `Note` at 6 belongs to the root:
+//!
+//! | unit | step, scope | verdict |
+//! | --- | --- | --- |
+//! | 1 | `pack`, root | `NotReady`: the root has no item |
+//! | 2 | `pack`, scope 1 | `Executed` with 4 and 6 |
+//! | 3 | `pack`, scope 2 | `Executed` with 5 and 6 |
+//!
+//! Another `Item`, which a step emits at 7 in scope 1, is evaluated in scope 1 only, since no branch lies
+//! below: `pack` executes with 7 and 6.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::HashSet;
 
@@ -19,38 +47,42 @@ use super::{Answer, CandidateId, Decision, End, Entered, Entry, Evaluated, Follo
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
-/// What is being evaluated, what is being asked, and what came of every evaluation. The events that are left to
-/// evaluate are on the board.
+/// The state of the evaluation: its cursor, the open questions, and every verdict so far.
 #[derive(Debug, Default)]
 pub(super) struct Evaluation {
-    /// The event being evaluated, and where; once the run has ended, the one that it ended in.
+    /// The event being evaluated; `None` between two events. After the end of a run, the event at which it
+    /// ended may remain here.
     cursor: Option<Cursor>,
+    /// The ready steps whose preconditions have not answered.
     pub(super) candidates: Candidates,
-    /// Those of a short run need no memory of their own.
+    /// The recorded decisions in order. A short run needs no allocation for them.
     pub(super) decisions: SmallVec<[Decision; 4]>,
+    /// The evaluations in branches below the scopes of their events.
     pub(super) sweeps: Sweeps,
 }
 
-/// The event being evaluated, and how far that is.
+/// The event being evaluated, and how much of it is done.
 #[derive(Debug)]
 struct Cursor {
+    /// The event with its position and scope.
     entry: Entry,
-    /// Which sweep it is, once it is evaluated below its own scope.
+    /// The number of the sweep, while the branches below are evaluated; `None` in the event's own scope.
     sweep: Option<u32>,
-    /// The branches still to be evaluated in, the next one last.
+    /// The branches that are left, the next one last.
     scopes: Vec<ScopeId>,
+    /// The scope in which it is evaluated now: its own first, and then the branches.
     scope: ScopeId,
-    /// How many of the steps that take the event were evaluated in `scope`.
+    /// The number of steps already evaluated in `scope`, of those that take the event.
     taker: usize,
 }
 
 impl Evaluation {
-    /// Whether it can be suspended: nothing is evaluated or asked, and no branch was swept.
+    /// Whether nothing is evaluated or asked and no branch was ever swept.
     pub(super) fn can_suspend(&self) -> bool {
         self.cursor.is_none() && self.candidates.is_empty() && self.sweeps.history().is_none()
     }
 
-    /// All decisions, and the number of the next candidate.
+    /// Takes all decisions and the number of the next candidate.
     pub(super) fn suspend(&mut self) -> (Box<[Decision]>, u64) {
         (std::mem::take(&mut self.decisions).into_boxed_slice(), self.candidates.next())
     }
@@ -60,24 +92,25 @@ impl Evaluation {
         Self { candidates, decisions: decisions.into_vec().into(), ..Self::default() }
     }
 
-    /// Whether no event is left to evaluate.
+    /// Whether no event is being evaluated and none is left.
     #[inline]
     pub(super) fn is_done(&self, board: &Board) -> bool {
         self.cursor.is_none() && board.is_evaluated()
     }
 
-    /// Whether something is to come that nothing outside has a part in.
+    /// Whether the run will continue by itself: an execution or a question is open, or the start event is
+    /// still to come.
     #[inline]
     pub(super) fn is_busy(&self, board: &Board) -> bool {
         !board.executions.are_idle() || !self.candidates.is_empty() || board.progress.last_seq() == Seq(0)
     }
 
-    /// What is being asked, in words and in order.
+    /// The open questions in words and in order, for snapshots.
     pub(super) fn questions(&self) -> Vec<String> {
         self.candidates.iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
     }
 
-    /// Drops what is asked in these scopes, and the questions that nobody has handed on.
+    /// Drops the questions of these scopes, also those whose action was not taken yet.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) {
         let dropped = self.candidates.drop_in(scopes);
         for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
@@ -89,45 +122,48 @@ impl Evaluation {
         }
     }
 
-    /// What is in the log from this position on is in no log after all: nothing came of it.
+    /// Removes the evaluations of events from this position on, which the store refused.
     pub(super) fn retract(&mut self, from: Seq) {
         self.sweeps.retract(from, &self.decisions);
         self.decisions.retain(|decision| decision.trigger < from);
     }
 
-    /// Every sweep, step and branch whose precondition is being asked.
+    /// Every open question of a sweep: the sweep, the step and the branch.
     pub(super) fn asked_below(&self) -> impl Iterator<Item = (u32, StepIndex, ScopeId)> {
         let asked = self.candidates.iter().filter_map(|(_, candidate)| candidate.asked_below());
         asked.map(|(sweep, (step, scope))| (sweep, step, scope))
     }
 
-    /// How far the evaluation below the scope of an event is, if it is not over.
+    /// Where the sweep in progress is; `None` if none is.
     pub(super) fn swept_until(&self) -> Option<Until> {
         let cursor = self.cursor.as_ref().filter(|cursor| cursor.sweep.is_some())?;
         Some((cursor.scope, cursor.taker))
     }
 
-    /// Gives back the memory that it needs only while there is something to do.
+    /// Gives back memory that is needed only while work is queued.
     pub(super) fn shrink(&mut self) {
         self.decisions.shrink_to_fit();
         self.sweeps.shrink();
     }
 
-    /// One event enters the log, as a batch of its own. The caller's hold on its scope becomes the batch's. None if the
-    /// log is full.
+    /// Commits one event as a batch of its own. The caller's count in the scope passes to the batch. `None`
+    /// if the log is full.
     #[inline(always)]
     pub(super) fn enter(&mut self, scope: ScopeId, event: EventIndex, board: &mut Board) -> Option<Entered> {
         let entry = board.number(scope, event)?;
         Some(Entered::One(entry, self.enter_single(entry, board)))
     }
 
-    /// The event takes effect: the execution that follows, where that is all that follows.
+    /// Makes the event take effect. Returns the execution of a direct commit, if the event leads to that
+    /// alone.
     #[inline(always)]
     fn enter_single(&mut self, entry: Entry, board: &mut Board) -> Option<Follower> {
         if board.table.event(entry.event).roles.is_stop() {
             board.close(End::Completed(entry.seq));
             return None;
         }
+        // Direct commit: nothing else is evaluated or queued, so the order of events is the same as through
+        // the queue.
         if let Some(step) = board.follower(entry).filter(|_| self.cursor.is_none()) {
             return Some(self.follow(step, entry, board));
         }
@@ -136,7 +172,7 @@ impl Evaluation {
         None
     }
 
-    /// The event is evaluated. Its hold on the scope is the execution's from here on.
+    /// Evaluates the event of a direct commit at once. Its count in the scope passes to the execution.
     #[inline(always)]
     fn follow(&mut self, step: StepIndex, trigger: Entry, board: &mut Board) -> Follower {
         let Entry { seq, scope, .. } = trigger;
@@ -150,7 +186,7 @@ impl Evaluation {
         Follower { execution, step }
     }
 
-    /// Evaluates one step; `false` if no event is left to evaluate.
+    /// Evaluates one step; `false` if no event is left.
     pub(super) fn evaluate_next(&mut self, board: &mut Board) -> bool {
         if self.cursor.is_none() && !self.begin_next(board) {
             return false;
@@ -158,6 +194,8 @@ impl Evaluation {
         let Some(cursor) = &mut self.cursor else { return true };
         let takers = &board.table.event(cursor.entry.event).takers;
         let (entry, scope, sweep) = (cursor.entry, cursor.scope, cursor.sweep);
+        // In the event's own scope every taker is evaluated. In a branch below, only a step that joins there
+        // and is ready; its verdict elsewhere follows from the history.
         while let Some(step) = takers.get(cursor.taker).copied() {
             cursor.taker += 1;
             if sweep.is_none() || self.sweeps.is_ready(step, scope) {
@@ -170,10 +208,13 @@ impl Evaluation {
             }
         }
         let Some(cursor) = &mut self.cursor else { return true };
+        // All takers are done in this scope: continue in the next branch, begin the sweep of the branches
+        // below, or finish the event.
         if let Some(scope) = cursor.scopes.pop() {
             (cursor.scope, cursor.taker) = (scope, 0);
         } else if sweep.is_none() && !board.scopes.get(scope).is_none_or(Scope::is_leaf) {
             let (sweep, scopes) = self.sweeps.sweep(entry, self.decisions.len(), board);
+            // No taker is left in the event's own scope, so the next call moves to the first branch.
             let (sweep, taker) = (Some(sweep), usize::MAX);
             self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker });
         } else {
@@ -183,6 +224,8 @@ impl Evaluation {
         true
     }
 
+    /// Takes the next event off the board, makes it visible, and sets the cursor on it, unless no step takes
+    /// it or a single one does directly. `false` if no event is left.
     fn begin_next(&mut self, board: &mut Board) -> bool {
         let Some(entry) = board.next_event() else { return false };
         self.count(entry, board);
@@ -193,7 +236,7 @@ impl Evaluation {
         }
         let is_leaf = board.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
         if let Some(step) = row.direct.filter(|_| is_leaf) {
-            // With it the step is ready, and it was not executed with it before.
+            // This step requires nothing else, and no earlier execution can have bound this event.
             let evaluated = (step, entry.scope, entry.seq);
             let verdict = board.create(evaluated, Inputs::TRIGGER);
             self.record(evaluated, verdict);
@@ -205,7 +248,7 @@ impl Evaluation {
         true
     }
 
-    /// Takes the event into account; from here on every step sees it (S12).
+    /// Makes the event visible to every step from here on (S12).
     #[inline(always)]
     fn count(&mut self, entry: Entry, board: &mut Board) {
         if board.count(entry) && entry.scope != ScopeId::ROOT {
@@ -213,6 +256,8 @@ impl Evaluation {
         }
     }
 
+    /// Evaluates one step at one event in one scope: decides by the first of the rules that applies, in the
+    /// order of the module's picture.
     fn evaluate(
         &mut self,
         step: StepIndex,
@@ -236,6 +281,8 @@ impl Evaluation {
             self.decide(evaluated, sweep, verdict);
             return;
         }
+        // The decision is recorded before the precondition answers, so that decisions stand in the order of
+        // evaluation.
         let place = match sweep {
             None => Place::At(self.record(evaluated, Verdict::Asking)),
             Some(sweep) => Place::Below { sweep },
@@ -249,12 +296,12 @@ impl Evaluation {
         }
     }
 
-    /// S18. An error ends the run; the other steps of the trigger are evaluated by now.
+    /// S18. A failed precondition ends the run; the other steps of the trigger are evaluated by now.
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer, board: &mut Board) {
         let Some(candidate) = self.candidates.remove(id) else { return };
         let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
         match answer {
-            // Between the question and the answer another trigger may have used the combination up.
+            // Between the question and the answer, another trigger may have executed this combination.
             Answer::Yes => match board.obstacle(candidate.step, scope, &candidate.binding) {
                 Some(verdict) => self.conclude(candidate.place, at, verdict),
                 None => self.create(candidate, board),
@@ -268,21 +315,22 @@ impl Evaluation {
         board.scopes.release(scope);
     }
 
-    /// The combination is executed.
+    /// Executes the combination of the candidate.
     fn create(&mut self, candidate: Candidate, board: &mut Board) {
         let Candidate { step, scope, trigger, binding, place } = candidate;
         let verdict = board.create_with(binding, (step, scope, trigger));
         self.conclude(place, (step, scope), verdict);
     }
 
-    /// Records an evaluation and returns its place, so that a late answer can complete it.
+    /// Records a verdict and returns its place in the decisions, so that a later answer can replace it.
     #[inline]
     fn record(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
         self.decisions.push(Decision { trigger, step, scope, verdict });
         self.decisions.len() - 1
     }
 
-    /// Records the verdict of an evaluation; with the sweep, if it is in a branch below the event's scope.
+    /// Records a verdict: among the decisions, or with the sweep if the scope is a branch below the event's
+    /// scope.
     fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
         match sweep {
             None => drop(self.record(evaluated, verdict)),
@@ -290,6 +338,7 @@ impl Evaluation {
         }
     }
 
+    /// Completes the verdict of a candidate.
     fn conclude(&mut self, place: Place, at: (StepIndex, ScopeId), verdict: Verdict) {
         match place {
             Place::At(at) => self.decisions[at].verdict = verdict,
@@ -352,7 +401,7 @@ mod tests {
 
     // S18
     #[test]
-    fn an_answer_decides_and_is_wanted_once() {
+    fn the_first_answer_decides_and_others_are_ignored() {
         for (answer, verdict) in [
             (Answer::Yes, Verdict::Executed(ExecutionId(1))),
             (Answer::No, Verdict::Refused),
@@ -382,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_scopes_take_their_questions_back() {
+    fn dropped_scopes_drop_their_questions() {
         let (mut evaluation, mut board, _) = entered("Packed");
         evaluate_all(&mut evaluation, &mut board);
         evaluation.drop_in(&HashSet::from([ScopeId(7)]), &mut board.actions);

@@ -1,10 +1,23 @@
-//! The executions of a run, from creation to their end, and how many run at a time (S21). This part knows steps and
-//! scopes by their numbers; what an execution leaves behind is the business of [`commit`](super::commit).
+//! The executions of a run from creation to end, with their numbers and the concurrency of steps (S21). It
+//! knows steps and scopes by their numbers only. What an execution commits is the concern of
+//! [`commit`](super::commit).
+//!
+//! ```text
+//!  Unknown ─▶ Waiting ─▶ Running ─▶ Ended
+//!     │          └── the step has reached its concurrency
+//!     └── the number is reserved: a journal has a higher one
+//! ```
+//!
+//! Invariants: `running` and `waiting` are the numbers of entries in these states. A waiting queue of a step
+//! exists only while an execution waits, and its order is the order of creation.
+//!
+//! An example of `concurrency = 1`: executions 1, 2 and 3 of a step are created. `admit` runs 1 and queues 2
+//! and 3. When 1 ends, `next_waiting` runs 2. Executions of other steps pass the queue.
+//!
+//! On resume the scheduler creates the executions of the journal again, perhaps in another order than that of
+//! their ends. [`Recalled`] has the journal's numbers, so that each gets the number it had.
 
-#![expect(
-    clippy::inline_always,
-    reason = "every step goes through here: as one function its parts pass no values through memory"
-)]
+#![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::{HashSet, VecDeque};
 
@@ -16,61 +29,67 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, StepIndex};
 
-/// Every execution of a run. Execution n is at n - 1.
+/// The executions of a run. Execution n is at n - 1.
 #[derive(Debug, Default)]
 pub(crate) struct Executions {
+    /// Every execution created so far, and placeholders for reserved numbers. Entries never move.
     entries: Paged<Execution>,
-    /// The numbers that a journal has; none in a run that begins.
+    /// The numbers that a journal has for executions to be created again; `None` in a run that was not
+    /// resumed.
     recalled: Option<Box<Recalled>>,
-    /// By step. Those of a small table need no memory of their own.
+    /// Totals by step. A small table needs no allocation for them.
     totals: SmallVec<[StepTotals; 4]>,
+    /// The number of running executions.
     running: usize,
-    /// Those of the running executions that can be dropped with their branches, each at the place that it knows.
+    /// The running executions of branches, which can be dropped with them. Each execution knows its place in
+    /// here.
     running_in_branches: Vec<ExecutionId>,
-    /// How many wait for the concurrency of their steps.
+    /// The number of executions that wait for the concurrency of their steps.
     waiting: usize,
 }
 
-/// One execution. There is one of these for each execution until the run ends, so it is small.
+/// One execution. An entry exists for each execution until the run ends, so it is small.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) step: StepIndex,
     pub(crate) scope: ScopeId,
     pub(crate) trigger: Seq,
     pub(crate) inputs: Inputs,
-    /// Its place among the running executions of branches, while it is one.
+    /// The place in `running_in_branches`; meaningful only while the execution runs in a branch.
     place: u32,
+    /// Set by `create`, `run` and `end`; an ended execution stays ended.
     state: ExecutionState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExecutionState {
-    /// The run has not come to it: a journal has a higher number.
+    /// Not created yet: a journal has a higher number.
     Unknown,
     Waiting,
     Running,
     Ended,
 }
 
-/// A step over all scopes.
+/// The totals of a step over all scopes.
 #[derive(Debug, Default)]
 struct StepTotals {
     executions: u64,
+    /// The events that came after a fixed list of the step was full (S17).
     surplus: u64,
     running: u32,
-    /// The surplus over the step's concurrency, in order; none if nothing waits.
+    /// The executions over the step's concurrency, oldest first; `None` if none waits.
     #[expect(
         clippy::box_collection,
-        reason = "few steps have any, and a queue takes four times the room of a pointer to it"
+        reason = "few steps have a queue, which takes four times the room of a pointer"
     )]
     waiting: Option<Box<VecDeque<ExecutionId>>>,
 }
 
-/// The executions of a run that waits: none runs or waits for its turn.
+/// The executions of a suspended run: none runs or waits.
 #[derive(Debug)]
 pub(super) struct SuspendedExecutions {
     entries: Box<[Execution]>,
-    /// By step, how many executions it had and its surplus.
+    /// By step, the number of executions and the surplus.
     totals: Box<[(u64, u64)]>,
 }
 
@@ -78,12 +97,12 @@ pub(super) struct SuspendedExecutions {
 #[derive(Debug)]
 pub(crate) struct Unbegun {
     pub(crate) start: ExecutionStart,
-    /// How many executions of its step may run at a time, where that is what it waits for.
+    /// The concurrency of the step, if the step has reached it.
     pub(crate) full: Option<u32>,
 }
 
 impl Execution {
-    /// In the place of one that the run has not come to yet.
+    /// A placeholder for a number that is not created yet.
     fn unknown() -> Self {
         Self {
             step: StepIndex::at(0),
@@ -101,13 +120,13 @@ impl Execution {
         self.state == ExecutionState::Running
     }
 
-    /// What it is and how far it is, in words.
+    /// The execution and its state in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
         let Self { step, scope, trigger, inputs, place: _, state } = self;
         format!("{step:?} in {scope} by {trigger} with {inputs:?} {state:?}")
     }
 
-    /// What its parameters are bound to, as it starts.
+    /// The execution as an action to start it.
     pub(crate) fn start(&self, execution: ExecutionId) -> ExecutionStart {
         let Self { step, scope, trigger, ref inputs, .. } = *self;
         ExecutionStart { execution, step, scope, trigger, inputs: inputs.clone() }
@@ -115,7 +134,7 @@ impl Execution {
 }
 
 impl StepTotals {
-    /// Those that wait for others of the step, in order.
+    /// The executions that wait for others of this step, oldest first.
     fn waiting(&self) -> impl Iterator<Item = ExecutionId> {
         self.waiting.iter().flat_map(|waiting| waiting.iter().copied())
     }
@@ -128,7 +147,7 @@ impl Executions {
         Self { totals, ..Self::default() }
     }
 
-    /// The execution, once the run has come to it.
+    /// The execution; `None` if it was not created yet.
     #[inline]
     pub(crate) fn get(&self, id: ExecutionId) -> Option<&Execution> {
         self.entries.get(place_of(id)?).filter(|execution| execution.state != ExecutionState::Unknown)
@@ -139,13 +158,13 @@ impl Executions {
         self.entries.get_mut(place_of(id)?)
     }
 
-    /// Those that the run has come to, by their numbers.
+    /// The created executions, by number.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (ExecutionId, &Execution)> {
         let numbered = (1..).map(ExecutionId).zip(self.entries.iter());
         numbered.filter(|(_, execution)| execution.state != ExecutionState::Unknown)
     }
 
-    /// By step, how many executions it had, how many run, its surplus, and which wait.
+    /// By step: the number of executions, of running ones, the surplus, and the waiting executions.
     pub(super) fn counts(&self) -> Vec<(u64, u32, u64, Vec<ExecutionId>)> {
         let counts = self.totals.iter().map(|totals| {
             let StepTotals { executions, surplus, running, .. } = *totals;
@@ -154,12 +173,12 @@ impl Executions {
         counts.collect()
     }
 
-    /// How many there were so far.
+    /// The number of executions created so far.
     #[inline]
     pub(super) fn count(&self) -> u64 {
-        // A journal may have one number twice.
-        let untaken = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
-        self.entries.len().saturating_sub(untaken) as u64
+        // Saturating, since a damaged journal may have one number twice.
+        let reserved = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
+        self.entries.len().saturating_sub(reserved) as u64
     }
 
     pub(super) fn count_of(&self, step: StepIndex) -> u64 {
@@ -179,20 +198,20 @@ impl Executions {
         self.totals[step.get()].surplus += 1;
     }
 
-    /// How many wait for the concurrency of their steps.
+    /// The number of executions that wait for the concurrency of their steps.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether none runs or waits for its turn.
+    /// Whether no execution runs or waits.
     #[inline]
     pub(super) fn are_idle(&self) -> bool {
         self.running + self.waiting == 0
     }
 
-    /// Gives executions the numbers that a journal has, when the run comes to them; others get those between them and
-    /// behind them. At most so many.
+    /// Reserves the numbers that a journal has, up to `most`. A created execution gets its number from the
+    /// journal, or the lowest number that the journal does not have.
     pub(super) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>, most: u64) {
         let recalled = Recalled::new(numbers, most);
         while self.entries.len() < recalled.last() {
@@ -201,8 +220,7 @@ impl Executions {
         self.recalled = Some(Box::new(recalled));
     }
 
-    /// Numbers a new execution: as the journal does, if one has it, else with the next number that it does not have. The
-    /// execution waits until it [may run](Self::admit).
+    /// Creates and numbers an execution. The execution waits until [`admit`](Self::admit) lets it run.
     #[inline]
     pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
         let (step, scope, trigger) = evaluated;
@@ -212,7 +230,7 @@ impl Executions {
         ExecutionStart { execution, step, scope, trigger, inputs }
     }
 
-    /// The same for one that runs at once, on the event that triggers it alone.
+    /// Creates an execution that runs at once and is bound to its trigger alone.
     #[inline(always)]
     pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionId {
         let (step, scope, trigger) = evaluated;
@@ -223,6 +241,8 @@ impl Executions {
         execution
     }
 
+    /// Stores a new execution under its number: the recorded one, a free one below the greatest recorded one,
+    /// or the next.
     #[inline(always)]
     fn number(&mut self, created: Execution) -> ExecutionId {
         let Execution { step, scope, trigger, .. } = created;
@@ -237,7 +257,7 @@ impl Executions {
         execution
     }
 
-    /// Lets a new execution run, or wait behind others of its step: it is handed back if it runs.
+    /// Runs a new execution and returns it, or queues it behind others of its step.
     pub(super) fn admit(&mut self, start: ExecutionStart, table: &DependencyTable) -> Option<ExecutionStart> {
         if self.totals[start.step.get()].waiting.is_none() && self.has_room(start.step, table) {
             self.run(&start);
@@ -254,12 +274,14 @@ impl Executions {
         self.full(step, table).is_none()
     }
 
+    /// The concurrency of the step, if that many executions run.
     #[inline]
     fn full(&self, step: StepIndex, table: &DependencyTable) -> Option<u32> {
         let most = table.step(step).policy.concurrency;
         most.filter(|most| self.totals[step.get()].running >= *most)
     }
 
+    /// Marks a waiting execution as running.
     #[inline]
     pub(super) fn run(&mut self, start: &ExecutionStart) {
         let place = self.place_in_branches();
@@ -269,13 +291,13 @@ impl Executions {
         self.note_running(start.execution, start.step, start.scope);
     }
 
-    /// The place of the next one among the running executions of branches.
+    /// The place that the next running execution of a branch gets.
     #[inline]
     fn place_in_branches(&self) -> u32 {
-        u32::try_from(self.running_in_branches.len())
-            .expect("fewer executions run than there are numbers for")
+        u32::try_from(self.running_in_branches.len()).expect("fewer than 4 billion executions run at a time")
     }
 
+    /// Counts an execution that runs from here on.
     #[inline]
     fn note_running(&mut self, execution: ExecutionId, step: StepIndex, scope: ScopeId) {
         self.totals[step.get()].running += 1;
@@ -285,12 +307,13 @@ impl Executions {
         }
     }
 
-    /// The oldest waiting execution whose step has room, which runs from here on. O(steps), or O(1) if none waits.
+    /// Runs and returns the oldest waiting execution whose step has room. O(steps), or O(1) if none waits.
     #[inline]
     pub(super) fn next_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
         if self.waiting == 0 { None } else { self.next_of_waiting(table) }
     }
 
+    /// The oldest is the one with the lowest number among the heads of the steps' queues.
     fn next_of_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
         let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
             let id = totals.waiting().next()?;
@@ -314,7 +337,7 @@ impl Executions {
         })
     }
 
-    /// Ends an execution; `None` if it is not running, be it unknown, ended or dropped.
+    /// Ends a running execution. `None` if it is unknown, waiting, ended or dropped.
     #[inline(always)]
     pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.get_mut(id).filter(|execution| execution.is_running())?;
@@ -328,7 +351,7 @@ impl Executions {
         Some((step, scope))
     }
 
-    /// The execution at this place runs in its branch no more; the last one takes its place.
+    /// Removes a place from `running_in_branches`; the last execution moves into it.
     fn leave_branch(&mut self, place: u32) {
         self.running_in_branches.swap_remove(place as usize);
         let moved = self.running_in_branches.get(place as usize).copied();
@@ -337,12 +360,12 @@ impl Executions {
         }
     }
 
-    /// Drops what runs and what waits in these scopes. Returns those that ran, by their numbers. O(what is open), however
-    /// much has ended.
+    /// Drops the running and waiting executions of these scopes. Returns those that ran, by number. O(open
+    /// executions), however many have ended.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<ExecutionId> {
         self.drop_waiting(scopes);
-        let lies_there = |id: &ExecutionId| self.get(*id).is_some_and(|it| scopes.contains(&it.scope));
-        let dropped = self.running_in_branches.iter().copied().filter(lies_there);
+        let is_in_scopes = |id: &ExecutionId| self.get(*id).is_some_and(|it| scopes.contains(&it.scope));
+        let dropped = self.running_in_branches.iter().copied().filter(is_in_scopes);
         let mut dropped: Vec<ExecutionId> = dropped.collect();
         dropped.sort_unstable();
         for execution in &dropped {
@@ -351,20 +374,21 @@ impl Executions {
         dropped
     }
 
+    /// Removes the executions of these scopes from the queues of their steps.
     fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
         let Self { entries, totals, waiting, .. } = self;
-        let lies_there = |id: ExecutionId| {
+        let is_in_scopes = |id: ExecutionId| {
             let entry = place_of(id).and_then(|place| entries.get(place));
             entry.is_some_and(|entry| scopes.contains(&entry.scope))
         };
         for totals in &mut *totals {
-            totals.waiting.iter_mut().for_each(|waiting| waiting.retain(|id| !lies_there(*id)));
+            totals.waiting.iter_mut().for_each(|waiting| waiting.retain(|id| !is_in_scopes(*id)));
             totals.waiting.take_if(|waiting| waiting.is_empty());
         }
         *waiting = totals.iter().map(|totals| totals.waiting().count()).sum();
     }
 
-    /// Whether they can be suspended: none runs or waits, and no number of a journal is left.
+    /// Whether none runs or waits and no number of a journal is reserved.
     pub(super) fn can_suspend(&self) -> bool {
         self.are_idle() && self.running_in_branches.is_empty() && self.recalled.is_none()
     }

@@ -1,4 +1,34 @@
-//! Fan-outs: opening branches within their bound (S50), settling them (S47) and gathering them (S48).
+//! Fan-outs: opening branches within their bound (S50), settling them (S47), gathering them (S48), and
+//! applying their failure policies (S49).
+//!
+//! A group is one fan-out of one execution, from its batch until it is gathered or dropped. The group knows
+//! its items, its branches and their results. The group evaluates no steps: when a branch opens, its item is
+//! an event like any other.
+//!
+//! ```text
+//!  batch with FanOut ─▶ open ─▶ branch 1, branch 2 ... up to `concurrency`
+//!                        ▲           │ pending work of a branch becomes 0
+//!    next item ──────────┴────── settle ─▶ summary: events, failures
+//!                                    │ none open, none left
+//!                                    ▼
+//!                              gather: one internal event in the opener's scope
+//! ```
+//!
+//! Invariants: an open group counts once as pending work of the scope that opened it, so that this scope is
+//! not settled before its group is gathered. Positions and scopes of the items are numbered without gaps when
+//! their batch enters the log, however late their branches open.
+//!
+//! Example, of three items at most two of which are open: items at 4, 5, 6 in scopes 1, 2, 3. Scopes 1 and 2
+//! open. Scope 2 is settled, and scope 3 opens. When 1 and 3 are settled, `Gathered` enters the log, with the
+//! branches in the order 1, 2, 3.
+//!
+//! A failure in a branch climbs as the policies say:
+//!
+//! | policy | effect on the group | effect on the opener's scope |
+//! | --- | --- | --- |
+//! | `FailAll` | all branches are dropped | the failure counts there, and climbs on |
+//! | `ContinueOthers` | the failure is in the gather | none; the run is degraded |
+//! | `WaitAll` | the other branches continue | all failures count there once every branch is settled |
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -16,20 +46,20 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
 
-/// One fan-out of one execution.
+/// The number of one fan-out of one execution, unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupId(u32);
 
-/// The fan-outs of a run that are neither gathered nor dropped.
+/// The open fan-outs of a run: those that are neither gathered nor dropped.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: FxHashMap<GroupId, Group>,
-    /// By the scope that opened them.
+    /// How many are open, by the scope that opened them and the output.
     openers: Counts<(ScopeId, FanOutIndex)>,
     next: u32,
 }
 
-/// A fan-out in a batch.
+/// A fan-out of a batch, whose items have their positions.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) fan_out: FanOutIndex,
@@ -39,47 +69,49 @@ pub(super) struct Opening {
     pub(super) policy: FanOutPolicy,
 }
 
-/// The items of a fan-out that are left: their positions and their branches are numbered one after the other.
+/// The items whose branches are not open yet. Their positions and scopes follow each other without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Items {
     next: Option<Entry>,
     left: u32,
 }
 
-/// The branches of one fan-out, until they are gathered.
+/// The state of one open fan-out.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) fan_out: FanOutIndex,
     pub(super) opener: ScopeId,
     pub(super) policy: FanOutPolicy,
+    /// The most branches open at a time; `usize::MAX` for no bound.
     concurrency: usize,
     /// The items whose branches are not open yet.
     unopened: Items,
-    /// How many branches are open.
+    /// The number of open branches.
     open: usize,
-    /// In fan-out order, of each branch that is open or settled.
+    /// The summaries in fan-out order, of each branch that is open or settled. Events and failures are empty
+    /// until the branch is settled.
     branches: Vec<BranchSummary>,
 }
 
-/// What one settled branch left behind.
+/// The result of one settled branch of a fan-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchSummary {
-    /// Its scope.
+    /// The scope of the branch.
     pub scope: ScopeId,
-    /// Its item.
+    /// The position of the item that opened the branch.
     pub item: Seq,
-    /// Its own events that a gather of this fan-out takes, in order.
+    /// The branch's own events that a gather of this fan-out takes, in order: type and position.
     pub events: SmallVec<[(EventIndex, Seq); 1]>,
-    /// Its executions that failed.
+    /// The failed executions of the branch.
     pub failures: Vec<ExecutionId>,
 }
 
-/// What a gathered fan-out left behind: its branches in fan-out order.
+/// The result of a fan-out: its branches in fan-out order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSummary {
-    /// Which output opened it.
+    /// The output that opened the fan-out.
     pub fan_out: FanOutIndex,
-    /// Its branches.
+    /// The branches.
     pub branches: Vec<BranchSummary>,
 }
 
@@ -88,12 +120,12 @@ impl Groups {
         self.open.is_empty()
     }
 
-    /// How many there were so far.
+    /// The number of fan-outs so far, open or not.
     pub(super) fn count(&self) -> u32 {
         self.next
     }
 
-    /// None is open, and so many were.
+    /// Creates the state of a run that had `count` fan-outs, none of which is open.
     pub(super) fn counted(count: u32) -> Self {
         Self { next: count, ..Self::default() }
     }
@@ -120,13 +152,13 @@ impl Groups {
         id
     }
 
-    /// Whether such a fan-out of this scope is open.
+    /// Whether a fan-out of this output, opened in this scope, is open.
     pub(super) fn are_open(&self, opener: ScopeId, fan_out: FanOutIndex) -> bool {
         let all = self.open.values().map(|group| (group.opener, group.fan_out));
         self.openers.has((opener, fan_out), all)
     }
 
-    /// Takes one out whose branches are all settled.
+    /// Removes and returns a fan-out if all its branches are settled.
     fn take_settled(&mut self, id: GroupId) -> Option<Group> {
         self.open.get(&id).filter(|group| group.is_settled())?;
         let group = self.open.remove(&id)?;
@@ -134,7 +166,8 @@ impl Groups {
         Some(group)
     }
 
-    /// Takes one out with those below its open branches; returns these branches and those below them, in order.
+    /// Removes a fan-out and those below its open branches. Returns these branches and those below them, in
+    /// order.
     fn take_dropped(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
         let Some(group) = self.open.remove(&id) else { return Vec::new() };
         self.openers.forget();
@@ -153,7 +186,8 @@ impl Groups {
 }
 
 impl Groups {
-    /// The items of a fan-out are in the log. One without items is to be gathered once all of its batch is there.
+    /// Opens a fan-out whose items are in the log. The caller gathers one without items once its whole batch
+    /// is processed.
     pub(super) fn open(&mut self, opening: &Opening, board: &mut Board) -> GroupId {
         board.scopes.hold(opening.opener);
         let id = self.add(opening);
@@ -161,6 +195,8 @@ impl Groups {
         id
     }
 
+    /// Opens branches as far as the bound allows. Each opening logs the item, which is evaluated with what
+    /// the outer scopes have by then (S50).
     fn open_branches(&mut self, id: GroupId, board: &mut Board) {
         while let Some((item, opener, place)) = self.open.get_mut(&id).and_then(Group::next_to_open) {
             board.scopes.open(item.scope, opener, (id, place));
@@ -168,7 +204,7 @@ impl Groups {
         }
     }
 
-    /// Settles one branch; `false` if none is due.
+    /// Settles one branch, if nothing is left in it. Returns `false` if no branch is due.
     pub(super) fn settle_next(&mut self, evaluation: &mut Evaluation, board: &mut Board) -> bool {
         let Some((id, is_idle)) = board.scopes.next_to_settle() else { return false };
         if is_idle && let Some(scope) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
@@ -178,6 +214,8 @@ impl Groups {
         true
     }
 
+    /// Hands the results of a closed branch to its group, opens further branches, and gathers the group if
+    /// this was the last.
     fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
         let Some((id, place)) = scope.branch else { return };
         let Some(group) = self.open.get_mut(&id) else { return };
@@ -188,6 +226,8 @@ impl Groups {
         self.gather_if_settled(id, evaluation, board);
     }
 
+    /// Completes a group whose branches are all settled. Logs the internal event that triggers gathers, or
+    /// fails the opener's scope under `WaitAll` (S49).
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
         let Group { fan_out, opener, policy, branches, .. } = group;
@@ -208,7 +248,8 @@ impl Groups {
         }
     }
 
-    /// A failure in a scope: it ends the run at the root, and goes by the fan-out's policy in a branch (S49).
+    /// Handles failures in a scope: at the root the run ends; in a branch the policy of its fan-out decides
+    /// (S49).
     pub(super) fn fail(
         &mut self,
         mut id: ScopeId,
@@ -216,7 +257,7 @@ impl Groups {
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) {
-        // However deep branches nest, the failure comes from scope to scope.
+        // A loop rather than recursion, since branches can nest deeply: a failure climbs from scope to scope.
         let mut openers = Vec::new();
         while let Some(scope) = board.scopes.get_mut(id) {
             let Some((group, _)) = scope.branch else {
@@ -241,12 +282,12 @@ impl Groups {
         }
     }
 
-    /// Drops a fan-out with everything in and below its branches (S49).
+    /// Drops a fan-out with all work in and below its branches (S49).
     fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let dropped = self.take_dropped(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
         evaluation.drop_in(&scopes, &mut board.actions);
-        // Each before the one it is below.
+        // Inner branches first: each is closed before the branch that contains it.
         for scope in dropped.iter().rev() {
             evaluation.sweeps.close_branch(*scope, &mut board.scopes);
         }
@@ -255,7 +296,7 @@ impl Groups {
 }
 
 impl Items {
-    /// So many from the first one on, if there is one.
+    /// `count` items from this one on; none without a first one.
     pub(super) fn new(first: Option<Entry>, count: u32) -> Self {
         Self { next: first, left: count }
     }
@@ -273,7 +314,7 @@ impl Items {
 }
 
 impl Group {
-    /// Whether branches of it wait for others to be settled (S50).
+    /// Whether some branches wait for others to be settled (S50).
     pub(super) fn has_unopened(&self) -> bool {
         self.unopened.left > 0
     }
@@ -282,6 +323,8 @@ impl Group {
         self.open == 0 && !self.has_unopened()
     }
 
+    /// Takes the next item if the bound allows another branch. Returns the item, the opener and the place of
+    /// the branch.
     fn next_to_open(&mut self) -> Option<(Entry, ScopeId, u32)> {
         if self.open >= self.concurrency {
             return None;
@@ -289,12 +332,13 @@ impl Group {
         let place = u32::try_from(self.branches.len()).ok()?;
         let item = self.unopened.pop()?;
         self.open += 1;
-        // The branch's summary waits with its item until the branch is settled.
+        // The summary has its item from here on; events and failures follow when the branch is settled.
         let (events, failures) = (SmallVec::new(), Vec::new());
         self.branches.push(BranchSummary { scope: item.scope, item: item.seq, events, failures });
         Some((item, self.opener, place))
     }
 
+    /// Stores the results of the branch at this place.
     fn settle(&mut self, place: u32, events: SmallVec<[(EventIndex, Seq); 1]>, failures: Vec<ExecutionId>) {
         self.open -= 1;
         if let Some(branch) = self.branches.get_mut(place as usize) {
@@ -323,7 +367,7 @@ mod tests {
         id: GroupId,
     }
 
-    /// A fan-out of the root with so many items, so many of which are open at a time.
+    /// A fan-out of the root with `items` items, of which `concurrency` are open at a time.
     fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
         let mut board = sample::board(SchedulerLimits::default());
         let (mut groups, evaluation) = (Groups::default(), Evaluation::default());
@@ -341,7 +385,7 @@ mod tests {
     }
 
     impl Opened {
-        /// Nothing is left to do in the branches that are open: these.
+        /// Settles all open branches without any further event. Returns these branches.
         fn settle(&mut self) -> Vec<u32> {
             let Self { groups, evaluation, board, .. } = self;
             let mut open = Vec::new();
@@ -358,7 +402,7 @@ mod tests {
             groups.fail(ScopeId(scope), vec![ExecutionId(execution)], evaluation, board);
         }
 
-        /// The branches and their failures, once they are gathered.
+        /// The branches and their failures, once the fan-out is gathered.
         fn gathered(&mut self) -> Option<Vec<(u32, Vec<ExecutionId>)>> {
             std::iter::from_fn(|| self.board.actions.pop()).find_map(|action| match action {
                 QueuedAction::Gathered(gathered) => Some(

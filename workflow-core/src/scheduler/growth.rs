@@ -1,4 +1,5 @@
-//! Tests: what events from outside cost a run with many open branches. Evaluations are counted, not timed.
+//! Tests of how the cost of outer events grows with the number of open branches. They count evaluations and
+//! bytes and measure no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +14,16 @@ use crate::spec::StepPolicy;
 use crate::table::TableBuilder;
 use crate::table::{DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef, OutputDef, StepDef};
 
-/// Branches that each ask and wait for the reply.
+/// A run with branches that each ask and wait for the reply.
 struct Waiting {
     table: Arc<DependencyTable>,
     scheduler: Scheduler,
-    /// How many units of work were done.
+    /// The units of work so far.
     work: usize,
 }
 
-/// `Open` opens branches that ask and wait; when they have the reply, they pack it with these as well.
+/// A run in which `Open` opens branches that ask and wait. With the reply, a branch packs its item with these
+/// inputs too.
 fn waiting(with: &[InputDef]) -> Waiting {
     let external = |name| EventDef::new(name, Roles::NONE.external());
     let events = [
@@ -56,14 +58,14 @@ fn waiting(with: &[InputDef]) -> Waiting {
 
 impl Waiting {
     fn event(&self, name: &str) -> EventIndex {
-        self.table.event_named(name).expect("it is in the table")
+        self.table.event_named(name).expect("the table has the event")
     }
 
     fn send(&mut self, name: &str) {
         self.open(name, 0);
     }
 
-    /// An event from outside, for which the branches open that `open` returns.
+    /// Sends an event, for which `open` opens `items` branches.
     fn open(&mut self, name: &str, items: u32) {
         self.tell(Fact::EventReceived { event: self.event(name) }, items);
     }
@@ -94,7 +96,7 @@ impl Waiting {
         self.scheduler.apply(Fact::ExecutionSucceeded { execution, emissions });
     }
 
-    /// How many bytes are stored of the evaluations so far.
+    /// The bytes stored for the evaluations so far.
     fn stored(&self) -> usize {
         let below = self.scheduler.evaluation.sweeps.history().map_or(0, |history| {
             size_of::<Change>() * history.changes.len() + size_of::<Sweep>() * history.sweeps.len()
@@ -103,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// The work and the bytes of so many events that open three waiting branches each.
+/// The work and the bytes for `events` events that open three waiting branches each.
 fn opened(events: usize, with: &[InputDef]) -> (usize, usize) {
     let mut waiting = waiting(with);
     (0..events).for_each(|_| waiting.open("Open", 3));

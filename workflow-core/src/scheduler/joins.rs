@@ -1,5 +1,17 @@
-//! In which open branches an event of an outer scope can make a step run (S46): where an event of the branch itself is
-//! among what the step takes. Steps that take a single event are not listed: they would be bound to the outer event alone.
+//! Joins: the open branches in which an event of an outer scope can make a step run (S46). A step joins in a
+//! branch once the branch has an event of its own that the step takes.
+//!
+//! Steps that take a single event are absent: they would bind the outer event alone, and the evaluation in
+//! the outer scope covers that.
+//!
+//! ```text
+//!   step pack(Item, Note)        branch 1: has an Item     ready   (a Note is visible)
+//!                                branch 2: has an Item     unready (no Note yet)
+//!                                branch 3: has none        absent
+//! ```
+//!
+//! Invariant: a branch is in `ready` or in `unready` of a step, never in both. A branch moves from `unready`
+//! to `ready` once and never back, since events are never removed from a scope.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +22,29 @@ use crate::id::ScopeId;
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
 
-/// Per step the open branches with events of their own that the step takes.
+/// By step, the open branches with events of their own that the step takes.
 #[derive(Debug, Default)]
 pub(super) struct Joins(BTreeMap<StepIndex, Branches>);
 
-/// By whether the step has all it requires there. Once it has, it has for good.
+/// The branches of one step, by whether the step has all it requires there.
 #[derive(Debug, Default)]
 struct Branches {
+    /// The branches in which the step has all it requires. An outer event is evaluated there.
     ready: BTreeMap<ScopeId, Join>,
-    /// Since how many sweeps the branch has an event of its own.
+    /// The number of sweeps before the branch had an event of its own that the step takes.
     unready: BTreeMap<ScopeId, u32>,
 }
 
 /// A step that is ready in a branch.
 #[derive(Debug)]
 pub(super) struct Join {
-    /// Since how many sweeps the branch has an event of its own.
+    /// The number of sweeps before the branch had an event of its own that the step takes.
     since: u32,
-    /// The latest verdict that stays until another one is recorded, by the type of the trigger.
+    /// By type of the trigger, the latest of the verdicts that stay until another one is recorded.
     pub(super) latest: SmallVec<[Latest; 1]>,
 }
 
-/// A verdict, and the latest sweep that came to it.
+/// A verdict, and the latest sweep that had it.
 #[derive(Debug)]
 pub(super) struct Latest {
     pub(super) event: EventIndex,
@@ -39,8 +52,8 @@ pub(super) struct Latest {
     pub(super) verdict: Verdict,
 }
 
-/// Whether an event of an outer scope can make the step run in a branch: beside that event, it can bind one of the
-/// branch.
+/// Whether the step can bind an event of a branch beside an event of an outer scope: it has a list, or
+/// several inputs.
 pub(super) fn can_join(row: &StepRow) -> bool {
     let mut inputs = row.inputs.iter().filter(|input| input.topic.is_some());
     let is_list = |kind| matches!(kind, InputKind::List | InputKind::Fixed(_));
@@ -53,7 +66,8 @@ pub(super) fn joining(table: &DependencyTable, event: EventIndex) -> impl Iterat
 }
 
 impl Joins {
-    /// The branch has an event of its own that the step takes.
+    /// Adds a branch that has an event of its own which the step takes. `sweeps` is the number of sweeps so
+    /// far.
     pub(super) fn add(&mut self, step: StepIndex, scope: ScopeId, is_ready: bool, sweeps: u32) {
         let Branches { ready, unready } = self.0.entry(step).or_default();
         if ready.contains_key(&scope) {
@@ -67,7 +81,7 @@ impl Joins {
         }
     }
 
-    /// The step has all it requires in the branch.
+    /// Marks that the step has all it requires in the branch.
     pub(super) fn set_ready(&mut self, step: StepIndex, scope: ScopeId) {
         let Some(Branches { ready, unready }) = self.0.get_mut(&step) else { return };
         if let Some(since) = unready.remove(&scope) {
@@ -88,16 +102,18 @@ impl Joins {
         self.0.get(&step).into_iter().flat_map(|branches| branches.ready.keys().copied())
     }
 
-    /// The branches in which something is missing that the step requires.
+    /// The branches in which something that the step requires is missing.
     pub(super) fn unready(&self, step: StepIndex) -> impl Iterator<Item = ScopeId> {
         self.0.get(&step).into_iter().flat_map(|branches| branches.unready.keys().copied())
     }
 
+    /// The join of a step that is ready in the branch; `None` otherwise.
     pub(super) fn join_mut(&mut self, step: StepIndex, scope: ScopeId) -> Option<&mut Join> {
         self.0.get_mut(&step)?.ready.get_mut(&scope)
     }
 
-    /// The branch is closed: the steps that were listed with it, and since how many sweeps. O(steps that join).
+    /// Removes a closed branch. Returns its steps, each with the number of sweeps before it joined. O(steps
+    /// that join).
     pub(super) fn remove(&mut self, scope: ScopeId) -> impl Iterator<Item = (StepIndex, u32)> {
         self.0.iter_mut().filter_map(move |(step, branches)| {
             let since = match branches.unready.remove(&scope) {
@@ -108,7 +124,7 @@ impl Joins {
         })
     }
 
-    /// Every step and branch, and since how many sweeps.
+    /// Every step and branch, with the number of sweeps before it joined.
     pub(super) fn iter(&self) -> impl Iterator<Item = (StepIndex, ScopeId, u32)> {
         self.0.iter().flat_map(|(step, Branches { ready, unready })| {
             let ready = ready.iter().map(|(scope, join)| (scope, join.since));

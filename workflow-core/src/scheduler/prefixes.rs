@@ -1,11 +1,11 @@
-//! Which events a list is bound to: for each of some scopes how many of its first. It is kept for as long as the run is
-//! there, once per execution, so it is small.
+//! Prefixes: the events that a list is bound to, as a number of first events per scope. Each execution with a
+//! list stores one until the run ends, so it is small.
 
 use std::fmt;
 
 use crate::id::ScopeId;
 
-/// For each of some scopes how many of its events, counted from its first.
+/// A number of first events for each of some scopes: the content of a list.
 ///
 /// ```
 /// use workflow_core::ScopeId;
@@ -15,29 +15,30 @@ use crate::id::ScopeId;
 /// assert_eq!(prefixes.iter().map(|(_, count)| count).sum::<u32>(), 7);
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Prefixes(Kept);
+pub struct Prefixes(Repr);
 
-/// Most lists are of one scope. A vector is behind a pointer, so that it takes no more room than that.
+/// Most lists have one scope. The vector stands behind a pointer, so that the type is no larger than that
+/// case.
 #[derive(Clone, PartialEq, Eq, Hash)]
-#[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
-enum Kept {
+#[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
+enum Repr {
     One(ScopeId, u32),
     Others(Box<Vec<(ScopeId, u32)>>),
 }
 
 impl Prefixes {
-    /// Scopes and counts, innermost first.
+    /// The scopes with their numbers of events, innermost first.
     pub fn iter(&self) -> impl Iterator<Item = (ScopeId, u32)> + '_ {
         let (one, others) = match &self.0 {
-            Kept::One(scope, count) => (Some((*scope, *count)), &[][..]),
-            Kept::Others(others) => (None, &others[..]),
+            Repr::One(scope, count) => (Some((*scope, *count)), &[][..]),
+            Repr::Others(others) => (None, &others[..]),
         };
         one.into_iter().chain(others.iter().copied())
     }
 
-    /// Whether there is no scope.
+    /// Whether no scope has events.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Kept::Others(others) if others.is_empty())
+        matches!(&self.0, Repr::Others(others) if others.is_empty())
     }
 }
 
@@ -45,10 +46,10 @@ impl FromIterator<(ScopeId, u32)> for Prefixes {
     fn from_iter<I: IntoIterator<Item = (ScopeId, u32)>>(prefixes: I) -> Self {
         let mut prefixes = prefixes.into_iter();
         match (prefixes.next(), prefixes.next()) {
-            (Some((scope, count)), None) => Self(Kept::One(scope, count)),
+            (Some((scope, count)), None) => Self(Repr::One(scope, count)),
             (first, second) => {
                 let first = first.into_iter().chain(second);
-                Self(Kept::Others(Box::new(first.chain(prefixes).collect())))
+                Self(Repr::Others(Box::new(first.chain(prefixes).collect())))
             }
         }
     }

@@ -1,33 +1,35 @@
-//! How far a run is and how far it may come: the end of its log, its limits, and how it stands.
+//! The progress of a run: the end of its log, its limits, and whether it waits or has ended.
 
 use super::{End, SchedulerLimits};
 use crate::id::Seq;
 
-/// How a run stands. Nothing changes its end.
+/// The progress of a run. Once `end` is set, it never changes.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// The limits of the run. They may change between replay and live execution.
     pub(crate) limits: SchedulerLimits,
+    /// The position of the newest event; 0 before the first. Never decreases.
     last_seq: u64,
-    /// Whether the scheduler has said that nothing can happen before something arrives, and nothing has.
+    /// Set by [`Action::Wait`](super::Action::Wait); reset by the next arrival.
     pub(super) waits: bool,
-    /// Whether a failure was handled (S34).
+    /// Set once a failure was handled (S34).
     pub(super) degraded: bool,
     end: Option<End>,
 }
 
 impl Progress {
-    /// Of a run with an empty log.
+    /// Creates the state of a run with an empty log.
     #[inline]
     pub(super) fn new(limits: SchedulerLimits) -> Self {
         Self { limits, last_seq: 0, waits: false, degraded: false, end: None }
     }
 
-    /// Of a run that waits behind this position.
+    /// Creates the state of a run that waits behind this position.
     pub(super) fn waiting(limits: SchedulerLimits, last: Seq, degraded: bool) -> Self {
         Self { last_seq: last.0, waits: true, degraded, ..Self::new(limits) }
     }
 
-    /// The next position; none if the log is full.
+    /// Takes the next position; `None` if the log is full.
     #[inline]
     pub(super) fn next_seq(&mut self) -> Option<Seq> {
         if self.last_seq >= self.limits.events {
@@ -43,7 +45,7 @@ impl Progress {
         Seq(self.last_seq)
     }
 
-    /// Something arrives, which ends the wait: whether the run takes it.
+    /// Ends the wait, since something arrived. Returns whether the run accepts it: it has not ended.
     #[inline]
     pub(super) fn accept(&mut self) -> bool {
         self.waits = false;
@@ -60,7 +62,7 @@ impl Progress {
         self.end.is_some()
     }
 
-    /// The run ends, unless it has ended before.
+    /// Ends the run, unless it has ended before.
     pub(super) fn finish(&mut self, end: End) {
         self.end.get_or_insert(end);
     }
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_arrives_ends_the_wait_and_is_taken_until_the_run_ends() {
+    fn an_arrival_ends_the_wait_and_is_accepted_until_the_run_ends() {
         let mut progress = Progress::waiting(SchedulerLimits::default(), Seq(7), true);
         assert!(progress.waits && progress.degraded);
         assert!(progress.accept() && !progress.waits);

@@ -1,83 +1,88 @@
-//! The numbers of executions that a journal tells of, kept until the executions are created again.
+//! The numbers that a journal has for executions, until a replay creates these executions again.
+//!
+//! Example: a journal has execution 1 at event 2 and execution 4 at event 3. Executions 2 and 3 had not ended
+//! when the journal ended, so it does not have them. On replay, the evaluation of event 2 gets number 1 and
+//! that of event 3 gets 4. Any other gets 2, then 3, then 5.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::Evaluated;
 use crate::id::ExecutionId;
 
-/// Numbers by what was evaluated. Executions are mostly created again in the order of their numbers: what comes next is
-/// looked at first, and only what comes out of turn is looked up. Amortised O(1) each.
+/// Numbers by evaluation. A replay creates most executions in the order of their numbers, so the next number
+/// is compared first and others are looked up. Amortised O(1) each.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
-    /// What each number stands for, that of number 1 first; nothing where the journal does not tell, or that was taken.
-    told: Vec<Option<Evaluated>>,
-    /// The numbers below the last one that the journal does not tell of: of executions that had not ended when it ended,
-    /// in their order.
-    untold: VecDeque<ExecutionId>,
-    /// How many of `told` are there.
+    /// The evaluation of each number, that of number 1 first; `None` where the journal has none, or the
+    /// number was taken.
+    numbered: Vec<Option<Evaluated>>,
+    /// The numbers below the greatest one that the journal does not have, in order: their executions had not
+    /// ended.
+    gaps: VecDeque<ExecutionId>,
+    /// How many entries of `numbered` are `Some`.
     left: usize,
-    /// Nothing before this place is there.
+    /// No entry before this place is `Some`.
     next: usize,
-    /// The places of all that were there when the first one came out of turn.
+    /// The places of all entries that were left at the first lookup out of order; `None` before.
     places: Option<HashMap<Evaluated, usize>>,
 }
 
 impl Recalled {
-    /// Those that the journal tells of, up to the greatest number that a run may have.
+    /// Collects the numbers of a journal that are at most `most`.
     pub(super) fn new(numbers: impl Iterator<Item = (Evaluated, ExecutionId)>, most: u64) -> Self {
-        let mut told = Vec::new();
+        let mut numbered = Vec::new();
         for (evaluated, id) in numbers.filter(|(_, id)| id.0 <= most) {
             let Some(place) = place_of(id) else { continue };
-            if told.len() <= place {
-                told.resize(place + 1, None);
+            if numbered.len() <= place {
+                numbered.resize(place + 1, None);
             }
-            told[place] = Some(evaluated);
+            numbered[place] = Some(evaluated);
         }
-        let left = told.iter().flatten().count();
-        let untold = (1..).map(ExecutionId).zip(&told).filter(|(_, told)| told.is_none());
-        let untold = untold.map(|(id, _)| id).collect();
-        Self { told, untold, left, next: 0, places: None }
+        let left = numbered.iter().flatten().count();
+        let gaps = (1..).map(ExecutionId).zip(&numbered).filter(|(_, numbered)| numbered.is_none());
+        let gaps = gaps.map(|(id, _)| id).collect();
+        Self { numbered, gaps, left, next: 0, places: None }
     }
 
-    /// How many numbers are left.
+    /// The number of reserved numbers that are not taken yet.
     pub(super) fn left(&self) -> usize {
-        self.left + self.untold.len()
+        self.left + self.gaps.len()
     }
 
-    /// The greatest number that was told, or 0.
+    /// The greatest number of the journal, or 0.
     pub(super) fn last(&self) -> usize {
-        self.told.len()
+        self.numbered.len()
     }
 
-    /// The number of what was evaluated, if the journal tells of it, or else the next that it does not tell of.
+    /// Takes the number of an evaluation: the journal's, else the next one that the journal does not have.
     pub(super) fn number(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
-        self.take(evaluated).or_else(|| self.untold.pop_front())
+        self.take(evaluated).or_else(|| self.gaps.pop_front())
     }
 
-    /// The number of what was evaluated, if the journal tells of it.
+    /// Takes the number that the journal has for the evaluation, if any.
     fn take(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
         if self.left == 0 {
             return None;
         }
-        while self.told.get(self.next).is_some_and(Option::is_none) {
+        while self.numbered.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
         }
-        let is_next = self.told.get(self.next) == Some(&Some(evaluated));
+        let is_next = self.numbered.get(self.next) == Some(&Some(evaluated));
         let place = if is_next { self.next } else { self.look_up(evaluated)? };
-        self.told[place] = None;
+        self.numbered[place] = None;
         self.left -= 1;
         Some(ExecutionId(place as u64 + 1))
     }
 
     fn look_up(&mut self, evaluated: Evaluated) -> Option<usize> {
-        let told = &self.told;
+        let numbered = &self.numbered;
         let all = || {
-            let places = told.iter().enumerate();
-            places.filter_map(|(place, told)| Some(((*told)?, place))).collect()
+            let places = numbered.iter().enumerate();
+            places.filter_map(|(place, numbered)| Some(((*numbered)?, place))).collect()
         };
         let place = *self.places.get_or_insert_with(all).get(&evaluated)?;
-        // What was taken in its turn since is still listed.
-        (told[place] == Some(evaluated)).then_some(place)
+        // The index still has numbers that were taken in order since.
+        (numbered[place] == Some(evaluated)).then_some(place)
     }
 }
 
@@ -95,7 +100,7 @@ mod tests {
         (StepIndex::at(0), ScopeId::ROOT, Seq(seq))
     }
 
-    /// Number by number, by which event it was triggered.
+    /// Pairs of a number and the event that triggered its execution.
     fn recalled(numbers: &[(u64, u64)]) -> Recalled {
         Recalled::new(numbers.iter().map(|(id, seq)| (triggered_by(*seq), ExecutionId(*id))), 100)
     }
@@ -116,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_journal_does_not_tell_of_has_no_number_and_leaves_the_others_theirs() {
+    fn an_execution_that_the_journal_does_not_have_takes_none_of_its_numbers() {
         let mut recalled = recalled(&[(2, 20), (3, 30)]);
-        assert_eq!(recalled.untold, [ExecutionId(1)]);
+        assert_eq!(recalled.gaps, [ExecutionId(1)]);
         assert_eq!(recalled.take(triggered_by(10)), None);
         assert_eq!(recalled.take(triggered_by(20)), Some(ExecutionId(2)));
         assert_eq!(recalled.take(triggered_by(10)), None);
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_run_has_are_left_out() {
+    fn numbers_beyond_the_limit_of_a_run_are_left_out() {
         let recalled = recalled(&[(0, 10), (1, 20), (101, 30), (u64::MAX, 40)]);
         assert_eq!((recalled.left(), recalled.last()), (1, 1));
     }

@@ -1,4 +1,4 @@
-//! A small table, for tests of the parts of a scheduler.
+//! A small table for tests of the scheduler's parts.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use crate::table::{
     DependencyTable, EventDef, EventIndex, InputDef, OutputDef, PreconditionDef, StepDef, StepIndex,
 };
 
-/// `Begin` opens branches, one per `Item`. A branch asks, and packs its item with the latest `Note`; what it packs is
-/// checked, after a precondition, and gathered. `pair` takes the first two notes.
+/// `Begin` opens one branch per `Item`. In a branch, `ask` sends a request, and `pack` takes the item with
+/// the latest `Note`. `check` takes the packed item if its precondition agrees, and `gather` gathers it.
+/// `pair` takes the first two notes.
 fn table() -> DependencyTable {
     let events = [
         EventDef::new("Begin", Roles::NONE.start()),
@@ -54,7 +55,7 @@ pub(super) fn step(board: &Board, name: &str) -> StepIndex {
     board.table.step_named(name).expect("the table has the step")
 }
 
-/// An event with its position, in the root.
+/// Numbers an event of the root.
 pub(super) fn entry(board: &mut Board, name: &str) -> Entry {
     entry_in(board, ScopeId::ROOT, name)
 }

@@ -1,4 +1,29 @@
-//! The tree of scopes (S44): what readiness needs, per scope. A run without fan-outs is its root.
+//! The tree of scopes (S44): what readiness and binding need, per scope. A run without fan-outs is its root
+//! alone.
+//!
+//! ```text
+//!  root (0)    topics, satisfied mask, executed combinations, pending work
+//!   ├─ branch 1 ─ beside ─ branch 2     siblings: the open branches of one fan-out
+//!   │    └─ branch 4                    children: per fan-out the first and the last sibling
+//!   └─ branch 3                         another fan-out
+//! ```
+//!
+//! The tree knows the events of each scope and the amount of its pending work. The tree knows neither the
+//! kind of the work nor when a fan-out is gathered.
+//!
+//! Invariants: a step sees the events of its scope and of its ancestors, which [`chain`](Scopes::chain)
+//! walks. `pending` is 0 exactly if nothing is left in a scope or below it; a branch reaches `settling` when
+//! that happens. Closed branches lose their state, and their number is never used again.
+//!
+//! An example of pending work, of branch 1 with its item:
+//!
+//! | what happens | `pending` of branch 1 |
+//! | --- | --- |
+//! | the item is logged | 1: an event to evaluate |
+//! | its evaluation creates an execution | 2, and 1 when the event is done |
+//! | the execution commits a request | 3: the count of the execution passes to the batch, event and request count |
+//! | batch and event are done | 1: the open request |
+//! | the reply arrives and is evaluated; nothing runs | 0: the branch is queued in `settling` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,64 +37,71 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicIndex};
 
+/// The scopes of a run: the root and the open branches.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     root: Scope,
-    /// The open branches, and between them what is left of closed ones, for those that open later.
+    /// The open branches, between them the free entries of closed ones.
     branches: Paged<Scope, 0>,
-    /// The places of closed ones.
+    /// The indexes of the free entries.
     free: Vec<u32>,
-    /// Where branch n is, at n - 1; `CLOSED` if it is not open. It takes the place of a map, since branches are numbered
-    /// without gaps.
+    /// The index of branch n, at n - 1; `CLOSED` if it is not open. Branches are numbered without gaps, so a
+    /// vector serves as the map.
     places: Vec<u32>,
+    /// The number of the next scope. Numbers are reserved in the order of items, before branches open.
     next: u32,
-    /// How many events were evaluated in the branches below their scopes.
+    /// The number of sweeps so far.
     sweeps: u32,
-    /// Branches in which nothing was left to do, to be settled in order once every event is evaluated (S47). One may be
-    /// there twice.
+    /// Branches without pending work, to be settled in order once every event is evaluated (S47). A branch
+    /// may be in here twice.
     settling: BinaryHeap<Reverse<ScopeId>>,
 }
 
+/// Marks a branch that is not open, in `places`.
 const CLOSED: u32 = u32::MAX;
 
-/// Room for so many branches is kept when none is open.
+/// The most free entries whose memory stays when no branch is open.
 const KEPT: usize = 64;
 
-/// One scope. There may be very many of them, so that a branch in which little happens needs no memory of its own
-/// beside this.
+/// One scope. A run may have very many, so a branch in which little happens needs no further allocation.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
+    /// The scope that opened this branch; `None` for the root.
     pub(super) parent: Option<ScopeId>,
-    /// The fan-out the branch belongs to, and its place in it.
+    /// The fan-out of a branch, and the place of the branch in it; `None` for the root.
     pub(super) branch: Option<(GroupId, u32)>,
-    /// The conditions that hold by this scope's own events.
+    /// The conditions that this scope's own events satisfy.
     pub(super) satisfied: Mask,
+    /// The scope's own events by topic: how many, the latest, and the first.
     topics: Seen<TopicState, 2>,
+    /// By step, what this scope must remember of executions (S19, S20). Steps without such rules have no
+    /// entry.
     steps: Seen<StepState, 1>,
-    /// The open branches directly below, by fan-out. Fan-outs are numbered as their items are, so that these are in the
-    /// order in which the items entered the log.
+    /// The open branches directly below, by fan-out. Fan-outs and items are numbered together, so the order
+    /// is that of the items in the log.
     children: BTreeMap<GroupId, Siblings>,
-    /// The open branches of the same fan-out next to this one.
+    /// The neighbouring open branches of the same fan-out.
     beside: Beside,
-    /// What keeps a branch from being settled (S47): events to evaluate, candidates, executions, batches,
-    /// open requests, pending timers, and fan-outs that are not gathered yet.
+    /// The amount of pending work, which keeps a branch from being settled (S47): events to evaluate,
+    /// candidates, executions, batches, open requests, pending timers, and open fan-outs.
     pub(super) pending: u32,
-    /// Own events that a gather may hand on.
+    /// The branch's own events that a gather may take.
     pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
-    /// The executions of this branch that failed.
+    /// The failed executions of this branch.
     pub(super) failures: Vec<ExecutionId>,
-    /// How many sweeps there were when it opened, and with the last one of an event of its own.
+    /// The number of sweeps when the scope opened, and after the latest sweep of an event of its own.
     opened: u32,
     swept: u32,
 }
 
-/// The open branches of one fan-out: the first and the last one.
+/// The open branches of one fan-out: the first and the last.
 #[derive(Debug)]
 struct Siblings {
     first: ScopeId,
     last: ScopeId,
 }
 
+/// The neighbours of a branch in the list of its siblings.
 #[derive(Debug, Default)]
 struct Beside {
     before: Option<ScopeId>,
@@ -81,7 +113,7 @@ impl Scope {
         Self { topics: Seen::all(table.topics.len()), ..Self::default() }
     }
 
-    /// What it has seen and what keeps it open, in words.
+    /// The state of the scope in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
         let Self { parent, branch, satisfied, topics, steps, pending, carried, failures, .. } = self;
         let steps = steps.iter().map(super::seen::StepState::snapshot).collect::<Vec<_>>();
@@ -91,7 +123,7 @@ impl Scope {
         )
     }
 
-    /// How many sweeps there were when it opened.
+    /// The number of sweeps before it opened.
     pub(super) fn opened(&self) -> u32 {
         self.opened
     }
@@ -102,22 +134,22 @@ impl Scope {
         self.children.is_empty()
     }
 
-    /// How many events of the topic it has.
+    /// The number of the scope's own events of the topic.
     pub(super) fn count_of(&self, topic: TopicIndex) -> u32 {
         self.topics.get(topic.get()).map_or(0, |state| state.count)
     }
 
-    /// The latest event of the topic.
+    /// The scope's latest own event of the topic.
     pub(super) fn latest(&self, topic: TopicIndex) -> Option<Seq> {
         self.topics.get(topic.get()).and_then(TopicState::latest)
     }
 
-    /// The first events of the topic, as many as the largest fixed list needs.
+    /// The scope's first own events of the topic, as many as the largest fixed list takes.
     pub(super) fn first(&self, topic: TopicIndex) -> &[Seq] {
         self.topics.get(topic.get()).map_or(&[], TopicState::first)
     }
 
-    /// How many executions the step had here, if there is a limit to them.
+    /// The number of executions of the step here; counted only for a step with `max_executions`.
     pub(super) fn executions(&self, step: StepIndex) -> u32 {
         self.steps.get(step.get()).map_or(0, |state| state.executions)
     }
@@ -126,7 +158,7 @@ impl Scope {
         self.steps.get(step.get()).is_some_and(|state| state.has_seen(key))
     }
 
-    /// An execution of the step is created here.
+    /// Counts an execution of the step in this scope.
     #[inline]
     pub(super) fn executed(&mut self, step: StepIndex, row: &StepRow) {
         if row.policy.max_executions.is_some() {
@@ -134,7 +166,7 @@ impl Scope {
         }
     }
 
-    /// Takes an event of this scope into account.
+    /// Makes an event of this scope visible.
     #[inline]
     pub(super) fn count(&mut self, table: &DependencyTable, event: EventIndex, seq: Seq) {
         let row = table.event(event);
@@ -146,6 +178,8 @@ impl Scope {
         }
     }
 
+    /// Counts an event of the topic, stores its position for fixed lists, and satisfies the conditions that
+    /// this number of events fulfils.
     #[inline]
     fn count_topic(&mut self, table: &DependencyTable, index: TopicIndex, seq: Seq) {
         let row = table.topic(index);
@@ -171,7 +205,7 @@ impl Scopes {
         Self { root: Scope::root(table), next: 1, ..Self::default() }
     }
 
-    /// Whether there is no scope but the root, and nothing in that which only branches have.
+    /// Whether the root is the only scope and has no state of a branch.
     pub(super) fn can_suspend(&self) -> bool {
         let Self { root, branches, free: _, places, next: _, sweeps: _, settling } = self;
         let Scope {
@@ -208,23 +242,23 @@ impl Scopes {
         }
     }
 
-    /// Numbers a scope that will open later.
+    /// Numbers a scope that opens later.
     pub(super) fn reserve(&mut self) -> ScopeId {
         let id = ScopeId(self.next);
         self.next += 1;
         id
     }
 
-    /// Opens a branch. Those of a fan-out open in their order.
+    /// Opens a branch. The branches of one fan-out open in their order.
     pub(super) fn open(&mut self, id: ScopeId, parent: ScopeId, branch: (GroupId, u32)) {
-        let before = self.get_mut(parent).and_then(|scope| scope.adopt(id, branch.0));
+        let before = self.get_mut(parent).and_then(|scope| scope.link_child(id, branch.0));
         if let Some(before) = before.and_then(|before| self.get_mut(before)) {
             before.beside.after = Some(id);
         }
         let beside = Beside { before, after: None };
         let opened = self.sweeps;
         let scope = Scope { parent: Some(parent), branch: Some(branch), beside, opened, ..Scope::default() };
-        let place = self.put(scope);
+        let place = self.insert(scope);
         let at = index_of(id);
         if self.places.len() <= at {
             self.places.resize(at + 1, CLOSED);
@@ -232,32 +266,34 @@ impl Scopes {
         self.places[at] = place;
     }
 
-    fn put(&mut self, scope: Scope) -> u32 {
+    /// Stores a branch, in a free entry if there is one. Returns its index.
+    fn insert(&mut self, scope: Scope) -> u32 {
         let reused = self.free.pop();
         if let Some((place, closed)) = reused.and_then(|at| Some((at, self.branches.get_mut(at as usize)?))) {
             *closed = scope;
             return place;
         }
-        let place =
-            u32::try_from(self.branches.len()).expect("there are fewer branches than numbers for them");
+        let place = u32::try_from(self.branches.len()).expect("a run has fewer than 4 billion branches");
         self.branches.push(scope);
         place
     }
 
+    /// Closes a branch and returns its state; `None` if it is not open. Its open branches must be closed
+    /// already.
     pub(super) fn close(&mut self, id: ScopeId) -> Option<Scope> {
         let place = self.place(id)?;
         let scope = std::mem::take(self.branches.get_mut(place)?);
         let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
         self.free.push(at);
-        self.part(&scope);
+        self.unlink(&scope);
         if self.free.len() == self.branches.len() && self.free.len() > KEPT {
             (self.branches, self.free) = (Paged::default(), Vec::new());
         }
         Some(scope)
     }
 
-    /// Takes a branch out from among its siblings.
-    fn part(&mut self, scope: &Scope) {
+    /// Removes a branch from the list of its siblings.
+    fn unlink(&mut self, scope: &Scope) {
         let Beside { before, after } = scope.beside;
         if let Some(before) = before.and_then(|before| self.get_mut(before)) {
             before.beside.after = after;
@@ -275,6 +311,7 @@ impl Scopes {
         }
     }
 
+    /// The index of an open branch in `branches`.
     fn place(&self, id: ScopeId) -> Option<usize> {
         let place = *self.places.get(index_of(id))?;
         (place != CLOSED).then_some(place as usize)
@@ -299,10 +336,10 @@ impl Scopes {
         })
     }
 
-    /// The open branches below a scope, each before those below it, in order (S46).
+    /// Appends the open branches below a scope, each before those below it, in order (S46).
     pub(super) fn below(&self, id: ScopeId, into: &mut Vec<ScopeId>) {
         let Some(scope) = self.get(id).filter(|scope| !scope.is_leaf()) else { return };
-        // Branches may nest deeply: what is left of each is kept here, and not by calls in calls.
+        // A list rather than recursion, since branches can nest deeply.
         let mut left: Vec<ScopeId> = scope.first_children().collect();
         while let Some(child) = left.pop() {
             into.push(child);
@@ -313,7 +350,7 @@ impl Scopes {
         }
     }
 
-    /// Brings branches in the order in which they are evaluated, each once.
+    /// Puts branches in the order of evaluation, each once.
     pub(super) fn sort(&self, branches: &mut Vec<ScopeId>) {
         branches.sort_unstable();
         branches.dedup();
@@ -327,7 +364,7 @@ impl Scopes {
         }
     }
 
-    /// An event of the scope is evaluated in all branches below.
+    /// Counts a sweep of an event of this scope.
     pub(super) fn sweep(&mut self, id: ScopeId) {
         self.sweeps += 1;
         let sweeps = self.sweeps;
@@ -336,19 +373,20 @@ impl Scopes {
         }
     }
 
-    /// Since its opening, how many sweeps there were before and are now, if the branch was in one of them.
+    /// The number of sweeps before the branch opened and now, if the branch was in one of them.
     pub(super) fn swept(&self, id: ScopeId) -> Option<[u32; 2]> {
         let opened = self.get(id)?.opened;
         let is_swept = opened < self.sweeps && self.chain(id).skip(1).any(|(_, scope)| scope.swept > opened);
         is_swept.then_some([opened, self.sweeps])
     }
 
-    /// How many events of a topic a scope sees.
+    /// The number of events of a topic that the scope sees.
     pub(super) fn visible(&self, id: ScopeId, topic: TopicIndex) -> u32 {
         self.chain(id).map(|(_, scope)| scope.count_of(topic)).sum()
     }
 
-    /// Keeps a scope from being settled (S47) until [`release`](Self::release).
+    /// Adds pending work to a scope, which keeps it from being settled (S47), until
+    /// [`release`](Self::release).
     #[inline]
     pub(super) fn hold(&mut self, scope: ScopeId) {
         if let Some(scope) = self.get_mut(scope) {
@@ -356,6 +394,7 @@ impl Scopes {
         }
     }
 
+    /// Removes pending work from a scope. A branch without any is queued to be settled.
     #[inline]
     pub(super) fn release(&mut self, id: ScopeId) {
         let Some(scope) = self.get_mut(id) else { return };
@@ -365,13 +404,13 @@ impl Scopes {
         }
     }
 
-    /// Whether no branch is to be settled.
+    /// Whether no branch waits to be settled.
     #[inline]
     pub(super) fn are_settled(&self) -> bool {
         self.settling.is_empty()
     }
 
-    /// The next branch to look at, and whether nothing is left to do in it.
+    /// The next branch to look at, and whether no work is left in it.
     pub(super) fn next_to_settle(&mut self) -> Option<(ScopeId, bool)> {
         let Reverse(id) = self.settling.pop()?;
         Some((id, self.get(id).is_some_and(|scope| scope.pending == 0)))
@@ -383,8 +422,8 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Another branch opens below, behind the others of its fan-out: which one it stands next to.
-    fn adopt(&mut self, id: ScopeId, group: GroupId) -> Option<ScopeId> {
+    /// Adds an open branch behind the others of its fan-out. Returns the one before it.
+    fn link_child(&mut self, id: ScopeId, group: GroupId) -> Option<ScopeId> {
         let mut before = None;
         let siblings = self.children.entry(group);
         let siblings = siblings.and_modify(|siblings| before = Some(siblings.last));
@@ -402,7 +441,7 @@ impl Scope {
     }
 }
 
-/// Where the place of a branch is; nowhere for the root.
+/// The index in `places`; out of range for the root.
 fn index_of(id: ScopeId) -> usize {
     (id.0 as usize).wrapping_sub(1)
 }
@@ -428,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn open_branches_are_told_in_the_order_of_their_numbers_whichever_opened_or_closed_first() {
+    fn open_branches_are_listed_in_the_order_of_their_numbers_whichever_opened_or_closed_first() {
         let mut scopes = opened(&[(2, &[5, 6]), (1, &[1, 2, 3, 4])]);
         assert_eq!(below_root(&scopes), [1, 2, 3, 4, 5, 6]);
         for (closed, left) in [
@@ -447,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn those_below_a_branch_come_right_behind_it() {
+    fn branches_below_a_branch_follow_right_behind_it() {
         let mut scopes = opened(&[(1, &[1, 2])]);
         scopes.open(ScopeId(3), ScopeId(1), (GroupId::of(2), 0));
         scopes.open(ScopeId(4), ScopeId(2), (GroupId::of(3), 0));
@@ -477,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_kept_once_none_is_open() {
+    fn little_memory_stays_once_no_branch_is_open() {
         let ids: Vec<u32> = (1..=1_000).collect();
         let mut scopes = opened(&[(1, &ids)]);
         assert_eq!(scopes.branches.len(), 1_000);

@@ -1,35 +1,37 @@
-//! What a scope has seen of the topics and steps of its table: a branch sees few of them, the
-//! root all topics.
+//! The state of a scope by topic and by step of its table. A branch meets few of them and the root all
+//! topics, so the state of a row begins when the scope first meets it.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::id::Seq;
 
-/// A combination of bound events, as S20 tells them apart.
+/// The identity of a combination of bound events (S20).
 pub(super) type BindingKey = SmallVec<[u64; 8]>;
 
-/// The states of some rows of a table, in their order. Up to so many need no memory of their own.
+/// The states of some rows of a table, ordered by row. The first `FEW` need no allocation.
 #[derive(Debug)]
 pub(super) struct Seen<T, const FEW: usize>(SmallVec<[T; FEW]>);
 
 /// The state of one row.
 pub(super) trait OfRow {
-    /// Nothing was seen yet.
+    /// The state before anything happened.
     fn of(row: u32) -> Self;
 
     fn row(&self) -> u32;
 }
 
-/// A topic in one scope: this scope's own events only.
+/// A topic in one scope: events of this scope only.
 #[derive(Debug)]
 pub(super) struct TopicState {
     topic: u32,
+    /// The number of the scope's own events of the topic.
     pub(super) count: u32,
+    /// The position of the latest event; meaningless while `count` is 0.
     latest: Seq,
-    /// The first positions, as many as the largest fixed list of the topic needs. There may be one of these in each
-    /// branch, so that none takes no more room than a pointer.
-    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer to it")]
+    /// The first positions, as many as the largest fixed list of the topic takes. Each branch may have such a
+    /// state, so an absent vector takes no more room than a pointer.
+    #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
     first: Option<Box<Vec<Seq>>>,
 }
 
@@ -37,9 +39,9 @@ pub(super) struct TopicState {
 #[derive(Debug)]
 pub(super) struct StepState {
     step: u32,
-    /// Counted only if there is a limit to them.
+    /// The number of executions; counted only for a step with `max_executions`.
     pub(super) executions: u32,
-    /// What it was executed with, of a step that could be executed with the same again.
+    /// The combinations it was executed with; stored only for a step that could meet one again.
     seen: Option<Box<FxHashSet<BindingKey>>>,
 }
 
@@ -50,7 +52,7 @@ impl<T, const FEW: usize> Default for Seen<T, FEW> {
 }
 
 impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
-    /// Of each row one.
+    /// Creates the states of rows 0 to `rows`.
     pub(super) fn all(rows: usize) -> Self {
         Self((0..number(rows)).map(T::of).collect())
     }
@@ -59,12 +61,12 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
         self.0.iter()
     }
 
-    /// Those that were taken out before.
+    /// Restores states that [`into_boxed`](Self::into_boxed) returned.
     pub(super) fn of(all: Box<[T]>) -> Self {
         Self(all.into_vec().into())
     }
 
-    /// All of them, without room for more.
+    /// Takes all states, without room for more.
     pub(super) fn into_boxed(self) -> Box<[T]> {
         self.0.into_vec().into()
     }
@@ -73,7 +75,7 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
         self.0.get(self.place(row).ok()?)
     }
 
-    /// That of a row which was not seen before begins here. O(rows seen) then, else O(log rows seen).
+    /// The state of a row, which begins here if the row is new. O(rows seen) then, else O(log rows seen).
     #[inline]
     pub(super) fn get_mut(&mut self, row: usize) -> &mut T {
         let place = self.place(row).unwrap_or_else(|place| {
@@ -83,7 +85,7 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
         &mut self.0[place]
     }
 
-    /// Where the row is, or belongs. Where all are there, each is at its own place.
+    /// The place of the row, or where to insert it. With all rows present, each is at its own index.
     #[inline]
     fn place(&self, row: usize) -> Result<usize, usize> {
         match self.0.get(row) {
@@ -94,14 +96,14 @@ impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
 }
 
 /// Tables have fewer than 4 billion rows.
-#[expect(clippy::cast_possible_truncation, reason = "it is the index of a row, which is 32 bits wide")]
+#[expect(clippy::cast_possible_truncation, reason = "the index of a row is 32 bits wide")]
 #[inline]
 fn number(row: usize) -> u32 {
     row as u32
 }
 
 impl TopicState {
-    /// Another event: how many there are with it.
+    /// Counts another event and returns the new count.
     #[inline]
     pub(super) fn count(&mut self, seq: Seq) -> u32 {
         self.latest = seq;
@@ -109,7 +111,7 @@ impl TopicState {
         self.count
     }
 
-    /// It is one of the first.
+    /// Stores the position of an event that a fixed list takes.
     pub(super) fn keep(&mut self, seq: Seq) {
         self.first.get_or_insert_default().push(seq);
     }
@@ -134,7 +136,7 @@ impl OfRow for TopicState {
 }
 
 impl StepState {
-    /// What the step has had here, in words.
+    /// The state of the step in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
         let mut seen: Vec<&BindingKey> = self.seen.iter().flat_map(|seen| seen.iter()).collect();
         seen.sort_unstable();
@@ -145,6 +147,7 @@ impl StepState {
         self.seen.as_ref().is_some_and(|seen| seen.contains(key))
     }
 
+    /// Stores a combination as executed.
     pub(super) fn saw(&mut self, key: BindingKey) {
         self.seen.get_or_insert_default().insert(key);
     }

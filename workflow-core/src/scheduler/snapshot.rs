@@ -1,4 +1,5 @@
-//! A scheduler's state in words, in an order that does not depend on how it came to it.
+//! A scheduler's state in words, for comparing two schedulers: the order does not depend on how the state
+//! came about.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,8 @@ use super::board::Board;
 use crate::id::ScopeId;
 
 impl Scheduler {
-    /// Scopes, readiness, executions, what is asked and awaited, decisions, and how the run stands.
+    /// Writes scopes, readiness, executions, open questions, requests and timers, decisions, and the progress
+    /// of the run.
     pub(crate) fn write_snapshot(&self, text: &mut String) {
         let Board { scopes: tree, executions, awaited, progress, .. } = &self.board;
         let mut scopes = vec![ScopeId::ROOT];

@@ -1,5 +1,5 @@
-//! Executions that are to start, as they are kept until then: most steps take one event, which triggers them, and of
-//! those there is nothing to be kept but that event.
+//! Executions that are about to start, in the form in which they are stored. Most steps take one event, which
+//! triggers them; such an execution needs no binding, since the trigger says it all.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Action, Binding, Bound};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{InputRow, StepIndex, StepRow};
 
-/// What [`Action::StartExecution`] says.
+/// The content of [`Action::StartExecution`].
 #[derive(Debug, Clone)]
 pub(crate) struct ExecutionStart {
     pub(crate) execution: ExecutionId,
@@ -17,7 +17,7 @@ pub(crate) struct ExecutionStart {
     pub(crate) inputs: Inputs,
 }
 
-/// What the parameters of an execution are bound to.
+/// The binding of an execution's parameters; `None` where the trigger is all.
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs(Option<Arc<Binding>>);
 
@@ -25,13 +25,14 @@ impl Inputs {
     /// Each parameter that takes events is bound to the trigger.
     pub(crate) const TRIGGER: Self = Self(None);
 
+    /// Stores the binding, unless each parameter is bound to the trigger.
     pub(crate) fn of(binding: Binding, row: &StepRow, trigger: Seq) -> Self {
         let mut bounds = binding.iter().zip(&row.inputs);
         let is_trigger_alone = bounds.all(|(bound, input)| *bound == triggered(input, trigger));
         if is_trigger_alone { Self::TRIGGER } else { Self(Some(Arc::new(binding))) }
     }
 
-    /// What they are bound to where it is not the trigger alone.
+    /// The binding, where it is not the trigger alone.
     pub(crate) fn others(&self) -> Option<&Binding> {
         self.0.as_deref()
     }
@@ -42,6 +43,7 @@ impl Inputs {
     }
 }
 
+/// The binding of a parameter whose step is bound to its trigger alone.
 fn triggered(input: &InputRow, trigger: Seq) -> Bound {
     if input.topic.is_some() { Bound::One(trigger) } else { Bound::Nothing }
 }

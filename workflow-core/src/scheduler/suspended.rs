@@ -1,4 +1,14 @@
-//! The state of a scheduler that waits, in little memory: empty parts are left out, and the others keep no room for more.
+//! The compact form of a scheduler whose run waits, from which the scheduler is restored exactly. Parts that
+//! are empty in such a run are absent, and the others have no spare capacity.
+//!
+//! A run can be suspended in one state only: it waits, without branches, timers, running executions or open
+//! questions.
+//!
+//! ```text
+//!  Scheduler ─ can_suspend? ─▶ SuspendedScheduler        table and empty parts are not stored
+//!      ▲                              │ restore(table)
+//!      └──────────────────────────────┘                  the same snapshot as before
+//! ```
 
 use std::sync::Arc;
 
@@ -14,7 +24,7 @@ use super::{Decision, Scheduler, SchedulerLimits};
 use crate::id::Seq;
 use crate::table::{DependencyTable, Mask};
 
-/// A scheduler that waits, and has no branches and no timers.
+/// A suspended scheduler: one that waits without branches and timers.
 #[derive(Debug)]
 pub(crate) struct SuspendedScheduler {
     limits: SchedulerLimits,
@@ -22,13 +32,15 @@ pub(crate) struct SuspendedScheduler {
     executions: SuspendedExecutions,
     requests: SuspendedRequests,
     decisions: Box<[Decision]>,
+    /// The number of the next candidate. Numbers are never used twice in a run.
     next_candidate: u64,
     last_seq: Seq,
+    /// The number of fan-outs so far, from which the next one is numbered.
     groups: u32,
     degraded: bool,
 }
 
-/// The only scope of a run.
+/// The root, which is the only scope of a suspended run.
 #[derive(Debug)]
 pub(super) struct SuspendedRoot {
     pub(super) satisfied: Mask,
@@ -40,7 +52,7 @@ pub(super) struct SuspendedRoot {
 }
 
 impl Scheduler {
-    /// Whether it can be suspended. O(1).
+    /// Whether the scheduler can be suspended. O(1).
     pub(crate) fn can_suspend(&self) -> bool {
         let Self { board, evaluation, groups } = self;
         board.progress.waits
@@ -53,7 +65,7 @@ impl Scheduler {
             && groups.are_none()
     }
 
-    /// Gives back the memory that it needs only while there is something to do.
+    /// Gives back memory that is needed only while work is queued.
     pub(crate) fn shrink(&mut self) {
         self.board.shrink();
         self.evaluation.shrink();
@@ -61,8 +73,8 @@ impl Scheduler {
 }
 
 impl SuspendedScheduler {
-    /// What a scheduler has come to that [can be suspended](Scheduler::can_suspend); the rest of it is of no use. O(what
-    /// it has).
+    /// Takes the state out of a scheduler that [can be suspended](Scheduler::can_suspend); the caller drops
+    /// the rest of it. O(state).
     pub(crate) fn of(scheduler: &mut Scheduler) -> Self {
         debug_assert!(scheduler.can_suspend(), "nothing is lost");
         let Scheduler { board, evaluation, groups } = scheduler;
@@ -80,7 +92,7 @@ impl SuspendedScheduler {
         }
     }
 
-    /// The scheduler as it was.
+    /// Restores the scheduler as it was.
     pub(crate) fn restore(self, table: Arc<DependencyTable>) -> Scheduler {
         let progress = Progress::waiting(self.limits, self.last_seq, self.degraded);
         let (scopes, executions) = (Scopes::restore(self.root), Executions::restore(self.executions));

@@ -1,6 +1,24 @@
-//! Sweeps: the evaluation of an event in the open branches below its scope (S46). The scheduler evaluates it only where it
-//! can make a step run, and records a verdict only where it differs from the one before. All others follow from the tree
-//! of scopes: [`Decisions`](super::decisions::Decisions) derives them on demand.
+//! Sweeps: the evaluation of an event of an outer scope in the open branches below that scope (S46).
+//!
+//! A run may have very many branches that wait, and each outer event concerns all of them. So a sweep
+//! evaluates the event only where it can make a step run, and records a verdict only where it differs from
+//! the previous one. [`Decisions`](super::decisions::Decisions) derives all others on demand from the
+//! history.
+//!
+//! ```text
+//!   sweep           0         1         2         3
+//!   event          Note      Note      Note      Note
+//!   branch 1    Executed   Executed   Refused  Refused     recorded: 0, 1, 2   derived: 3
+//!   branch 2    NotReady   NotReady   NotReady NotReady    recorded: none      derived: all
+//! ```
+//!
+//! Invariant: the tree of scopes, the joins and the changes in the history together determine the verdict of
+//! each step in each branch at each sweep. Nothing of them is removed while the run is in memory; a closed
+//! branch leaves its part in `closed` and `joined`.
+//!
+//! Two numbers order everything here: the number of a sweep, and the number of sweeps before something
+//! happened. A branch that opened after 3 sweeps and closed after 5 was part of sweeps 3 and 4 (counted from
+//! 0). A verdict of sweep 3 that stays holds for sweep 4 too, unless a change of sweep 4 replaces it.
 
 use super::board::Board;
 use super::joins::{self, Joins, Latest};
@@ -9,55 +27,60 @@ use super::{Decision, Entry, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
-/// The record of all sweeps; nothing in a run whose branches see no outer event.
+/// The history of all sweeps; `None` in a run without a sweep and without a join.
 #[derive(Debug, Default)]
 pub(super) struct Sweeps(Option<Box<History>>);
 
-/// All that the verdict of each evaluation in each branch follows from.
+/// Everything from which the verdict of each evaluation in each branch follows.
 #[derive(Debug, Default)]
 pub(super) struct History {
+    /// The steps and open branches in which an outer event can matter.
     pub(super) joins: Joins,
+    /// All sweeps in order; the index is the number of the sweep.
     pub(super) sweeps: Vec<Sweep>,
+    /// The recorded verdicts, in the order in which they became known.
     pub(super) changes: Vec<Change>,
-    /// The branches that were swept and are closed.
+    /// The closed branches that were open during some sweep.
     pub(super) closed: Vec<Closed>,
-    /// Since how many sweeps such a branch had an event of its own that the step takes.
+    /// For the closed branches: the number of sweeps before the branch had an event of its own that the step
+    /// takes.
     pub(super) joined: Vec<(StepIndex, ScopeId, u32)>,
-    /// From this position on, nothing is in the log after all.
+    /// Events from this position on were removed from the log: their sweeps yield no decisions.
     pub(super) retracted: Option<Seq>,
 }
 
-/// One event that was evaluated in all branches below its scope.
+/// One event that was evaluated in the branches below its scope.
 #[derive(Debug)]
 pub(super) struct Sweep {
     pub(super) trigger: Seq,
     pub(super) scope: ScopeId,
     pub(super) event: EventIndex,
-    /// How many decisions were recorded before, those in the event's own scope included.
+    /// The number of decisions recorded before this sweep, those in the event's own scope included.
     pub(super) position: usize,
 }
 
-/// The verdict of an evaluation in a branch, where it differs from the one before.
+/// The verdict of an evaluation in a branch, where it differs from the previous one.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) sweep: u32,
     pub(super) step: StepIndex,
     pub(super) scope: ScopeId,
-    /// Whether later evaluations have the same verdict, up to the next change.
+    /// Whether later evaluations have the same verdict until the next change. An execution, for example,
+    /// happens once.
     pub(super) stays: bool,
     pub(super) verdict: Verdict,
 }
 
-/// A branch that was open during some sweeps.
+/// A branch that was open during some sweep.
 #[derive(Debug)]
 pub(super) struct Closed {
     pub(super) scope: ScopeId,
     pub(super) parent: ScopeId,
-    /// How many sweeps there were when it opened, and when it closed.
+    /// The number of sweeps before it opened, and before it closed.
     pub(super) during: [u32; 2],
 }
 
-/// How far a sweep is: the branch, and how many of the steps that take the event were evaluated there.
+/// Where a sweep is: the branch, and how many of the steps that take the event were evaluated there.
 pub(super) type Until = (ScopeId, usize);
 
 impl Sweeps {
@@ -69,18 +92,19 @@ impl Sweeps {
         self.0.get_or_insert_default()
     }
 
-    /// How many sweeps there were.
+    /// The number of sweeps so far.
     fn count(&self) -> u32 {
         self.history().map_or(0, History::count)
     }
 
-    /// Whether an event of the branch itself is among what the step takes, and it has all it requires there.
+    /// Whether the step takes an event of this branch itself and has all it requires there.
     pub(super) fn is_ready(&self, step: StepIndex, scope: ScopeId) -> bool {
         self.history().is_some_and(|history| history.joins.is_ready(step, scope))
     }
 
-    /// Closes a branch, and notes what it had to do with sweeps.
+    /// Closes a branch and adds it to the history if it was swept.
     pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<Scope> {
+        // Asked before closing, which removes the scope from the tree.
         let during = scopes.swept(id);
         let scope = scopes.close(id)?;
         let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
@@ -88,7 +112,7 @@ impl Sweeps {
         Some(scope)
     }
 
-    /// A branch is closed, which may have been swept.
+    /// Moves the joins of a closed branch to the history, if a sweep happened while it was open.
     fn close(&mut self, scope: ScopeId, swept: Option<Closed>) {
         let Some(history) = &mut self.0 else { return };
         let History { joins, joined, closed, .. } = &mut **history;
@@ -103,8 +127,8 @@ impl Sweeps {
         }
     }
 
-    /// Records the verdict of an evaluation in a branch. The answer of a precondition may come after the verdicts of later
-    /// sweeps.
+    /// Records the verdict of an evaluation in a branch. The answer of a precondition may arrive after the
+    /// verdicts of later sweeps.
     pub(super) fn conclude(&mut self, sweep: u32, (step, scope): (StepIndex, ScopeId), verdict: Verdict) {
         let Some(history) = &mut self.0 else { return };
         let stays = history.is_new(sweep, (step, scope), verdict);
@@ -113,10 +137,12 @@ impl Sweeps {
         }
     }
 
-    /// Nothing from this position on is in the log. `decisions` are all that are recorded, before theirs are dropped.
+    /// Removes the events from this position on. `decisions` has all recorded decisions, including those to
+    /// be dropped.
     pub(super) fn retract(&mut self, from: Seq, decisions: &[Decision]) {
         let Some(history) = &mut self.0 else { return };
         let (mut read, mut kept) = (0, 0);
+        // Each sweep refers to the number of decisions before it, which shrinks with the decisions dropped.
         for sweep in &mut history.sweeps {
             let between = &decisions[read..sweep.position];
             kept += between.iter().filter(|decision| decision.trigger < from).count();
@@ -140,8 +166,10 @@ impl History {
         u32::try_from(self.sweeps.len()).expect("a run has fewer than 4 billion events from outside")
     }
 
-    /// Whether the verdict has to be recorded, and then whether it stays.
+    /// Whether to record the verdict: `None` if it is the one before, else whether it stays.
     fn is_new(&mut self, sweep: u32, at: (StepIndex, ScopeId), verdict: Verdict) -> Option<bool> {
+        // A verdict that happens once is always recorded. One that stays is recorded only where it is new for
+        // this type of trigger.
         let stays = match verdict {
             Verdict::NotReady
             | Verdict::Covered
@@ -156,6 +184,8 @@ impl History {
         let event = self.sweeps.get(sweep as usize)?.event;
         let Some(join) = self.joins.join_mut(at.0, at.1).filter(|_| stays) else { return Some(false) };
         match join.latest.iter_mut().find(|latest| latest.event == event) {
+            // The answer of a precondition came after a later sweep, whose verdict stands for the sweeps
+            // after it.
             Some(latest) if latest.sweep > sweep => return Some(false),
             Some(latest) if latest.verdict == verdict => {
                 latest.sweep = sweep;
@@ -169,7 +199,7 @@ impl History {
 }
 
 impl Sweeps {
-    /// An event of a branch is counted: from here on outer events can make the steps that take it run there.
+    /// Registers a new event of a branch: from here on outer events can make the steps run that take both.
     pub(super) fn join(&mut self, own: Entry, board: &Board) {
         let binder = board.binder(own, own.scope);
         for step in joins::joining(&board.table, own.event) {
@@ -178,8 +208,8 @@ impl Sweeps {
         }
     }
 
-    /// Begins to evaluate an event in the open branches below its scope, after so many recorded decisions: the number of
-    /// the sweep, and the branches where the event can make a step run, the first one last.
+    /// Begins a sweep. `position` is the number of decisions recorded so far. Returns the number of the
+    /// sweep, and the branches in which the event can make a step run, the first one last.
     pub(super) fn sweep(&mut self, entry: Entry, position: usize, board: &mut Board) -> (u32, Vec<ScopeId>) {
         let Entry { seq: trigger, scope, event } = entry;
         let sweep = self.count();
@@ -190,13 +220,14 @@ impl Sweeps {
         if steps.is_empty() {
             return (sweep, Vec::new());
         }
-        // All branches are below the root, and most of them may have nothing to do with the event.
+        // At the root all branches are below, most of which may have nothing to do with the event. So the
+        // joins list the candidates there.
         let mut below = Vec::new();
         if scope != ScopeId::ROOT {
             board.scopes.below(scope, &mut below);
         }
         if board.may_complete(entry) {
-            history.rouse(entry, &steps, &below, board);
+            history.mark_ready(entry, &steps, &below, board);
         }
         let joins = &history.joins;
         if scope == ScopeId::ROOT {
@@ -211,8 +242,9 @@ impl Sweeps {
 }
 
 impl History {
-    /// Notes where the steps are ready from here on; below the root, or else in one of these branches.
-    fn rouse(&mut self, trigger: Entry, steps: &[StepIndex], below: &[ScopeId], board: &Board) {
+    /// Marks where the steps became ready by this event: below the root in all branches, else only in those
+    /// of `below`.
+    fn mark_ready(&mut self, trigger: Entry, steps: &[StepIndex], below: &[ScopeId], board: &Board) {
         let joins = &mut self.joins;
         for step in steps {
             let is_ready = |branch: &ScopeId| board.binder(trigger, *branch).is_ready(*step);
@@ -235,7 +267,7 @@ mod tests {
     use crate::scheduler::sample::{self, entry, entry_in, step};
     use crate::scheduler::{GroupId, SchedulerLimits};
 
-    /// Two open branches, the first of which has an item.
+    /// Two open branches; the first one has an item.
     fn joined() -> (Sweeps, Board) {
         let (mut sweeps, mut board) = (Sweeps::default(), sample::board(SchedulerLimits::default()));
         for place in 0..2 {
@@ -288,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_branch_that_was_swept_is_remembered_and_no_other() {
+    fn only_a_closed_branch_that_was_swept_stays_in_the_history() {
         let (mut sweeps, mut board, _) = swept();
         assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_some());
         assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_none());

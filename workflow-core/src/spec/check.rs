@@ -1,9 +1,30 @@
-//! Checks in constant evaluation: what the compiler says of a workflow before it ever runs (S9, S48).
+//! Graph checks in constant evaluation: the compiler refuses a workflow that could never work (S9, S48).
 //!
-//! A table explores its graph once, when it is made, and notes which of its steps there is something to say
-//! of. Generated code then asks for each place that a message can stand at, which costs next to nothing as
-//! long as there is none. The same rules are evaluated for tables built at run time; nothing here depends on
-//! when.
+//! This module owns the rules about the graph of steps and events, the search that they need, and their
+//! messages. The checks know nothing of runs, values or macros. The same code checks tables that are built at
+//! run time.
+//!
+//! ```text
+//!  const table ─ number::fill ─▶ Graph in fixed memory ◀─ table built at run time
+//!                                   │ explore: failures, gathers, faults, reach,
+//!                                   │          deadlocks, disjoint inputs, capacities, loops
+//!                                   ▼
+//!                               Findings: one bit per faulty step
+//!                                   │ generated code asks per place of the source
+//!                                   ▼
+//!                               message, at the span of the faulty parameter
+//! ```
+//!
+//! A table explores its graph once, when the compiler makes it, and stores one bit per step in `Findings`.
+//! Generated code then asks about each place in the source that can have a message. Such a question costs
+//! next to nothing while the bit of the step is 0. Otherwise it explores the graph again to make the message.
+//!
+//! Invariant: one mistake, one message. The search takes a mistake that has its own message as repaired, so
+//! that steps behind it are not reported again.
+//!
+//! Example: in a workflow whose step `ship` takes `Paid`, which no step emits, `explore` gives the parameter
+//! `Fault::Unproduced`. [`input`] then panics in constant evaluation: "nothing produces `Paid`, which step
+//! `ship` requires: …".
 
 use super::{StepSpec, TableSpec};
 use crate::event::{Event, EventType};
@@ -39,21 +60,21 @@ use names::same;
 use number::Space;
 use text::Text;
 
-/// Which steps of a table there is something to say of.
+/// The result of exploring a table: the steps that have a mistake.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Findings {
-    /// A bit per step.
+    /// One bit per step, set where the step has a mistake.
     steps: [u64; 8],
-    /// Whether the graph is small enough to be explored by the compiler.
+    /// Whether the graph fits the compiler's fixed memory. Otherwise nothing was explored.
     pub(crate) complete: bool,
-    /// Whether runs cannot begin.
+    /// Whether no run can begin. Not set where a step has a mistake.
     whole: bool,
-    /// Whether runs cannot complete.
+    /// Whether no run can complete.
     end: bool,
 }
 
 impl Findings {
-    /// Explores the graph of these steps. O(steps and what they take and emit), if nothing is wrong.
+    /// Explores the graph of these steps. O(size of the table) if nothing is wrong.
     pub(crate) const fn of(steps: &'static [StepSpec], output: &'static [EventType]) -> Self {
         let mut findings = Self { steps: [0; 8], complete: true, whole: false, end: false };
         let mut space = Space::EMPTY;
@@ -80,6 +101,7 @@ impl Findings {
     }
 }
 
+/// Fills and explores a graph in this memory.
 const fn explored<'s>(
     space: &'s mut Space<'static>,
     steps: &'static [StepSpec],
@@ -91,7 +113,7 @@ const fn explored<'s>(
     graph
 }
 
-/// A place that a message can stand at.
+/// A place in the source that a message can point at, by number of the step and of its parameter.
 #[derive(Clone, Copy)]
 enum Place {
     Input(usize, usize),
@@ -103,6 +125,7 @@ enum Place {
     End,
 }
 
+/// The mistake at a place, found by exploring the graph again. Called only for a step whose bit is set.
 const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let graph = explored(&mut space, table.steps, table.output);
@@ -120,6 +143,7 @@ const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     }
 }
 
+/// Stops the compilation with the message of a mistake, if there is one.
 #[track_caller]
 const fn report(mistake: Option<&Mistake<'static>>) {
     if let Some(mistake) = mistake {
@@ -132,7 +156,7 @@ const fn say(text: &Text) {
     panic!("{}", text.as_str());
 }
 
-/// Refuses what is wrong with a parameter of a step.
+/// Refuses a parameter of a step that has a mistake.
 #[track_caller]
 pub const fn input(table: &TableSpec, step: usize, input: usize) {
     if table.findings.has(step) {
@@ -140,7 +164,7 @@ pub const fn input(table: &TableSpec, step: usize, input: usize) {
     }
 }
 
-/// Refuses a step that nothing can run, and the first one of a loop without a way out.
+/// Refuses a step that can never run, and the first step of an endless loop.
 #[track_caller]
 pub const fn step(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
@@ -148,7 +172,7 @@ pub const fn step(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses steps to catch for a step that takes no failures.
+/// Refuses `catches` on a step that takes no failures.
 #[track_caller]
 pub const fn catches(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
@@ -156,7 +180,7 @@ pub const fn catches(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses a parameter of a precondition that its step cannot fill.
+/// Refuses a parameter of a precondition that the inputs of its step do not cover.
 #[track_caller]
 pub const fn precondition(table: &TableSpec, step: usize, input: usize) {
     if table.findings.has(step) {
@@ -164,7 +188,7 @@ pub const fn precondition(table: &TableSpec, step: usize, input: usize) {
     }
 }
 
-/// Refuses a precondition that is declared elsewhere if its step cannot fill all of its parameters.
+/// Refuses a precondition declared elsewhere, if the inputs of its step do not cover its parameters.
 #[track_caller]
 pub const fn preconditions(table: &TableSpec, step: usize) {
     if let Some(asked) = &table.steps[step].precondition {
@@ -176,8 +200,7 @@ pub const fn preconditions(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses a stop event that the workflow's output cannot be made of, and a fan-out whose branches lead
-/// nowhere.
+/// Refuses a stop event that the workflow's output cannot hold, and a fan-out whose branches lead nowhere.
 #[track_caller]
 pub const fn output(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
@@ -185,7 +208,7 @@ pub const fn output(table: &TableSpec, step: usize) {
     }
 }
 
-/// Refuses a workflow whose runs cannot begin.
+/// Refuses a workflow whose runs can never begin.
 #[track_caller]
 pub const fn workflow(table: &TableSpec) {
     if table.findings.whole {
@@ -193,9 +216,9 @@ pub const fn workflow(table: &TableSpec) {
     }
 }
 
-/// Refuses a workflow that says what its runs end with while nothing ends them, or that does not end them.
-/// Where it does not say so, the stop event is looked for among the types that its steps return, and the
-/// compiler says that there is none.
+/// Refuses a workflow whose runs can never complete, or whose declared output names no stop event. Without a
+/// declared output, the compiler looks for a stop event among the types that the steps return and reports its
+/// absence itself.
 #[track_caller]
 pub const fn end(table: &TableSpec) {
     if table.findings.end {
@@ -203,7 +226,7 @@ pub const fn end(table: &TableSpec) {
     }
 }
 
-/// Refuses whatever is wrong with a table: for workflows whose table is known only once their parameters are.
+/// Refuses every mistake of a table, for a workflow whose table depends on type parameters.
 #[track_caller]
 pub const fn all(table: &TableSpec) {
     let mut at = 0;
@@ -218,7 +241,7 @@ pub const fn all(table: &TableSpec) {
     end(table);
 }
 
-/// Refuses to compile if no step of the table takes `E`.
+/// Refuses to compile an event sent to a run if no step of the table takes `E`.
 #[track_caller]
 pub(crate) const fn taken_from_outside<E: Event>(table: &'static TableSpec) {
     if takes(table, E::NAME) {
@@ -229,6 +252,7 @@ pub(crate) const fn taken_from_outside<E: Event>(table: &'static TableSpec) {
     say(&say::not_taken(table.name, E::NAME, &taken));
 }
 
+/// Whether a step of the table takes the event.
 const fn takes(table: &TableSpec, event: &str) -> bool {
     let mut step = 0;
     while step < table.steps.len() {

@@ -1,11 +1,11 @@
-//! What a parameter declares of itself, as constant data for the table.
+//! The declaration of a parameter, as constant data of the table.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigType;
 use crate::event::{ControlEvent, EventType, Request};
 
-/// What one parameter of a step needs.
+/// The declaration of one parameter of a step.
 #[derive(Debug, Clone, Copy)]
 pub struct InputSpec {
     pub(crate) kind: InputKind,
@@ -16,56 +16,56 @@ pub struct InputSpec {
     pub(crate) label: &'static str,
 }
 
-/// The kinds of parameter a table distinguishes.
+/// The kinds of parameter that a table distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputKind {
-    /// One event: the trigger where it matches, else the latest (S15).
+    /// One event: the trigger where its type matches, else the latest.
     One,
-    /// Every event so far (S16).
+    /// Every event so far.
     List,
-    /// Exactly the first so many (S17).
+    /// Exactly the first events, in this number.
     Fixed(u32),
     /// The latest reply, with its request.
     Reply,
     /// The settled branches of a fan-out (S48).
     Gather,
-    /// Handed in; never part of readiness (S6).
+    /// An injected value, which never affects readiness.
     Injected,
-    /// A way to emit events before the step returns (S7).
+    /// A sender of events while the step runs.
     Emitter,
 }
 
 impl InputKind {
-    /// Whether the parameter takes events, and so triggers its step.
+    /// Whether the parameter takes events and so triggers its step.
     pub const fn takes_events(self) -> bool {
         !matches!(self, Self::Injected | Self::Emitter)
     }
 }
 
 impl InputSpec {
-    /// An injectable of your own, with the name that tables and drawings show.
+    /// Declares an injected parameter of your own, with the name that tables and drawings show.
     pub const fn injected(label: &'static str) -> Self {
         Self { kind: InputKind::Injected, optional: false, events: &[], request: None, config: None, label }
     }
 
-    /// What kind of parameter it is.
+    /// The kind of the parameter.
     pub const fn kind(&self) -> InputKind {
         self.kind
     }
 
-    /// Whether the step can run without it.
+    /// Whether the step can run without an event here.
     pub const fn is_optional(&self) -> bool {
         self.optional
     }
 
-    /// The event types it takes; for an [`InputKind::Emitter`] those it emits.
+    /// The event types that the parameter takes; for an [`InputKind::Emitter`] those it emits.
     pub const fn events(&self) -> &'static [EventType] {
         self.events
     }
 
-    /// For an [`InputKind::Reply`] the request that it answers.
+    /// For an [`InputKind::Reply`] its request.
     pub const fn request(&self) -> Option<EventType> {
         self.request
     }
@@ -75,7 +75,7 @@ impl InputSpec {
         self.config
     }
 
-    /// The name of what is handed in; empty for a parameter that takes or emits events.
+    /// The name of an injected parameter; empty for others.
     pub const fn label(&self) -> &'static str {
         self.label
     }
@@ -107,7 +107,7 @@ impl InputSpec {
         Self { request: Some(R::TYPE), ..Self::of(InputKind::Reply, answers) }
     }
 
-    /// One event: that it says of a request that it expired is in its type.
+    /// Takes one event, whose type says that the request expired.
     pub(crate) const fn expired<R: Request>() -> Self {
         Self::of(InputKind::One, const { &[R::EXPIRED_TYPE] })
     }

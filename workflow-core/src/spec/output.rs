@@ -2,32 +2,32 @@
 
 use crate::event::EventType;
 
-/// What a return type may emit, as constant data.
+/// The declaration of a return type's outputs, as constant data.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputSpec {
     /// No event.
     Nothing,
     /// Exactly one event.
     Event(EventType),
-    /// What the inner type emits, or nothing.
+    /// The outputs of the inner type, or nothing.
     Optional(&'static OutputSpec),
-    /// What the inner type emits, any number of times.
+    /// The outputs of the inner type, any number of times.
     Many(&'static OutputSpec),
-    /// Everything the inner types emit.
+    /// The outputs of all inner types.
     All(&'static [OutputSpec]),
     /// Exactly one event of these types.
     OneOf(&'static [EventType]),
     /// A branch per item.
     FanOut(EventType),
-    /// Exactly one event, when its time has come.
+    /// Exactly one event, when a timer fires.
     Timed(EventType),
-    /// Exactly one request, and what says that it has expired.
+    /// Exactly one request, and the event that reports its expiry.
     Expiring {
         /// The request.
         request: EventType,
-        /// The reply to it.
+        /// The reply to the request.
         reply: EventType,
-        /// What enters the log when it expires.
+        /// The event that enters the log when the request expires.
         expired: EventType,
     },
 }

@@ -1,4 +1,4 @@
-//! Tables built at run time, with events named by text.
+//! Builds tables at run time, from events and steps that refer to each other by name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::spec::{InputKind, StepPolicy, TableError};
 mod from_shape;
 mod resolve;
 
-/// Builds a [`DependencyTable`] at run time; nothing is checked before [`build`](Self::build).
+/// Builds a [`DependencyTable`] at run time. [`build`](Self::build) checks it.
 #[derive(Debug)]
 pub struct TableBuilder {
     name: Arc<str>,
@@ -19,7 +19,7 @@ pub struct TableBuilder {
     steps: Vec<StepDef>,
 }
 
-/// An event type of a run-time table.
+/// An event type of a table built at run time.
 #[derive(Debug, Clone)]
 pub struct EventDef {
     name: Arc<str>,
@@ -30,13 +30,15 @@ pub struct EventDef {
 }
 
 impl EventDef {
-    /// An event type with this wire name and these roles.
+    /// Declares an event type with this wire name and these roles.
     pub fn new(name: impl Into<Arc<str>>, roles: Roles) -> Self {
         Self { name: name.into(), roles, replies_to: None, expires: None, version: 1 }
     }
 
-    /// That a step failed, which no step emits: what an input that names it takes is the failures of the steps
-    /// that its step [catches](StepDef::catches) (S29). A [`StepFailed`](crate::StepFailed) in a workflow.
+    /// Declares the failure event, which no step emits.
+    ///
+    /// A step with an input of this event takes the failures of the steps that it
+    /// [catches](StepDef::catches). In a typed workflow the event is [`StepFailed`](crate::StepFailed).
     ///
     /// ```
     /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
@@ -56,24 +58,26 @@ impl EventDef {
         Self::new(name, Roles::NONE.failure())
     }
 
-    /// The reply to the request of this name.
+    /// Declares the reply to the request of this name.
     pub fn reply_to(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
         Self { replies_to: Some(request.into()), ..Self::new(name, Roles::NONE.reply()) }
     }
 
-    /// What says that the request of this name has expired, which has to have a reply too. A step that makes such requests emits both: the
-    /// request as an [`event`](OutputDef::event), and this as a [`timer`](OutputDef::timer).
+    /// Declares the event that reports the expiry of the request of this name.
+    ///
+    /// The request must have a reply too. A step that makes such requests emits both: the request as an
+    /// [`event`](OutputDef::event), and this event as a [`timer`](OutputDef::timer).
     pub fn expiry_of(name: impl Into<Arc<str>>, request: impl Into<Arc<str>>) -> Self {
         Self { expires: Some(request.into()), ..Self::new(name, Roles::NONE) }
     }
 
-    /// Sets the version of its shape. Default: 1.
+    /// Sets the version of the event's serialised form. Default: 1.
     pub fn version(self, version: u32) -> Self {
         Self { version, ..self }
     }
 }
 
-/// One parameter of a step of a run-time table.
+/// One parameter of a step of a table built at run time.
 #[derive(Debug, Clone)]
 pub struct InputDef {
     kind: InputKind,
@@ -86,43 +90,43 @@ impl InputDef {
         Self { kind, optional: false, events: events.into_iter().map(Into::into).collect() }
     }
 
-    /// One event of this type (S15).
+    /// Takes one event of this type: the triggering one, else the latest.
     pub fn one(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::One, [event])
     }
 
-    /// One event of any of these types.
+    /// Takes one event of any of these types.
     pub fn one_of<N: Into<Arc<str>>>(events: impl IntoIterator<Item = N>) -> Self {
         Self::of(InputKind::One, events)
     }
 
-    /// Every event of these types so far (S16).
+    /// Takes every event of these types so far.
     pub fn list<N: Into<Arc<str>>>(events: impl IntoIterator<Item = N>) -> Self {
         Self::of(InputKind::List, events)
     }
 
-    /// Exactly the first `count` events of these types (S17).
+    /// Takes exactly the first `count` events of these types.
     pub fn fixed<N: Into<Arc<str>>>(count: u32, events: impl IntoIterator<Item = N>) -> Self {
         Self::of(InputKind::Fixed(count), events)
     }
 
-    /// The reply of this name.
+    /// Takes the reply of this name.
     pub fn reply(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::Reply, [event])
     }
 
-    /// The settled branches that emitted this event (S48).
+    /// Takes the settled branches of a fan-out that emitted this event.
     pub fn gather(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::Gather, [event])
     }
 
-    /// The same, but the step can run without it.
+    /// Lets the step run without this input.
     pub fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
 }
 
-/// One thing a step of a run-time table may emit.
+/// One event type that a step of a table built at run time may emit.
 #[derive(Debug, Clone)]
 pub struct OutputDef {
     event: Arc<str>,
@@ -133,33 +137,33 @@ pub struct OutputDef {
 }
 
 impl OutputDef {
-    /// Exactly one event of this type.
+    /// Emits exactly one event of this type.
     pub fn event(event: impl Into<Arc<str>>) -> Self {
         Self { event: event.into(), least: 1, many: false, fan_out: false, timed: false }
     }
 
-    /// One event of this type, or none.
+    /// Emits at most one event of this type.
     pub fn optional(event: impl Into<Arc<str>>) -> Self {
         Self { least: 0, ..Self::event(event) }
     }
 
-    /// Any number of events of this type.
+    /// Emits any number of events of this type.
     pub fn many(event: impl Into<Arc<str>>) -> Self {
         Self { least: 0, many: true, ..Self::event(event) }
     }
 
-    /// A branch per item of this type (S44).
+    /// Opens a branch per item of this type.
     pub fn fan_out(event: impl Into<Arc<str>>) -> Self {
         Self { fan_out: true, ..Self::event(event) }
     }
 
-    /// Any number of events of this type, each when its time has come.
+    /// Sets any number of timers, each of which logs an event of this type when it is due.
     pub fn timer(event: impl Into<Arc<str>>) -> Self {
         Self { timed: true, ..Self::many(event) }
     }
 }
 
-/// The precondition of a step of a run-time table.
+/// The precondition of a step of a table built at run time.
 #[derive(Debug, Clone)]
 pub struct PreconditionDef {
     name: Arc<str>,
@@ -167,19 +171,19 @@ pub struct PreconditionDef {
 }
 
 impl PreconditionDef {
-    /// A precondition of this name.
+    /// Declares a precondition of this name, without parameters.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), inputs: Vec::new() }
     }
 
-    /// Adds a parameter, which has to be among the step's inputs.
+    /// Adds a parameter, which must be among the inputs of the step.
     pub fn input(mut self, input: InputDef) -> Self {
         self.inputs.push(input);
         self
     }
 }
 
-/// One step of a run-time table.
+/// One step of a table built at run time.
 #[derive(Debug, Clone)]
 pub struct StepDef {
     name: Arc<str>,
@@ -192,7 +196,7 @@ pub struct StepDef {
 }
 
 impl StepDef {
-    /// A step of this name, with neither inputs nor outputs.
+    /// Declares a step of this name, without inputs and outputs.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -205,7 +209,7 @@ impl StepDef {
         }
     }
 
-    /// Sets what drawings say of the step.
+    /// Sets the description that drawings show. Default: empty.
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
         Self { description: description.into(), ..self }
     }
@@ -216,7 +220,7 @@ impl StepDef {
         self
     }
 
-    /// Adds something the step may emit.
+    /// Adds an event type that the step may emit.
     pub fn output(mut self, output: OutputDef) -> Self {
         self.outputs.push(output);
         self
@@ -227,13 +231,13 @@ impl StepDef {
         Self { precondition: Some(precondition), ..self }
     }
 
-    /// Names the steps whose failures it takes (S29). Without it a step that takes failures takes those of all
+    /// Names the steps whose failures this step takes. Default: a step that takes failures takes those of all
     /// steps that take none.
     pub fn catches<N: Into<Arc<str>>>(self, steps: impl IntoIterator<Item = N>) -> Self {
         Self { catches: Some(steps.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Sets the policy.
+    /// Sets the policy. Default: [`StepPolicy::DEFAULT`].
     pub fn policy(self, policy: StepPolicy) -> Self {
         Self { policy, ..self }
     }
@@ -244,7 +248,7 @@ impl TableBuilder {
         Self { name, description: "".into(), events: Vec::new(), steps: Vec::new() }
     }
 
-    /// Sets what drawings say of the workflow.
+    /// Sets the description that drawings show. Default: empty.
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
         Self { description: description.into(), ..self }
     }
@@ -255,27 +259,29 @@ impl TableBuilder {
         self
     }
 
-    /// Adds a step; steps are evaluated in the order in which they were added (S11).
+    /// Adds a step. The scheduler evaluates steps in the order of these calls.
     pub fn step(mut self, step: StepDef) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// Compiles the table, with the same checks as the compiler makes of a workflow's signatures.
+    /// Compiles the table, with the checks that the compiler makes of a typed workflow.
     ///
     /// # Errors
-    /// [`TableError`] with every problem the table has, unknown event names among them.
+    /// [`TableError`] with every problem of the table, unknown event names among them.
     pub fn build(self) -> Result<DependencyTable, TableError> {
         self.compile(Rigour::Everything)
     }
 
-    /// Compiles the table with no more checks than the scheduler needs: that names are known, unique and well
-    /// formed, replies belong to requests, limits are not 0, every step takes an event and every input names
-    /// one, preconditions take what their steps take, gathers fit a fan-out and fan-outs end.
+    /// Compiles the table with only those checks that the scheduler needs.
     ///
-    /// Runs of such a table can be impossible to begin or to complete, loop for ever, and have steps that
-    /// never run. That is of use to test or to explore the [`scheduler`](crate::scheduler), and for a table
-    /// that is still being put together.
+    /// They are: names are known, unique and well formed; replies belong to requests; limits are not 0; every
+    /// step takes an event, and every input names one; a precondition takes what its step takes; gathers fit
+    /// a fan-out, and fan-outs end.
+    ///
+    /// Runs of such a table may be impossible to begin or to complete, may loop for ever, and may have steps
+    /// that never run. Use it to test or explore the [`scheduler`](crate::scheduler), and for a table that is
+    /// not finished yet.
     ///
     /// ```
     /// use workflow_core::{DependencyTable, EventDef, InputDef, Roles, StepDef, TableProblem};
@@ -290,7 +296,7 @@ impl TableBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`TableError`] with every problem of these that the table has.
+    /// [`TableError`] with every problem of this kind.
     pub fn build_unchecked(self) -> Result<DependencyTable, TableError> {
         self.compile(Rigour::Scheduler)
     }

@@ -1,4 +1,24 @@
-//! From a draft to dense indices, topics and masks, with every problem found on the way.
+//! Compiles a draft into dense indices, topics and masks, and collects every problem.
+//!
+//! The order matters: names and graph are checked on the draft first. Then rows are added, with internal
+//! events for fan-outs and caught failures; gathers are matched to fan-outs; and inputs get their topics and
+//! conditions last, since these steps change which events an input takes.
+//!
+//! ```text
+//!  draft rows ─▶ steps, declared events
+//!                  │ take_failures     + one internal event per caught step
+//!                  │ match_gathers     + events of Gather inputs: the ends of fitting fan-outs
+//!                  │ index_inputs      + topics, conditions, takers
+//!                  ▼ note_uses         + direct steps, lists, greatest counts
+//!               DependencyTable
+//! ```
+//!
+//! An example of two steps, `a(&E) -> F` and `b(List<F>, &E)`:
+//!
+//! | | `takers` | `topics` | `direct` |
+//! | --- | --- | --- | --- |
+//! | `E` | `a`, `b` | 0: one `E` | none: two steps take it |
+//! | `F` | `b` | 1: one `F` | none: `b` takes `E` too |
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +40,7 @@ impl TableDraft {
         }
     }
 
-    /// The table whatever its problems, and the problems. Such a table can be drawn, but not run.
+    /// Compiles the table whatever its problems, and returns both. Such a table can be drawn but not run.
     pub(super) fn compile_anyway(mut self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
         self.check_rows(rigour);
@@ -40,6 +60,7 @@ impl TableDraft {
     }
 }
 
+/// Collects the rows of a table and its problems.
 struct Compiler {
     table: DependencyTable,
     problems: Vec<TableProblem>,
@@ -64,20 +85,21 @@ impl Compiler {
         Self { table, problems: Vec::new() }
     }
 
-    /// Whether a gather fits is found twice: by the rules of the graph, which also tell the compiler, and for
-    /// the scheduler. What the rules let pass must be there.
+    /// Asserts that two implementations agree: the graph rules, which the compiler evaluates too, and the
+    /// matching of gathers for the scheduler. Each gather that the rules accept must fit a fan-out.
     fn assert_gathers_fit(&self) {
         let mut inputs = self.table.steps.iter().flat_map(|step| &step.inputs);
         let fits = |input: &InputRow| input.kind != InputKind::Gather || !input.events.is_empty();
         debug_assert!(!self.problems.is_empty() || inputs.all(fits), "the rules let a stray gather pass");
     }
 
-    /// S1. Who has two types of one name may well have taken one for the other.
+    /// S1: reports two types of one name. Their events become unclear, since a step may take one for the
+    /// other.
     fn check_event_names(&mut self, draft: &mut TableDraft) {
         for twin in 0..draft.events.len() {
             let name = &draft.events[twin].name;
             let first = draft.events[..twin].iter().position(|other| other.name == *name);
-            // Two without a name are reported as that.
+            // Events without a name have a problem of their own.
             if let Some(first) = first.filter(|_| !name.is_empty()) {
                 let types = [first, twin].map(|place| draft.events[place].type_name().to_owned());
                 self.problems.push(TableProblem::DuplicateEvent { event: name.to_string(), types });
@@ -87,6 +109,7 @@ impl Compiler {
         }
     }
 
+    /// Reports steps of one name, and a table without steps.
     fn check_step_names(&mut self, draft: &TableDraft) {
         for (i, step) in draft.steps.iter().enumerate() {
             if !step.name.is_empty() && draft.steps[..i].iter().any(|other| other.name == step.name) {
@@ -115,6 +138,7 @@ impl Compiler {
         self.table.steps.push(row);
     }
 
+    /// Reports limits of 0.
     fn check_step(&mut self, step: &StepDraft) {
         let name = || step.name.to_string();
         for (limit, value) in
@@ -133,7 +157,7 @@ impl Compiler {
         OutputRow { event, least, many, timed, fan_out }
     }
 
-    /// Adds a fan-out and the event that says that it is gathered.
+    /// Adds a fan-out and the internal event that completes it.
     fn fan_out(&mut self, step: StepIndex, step_name: &str, item: EventIndex) -> FanOutIndex {
         let index = FanOutIndex::at(self.table.fan_outs.len());
         let gathered = EventIndex::at(self.table.events.len());
@@ -144,7 +168,7 @@ impl Compiler {
         index
     }
 
-    /// Gives every event input its topic, its condition and its place among the takers.
+    /// Gives each input that takes events its topic and condition, and lists its step among the takers.
     fn index_inputs(&mut self) {
         for step in 0..self.table.steps.len() {
             for input in 0..self.table.steps[step].inputs.len() {
@@ -153,6 +177,7 @@ impl Compiler {
         }
     }
 
+    /// Indexes one input: its topic, its condition, and its step as a taker of the topic's events.
     fn index_input(&mut self, step: StepIndex, input: usize) {
         let row = &self.table.step(step).inputs[input];
         let (kind, optional) = (row.kind, row.optional);
@@ -171,7 +196,7 @@ impl Compiler {
         }
     }
 
-    /// Notes of each event which step it makes run by itself, and in which lists it is.
+    /// Derives per event its direct step and the kinds of lists that take it.
     fn note_uses(&mut self) {
         let Self { table, .. } = self;
         for topic in &mut table.topics {
@@ -190,6 +215,7 @@ impl Compiler {
         }
     }
 
+    /// The topic of these event types, which is added if it is new.
     fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
         if let Some(known) = self.table.topics.iter().position(|topic| topic.events == events) {
             return TopicIndex::at(known);
@@ -197,7 +223,7 @@ impl Compiler {
         let index = TopicIndex::at(self.table.topics.len());
         for event in &events {
             let topics = &mut self.table.events[event.get()].topics;
-            // A type that is named twice is still one event.
+            // A type that is named twice in an input is one event.
             if topics.last() != Some(&index) {
                 topics.push(index);
             }
@@ -206,6 +232,7 @@ impl Compiler {
         index
     }
 
+    /// Adds the step to the takers of each event, once and in declaration order.
     fn note_takers(&mut self, step: StepIndex, topic: TopicIndex) {
         for event in &self.table.topics[topic.get()].events {
             let takers = &mut self.table.events[event.get()].takers;
@@ -215,6 +242,7 @@ impl Compiler {
         }
     }
 
+    /// Marks how the input takes the topic: as a list, or as a fixed list of this length.
     fn note_kind(&mut self, step: StepIndex, topic: TopicIndex, kind: InputKind) {
         let topic = &mut self.table.topics[topic.get()];
         topic.listed |= matches!(kind, InputKind::List | InputKind::Fixed(_));
@@ -223,6 +251,7 @@ impl Compiler {
         }
     }
 
+    /// The condition of an input of this kind on the topic, which is added with the next bit if it is new.
     fn condition(&mut self, topic: TopicIndex, kind: InputKind) -> Condition {
         let least = if let InputKind::Fixed(count) = kind { count } else { 1 };
         let conditions = &mut self.table.topics[topic.get()].conditions;
@@ -236,7 +265,7 @@ impl Compiler {
     }
 }
 
-/// Whether the step takes one event and nothing else that decides whether it runs.
+/// Whether the step takes one event and nothing else decides whether it runs.
 fn takes_one_event(row: &StepRow) -> bool {
     let mut inputs = row.inputs.iter().filter(|input| input.kind.takes_events());
     let is_single = |input: &InputRow| !matches!(input.kind, InputKind::List | InputKind::Fixed(_));
@@ -247,15 +276,15 @@ fn takes_one_event(row: &StepRow) -> bool {
 }
 
 fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> PreconditionRow {
-    // What no slot fills is reported with the graph.
+    // An input that no slot fills is reported with the graph.
     let slot = |input: &InputDraft| step.inputs.iter().position(|of_step| fills(of_step, input));
     let slots = row.inputs.iter().map(|input| if input.kind.takes_events() { slot(input) } else { None });
     let configs = row.inputs.iter().filter_map(|input| input.config);
     PreconditionRow { name: Arc::clone(&row.name), slots: slots.collect(), configs: configs.collect() }
 }
 
-/// Whether a step's input fills a precondition's: the same events in the same way, and there whenever the
-/// precondition needs it.
+/// Whether a step's input fills that of a precondition: it takes the same events in the same way, and is
+/// required if the precondition requires it.
 fn fills(of_step: &InputDraft, wanted: &InputDraft) -> bool {
     of_step.takes_same(wanted) && (wanted.optional || !of_step.optional)
 }

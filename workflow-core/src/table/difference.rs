@@ -1,5 +1,5 @@
-//! How two tables differ, in facts that people can act on (S41). Whether a difference stands in the way of a run is for
-//! who knows what the run's journal tells of.
+//! The differences between two tables, as facts that people can act on (S41). Whether one prevents a run from
+//! being resumed depends on the run's journal, which this module does not know.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,11 @@ use crate::event::Roles;
 
 mod find;
 
-/// One way in which the table of a workflow differs from an earlier one ([`TableShape::differences`]).
+/// One difference between a workflow's table and an earlier one ([`TableShape::differences`]).
+///
+/// A difference is *compatible* if every run can be resumed with it. Other differences are *incompatible*
+/// with certain runs only: those whose journals have facts that the changed table contradicts. Each variant
+/// says which.
 ///
 /// [`TableShape::differences`]: crate::TableShape::differences
 ///
@@ -35,158 +39,164 @@ mod find;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableDifference {
-    /// A step is new. Compatible: it is evaluated for what the log has, and runs.
+    /// A step is new. Compatible: the scheduler evaluates it for the events that the log has, and it runs.
     StepAdded {
         /// The step.
         step: Arc<str>,
     },
-    /// A step is gone, or has another name. In the way of a run in which it ran or its precondition was asked.
+    /// A step is missing or renamed. Incompatible with a run in which it ran or its precondition was asked.
     StepRemoved {
         /// The step.
         step: Arc<str>,
     },
-    /// A step takes something more. Compatible if that is optional; else in the way of a run in which the step ran or
-    /// its precondition was asked.
+    /// A step takes another input. Compatible if the input is optional; otherwise incompatible with a run in
+    /// which the step ran or its precondition was asked.
     InputAdded {
         /// The step.
         step: Arc<str>,
-        /// What it takes.
+        /// The new input.
         input: InputShape,
     },
-    /// A step takes something less. In the way of a run in which the step ran or its precondition was asked.
+    /// A step lacks an input. Incompatible with a run in which the step ran or its precondition was asked.
     InputRemoved {
         /// The step.
         step: Arc<str>,
-        /// What it took.
+        /// The former input.
         input: InputShape,
     },
-    /// A step takes something in another way. In the way of a run in which the step ran or its precondition was asked.
+    /// A step takes an input in another way. Incompatible with a run in which the step ran or its
+    /// precondition was asked.
     InputChanged {
         /// The step.
         step: Arc<str>,
-        /// What it took.
+        /// The former input.
         was: InputShape,
-        /// What it takes.
+        /// The new input.
         is: InputShape,
     },
-    /// A step may emit something more. Compatible if not every execution emits it; else in the way of a run in which
-    /// the step succeeded.
+    /// A step may emit another event. Compatible if executions may omit it; otherwise incompatible with a run
+    /// in which the step succeeded.
     OutputAdded {
         /// The step.
         step: Arc<str>,
-        /// What it emits.
+        /// The new output.
         output: OutputShape,
     },
-    /// A step does not emit something any more. In the way of a run in which it did.
+    /// A step cannot emit an event any more. Incompatible with a run in which it did.
     OutputRemoved {
         /// The step.
         step: Arc<str>,
-        /// What it emitted.
+        /// The former output.
         output: OutputShape,
     },
-    /// A step emits something more or less often, or in another way. Compatible if all that it could emit before can
-    /// still come of it; else in the way of a run in which the step emitted that, or succeeded without and now could not.
+    /// A step emits an event in another number or way. Compatible if the new output allows all that the
+    /// former one allowed; otherwise incompatible with a run in which the step emitted what is not allowed
+    /// now.
     OutputChanged {
         /// The step.
         step: Arc<str>,
-        /// What it emitted.
+        /// The former output.
         was: OutputShape,
-        /// What it emits.
+        /// The new output.
         is: OutputShape,
     },
-    /// A step has a precondition now. In the way of a run in which the step ran unasked.
+    /// A step has a precondition now. Incompatible with a run in which the step ran without it.
     PreconditionAdded {
         /// The step.
         step: Arc<str>,
         /// The precondition.
         precondition: Arc<str>,
     },
-    /// A step has no precondition any more. In the way of a run in which that was asked.
+    /// A step has no precondition any more. Incompatible with a run in which it was asked.
     PreconditionRemoved {
         /// The step.
         step: Arc<str>,
         /// The precondition.
         precondition: Arc<str>,
     },
-    /// A step takes the failures of another that it did not take. In the way of a run that went on after such a failure
-    /// without an event of it.
+    /// A step catches failures of another step now. Incompatible with a run that continued after such a
+    /// failure without its event.
     CatchAdded {
         /// The step.
         step: Arc<str>,
-        /// The step whose failures it takes.
+        /// The step whose failures are caught.
         caught: Arc<str>,
     },
-    /// A step does not take the failures of another any more. In the way of a run that has the event of such a failure.
+    /// A step does not catch failures of another step any more. Incompatible with a run that has the event of
+    /// such a failure.
     CatchRemoved {
         /// The step.
         step: Arc<str>,
-        /// The step whose failures it took.
+        /// The step whose failures were caught.
         caught: Arc<str>,
     },
-    /// A step may execute more or less often per scope (S19). Compatible if more often; else in the way of a run in which
-    /// it executed more often than it may.
+    /// A step has another `max_executions`. Compatible if it is greater; otherwise incompatible with a run in
+    /// which the step executed more often in a scope.
     MaxExecutionsChanged {
         /// The step.
         step: Arc<str>,
-        /// How often it could.
+        /// The former limit; `None` for no limit.
         was: Option<u32>,
-        /// How often it may.
+        /// The new limit; `None` for no limit.
         is: Option<u32>,
     },
-    /// More or fewer executions of a step are there at a time (S21). Compatible if more; else whether executions ended as
-    /// they do now is seen by reading the journal.
+    /// A step has another `concurrency`. Compatible if it is greater; otherwise resuming a run decides it, by
+    /// reading whether the journal's executions could have ended in that order.
     ConcurrencyChanged {
         /// The step.
         step: Arc<str>,
-        /// How many there were at most.
+        /// The former limit; `None` for no limit.
         was: Option<u32>,
-        /// How many there are at most.
+        /// The new limit; `None` for no limit.
         is: Option<u32>,
     },
-    /// Whether the run goes on when a step fails is another (S29). In the way of a run that went on after such a failure
-    /// without an event of it.
+    /// A step's failure ends the run now, or does not any more. Incompatible with a run that continued after
+    /// such a failure without an event of it.
     OnErrorChanged {
         /// The step.
         step: Arc<str>,
-        /// Whether the run goes on now.
+        /// Whether the run continues after a failure now.
         continues: bool,
     },
     /// An event type is new. Compatible.
     EventAdded {
-        /// Its wire name.
+        /// The wire name of the event.
         event: Arc<str>,
     },
-    /// No step takes or emits an event type any more. In the way of a run that has such an event, in its log or in a
-    /// timer.
+    /// No step takes or emits an event type any more. Incompatible with a run that has such an event in its
+    /// log or in a timer.
     EventRemoved {
-        /// Its wire name.
+        /// The wire name of the event.
         event: Arc<str>,
     },
-    /// An event type is for something else. Compatible if it is merely shown or not, or opens runs or comes from outside
-    /// as well; else in the way of a run that has such an event.
+    /// An event type has other roles. Compatible if only its display changed, or if it also opens runs or
+    /// comes from outside now; otherwise incompatible with a run that has such an event.
     RolesChanged {
-        /// Its wire name.
+        /// The wire name of the event.
         event: Arc<str>,
-        /// What it was for.
+        /// The former roles.
         was: Roles,
-        /// What it is for.
+        /// The new roles.
         is: Roles,
     },
-    /// An event type has another version. Compatible if it is a later one, which may still not be able to read what a run
-    /// has; else in the way of a run that has such an event of a later version than is known now.
+    /// An event type has another version. Compatible if it is a later one, although reading an old event may
+    /// still fail; otherwise incompatible with a run that has such an event of a version later than the
+    /// current one.
     VersionChanged {
-        /// Its wire name.
+        /// The wire name of the event.
         event: Arc<str>,
-        /// The version that it had.
+        /// The former version.
         was: u32,
-        /// The version that it has.
+        /// The new version.
         is: u32,
     },
 }
 
 impl TableDifference {
-    /// Whether it stands in no run's way by what it is, whatever the run's journal tells of. A run goes on with others too
-    /// if its journal does not tell of what has changed.
+    /// Whether every run can be resumed with this difference, whatever its journal has.
+    ///
+    /// With an incompatible difference a run can still be resumed if its journal does not contradict the
+    /// change.
     pub fn is_compatible(&self) -> bool {
         match self {
             Self::StepAdded { .. } | Self::EventAdded { .. } => true,
@@ -213,14 +223,15 @@ impl TableDifference {
 }
 
 impl OutputShape {
-    /// Whether whatever comes of it can come of the other too.
+    /// Whether the other output allows all that this one allows.
     fn is_covered_by(&self, other: &Self) -> bool {
         let is_alike = self.fan_out == other.fan_out && self.timed == other.timed;
         is_alike && other.least <= self.least && (other.many || !self.many)
     }
 }
 
-/// Whether an event in a log means what it meant: it ends or asks as before, and may come from where it came from.
+/// Whether an event in a log keeps its meaning: it ends, asks, replies or fails as before, and still may come
+/// from the same sources.
 fn keeps_meaning(was: Roles, is: Roles) -> bool {
     let decisive = |roles: Roles| (roles.is_stop(), roles.is_request(), roles.is_reply(), roles.is_failure());
     decisive(was) == decisive(is)
@@ -279,7 +290,7 @@ impl fmt::Display for TableDifference {
     }
 }
 
-/// How often a step executes.
+/// The number of executions, in words.
 struct Often(Option<u32>);
 
 impl fmt::Display for Often {
@@ -292,7 +303,7 @@ impl fmt::Display for Often {
     }
 }
 
-/// How many executions there are at a time.
+/// The number of concurrent executions, in words.
 struct AtATime(Option<u32>);
 
 impl fmt::Display for AtATime {

@@ -1,5 +1,5 @@
-//! The common form of constant and run-time tables before they are compiled: rows that name events by
-//! their place in a list.
+//! The draft of a table: the common form of constant and run-time tables before they are compiled. Steps
+//! refer to events by their places in a list.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -10,35 +10,37 @@ use crate::spec::{
     InputKind, InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
 };
 
-/// A table with its events by position.
+/// A table whose steps refer to events by place.
 #[derive(Debug, Default)]
 pub(super) struct TableDraft {
     pub(super) name: Arc<str>,
     pub(super) description: Arc<str>,
     pub(super) events: Vec<EventDraft>,
     pub(super) steps: Vec<StepDraft>,
-    /// What was found to be wrong so far.
+    /// The problems found so far.
     pub(super) problems: Vec<TableProblem>,
-    /// What the workflow's output can be made of; empty if that is not known.
+    /// The types that the workflow's declared output can hold; empty without a declared output.
     pub(super) output: &'static [EventType],
 }
 
+/// An event type of a draft.
 #[derive(Debug)]
 pub(super) struct EventDraft {
     pub(super) name: Arc<str>,
     pub(super) roles: Roles,
     pub(super) rust: Option<(TypeId, &'static str)>,
-    /// How it is read back; nothing reads it in a table built at run time.
+    /// Reads the event back; `None` in a table built at run time.
     pub(super) decode: Option<Decode>,
-    /// The version of its shape.
+    /// The version of the event's serialised form.
     pub(super) version: u32,
     pub(super) upgrade: Option<Upgrade>,
     pub(super) reply: Option<usize>,
-    /// For a request that can expire: what says so.
+    /// For a request that can expire: the event that reports the expiry.
     pub(super) expired: Option<usize>,
-    /// Whether a mistake that is reported leaves open what it is, so that the graph says nothing more of it.
+    /// Whether a reported problem leaves the meaning of the event open. The graph then reports nothing that
+    /// depends on it.
     pub(super) unclear: bool,
-    /// Whether a step may emit it under a name that is not there.
+    /// Whether an output with an unknown name may mean this event.
     pub(super) meant: bool,
 }
 
@@ -58,19 +60,20 @@ impl EventDraft {
         }
     }
 
-    /// The name of its Rust type; empty in a table built at run time.
+    /// The name of the Rust type; empty in a table built at run time.
     pub(super) fn type_name(&self) -> &'static str {
         self.rust.map_or("", |(_, name)| name)
     }
 }
 
 impl EventDraft {
-    /// Whether it is this type.
+    /// Whether the row is of this type.
     pub(super) fn is(&self, event: &EventType) -> bool {
         self.rust.is_some_and(|(id, _)| id == event.type_id)
     }
 }
 
+/// A step of a draft.
 #[derive(Debug)]
 pub(super) struct StepDraft {
     pub(super) name: Arc<str>,
@@ -79,10 +82,11 @@ pub(super) struct StepDraft {
     pub(super) outputs: Vec<OutputDraft>,
     pub(super) precondition: Option<PreconditionDraft>,
     pub(super) policy: StepPolicy,
-    /// The places of the steps whose failures it takes; without any, those that the rule leaves it.
+    /// The places of the steps whose failures it catches; empty for the default rule.
     pub(super) catches: Vec<usize>,
 }
 
+/// An input of a step or a precondition.
 #[derive(Debug, Clone)]
 pub(super) struct InputDraft {
     pub(super) kind: InputKind,
@@ -93,34 +97,36 @@ pub(super) struct InputDraft {
 }
 
 impl InputDraft {
-    /// Whether it is open what it takes.
+    /// Whether the input's events are unclear.
     pub(super) fn is_unclear(&self, events: &[EventDraft]) -> bool {
         self.takes_nothing() || self.events.iter().any(|event| events[*event].unclear)
     }
 
-    /// Whether it takes events, but none.
+    /// Whether the input takes events but names none.
     pub(super) fn takes_nothing(&self) -> bool {
         self.kind.takes_events() && self.events.is_empty()
     }
 
-    /// Whether both take the same event types in the same way, be it optionally or not.
+    /// Whether both inputs take the same event types in the same way, whether optional or not.
     pub(super) fn takes_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.events == other.events
     }
 }
 
+/// An output of a step, with what one execution emits of it.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the output")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the output")]
 pub(super) struct OutputDraft {
     pub(super) event: usize,
     pub(super) least: u32,
     pub(super) many: bool,
     pub(super) fan_out: bool,
-    /// Whether it enters the log only when its time has come.
+    /// Whether the event enters the log when a timer fires.
     pub(super) timed: bool,
-    /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
+    /// If not 0: this and the following outputs, so many in all, are alternatives of which every execution
+    /// emits one.
     pub(super) choices: usize,
-    /// Whether the step returns it; an emitter is the other way.
+    /// Whether the step returns it, rather than sends it with an emitter.
     pub(super) returned: bool,
 }
 
@@ -206,6 +212,8 @@ impl TableDraft {
         })
     }
 
+    /// Flattens a return type into outputs. `least` and `many` say how often the outer types emit the inner
+    /// one.
     fn outputs(&mut self, spec: &OutputSpec, least: u32, many: bool, into: &mut Vec<OutputDraft>) {
         let first = into.len();
         let plain =
@@ -224,7 +232,7 @@ impl TableDraft {
                 let request = push(self, request, plain);
                 let expired = push(self, expired, OutputDraft { least: 0, timed: true, ..plain });
                 self.events[request].expired = Some(expired);
-                // It is open for a reply whether a step takes that or not.
+                // The request is open for a reply even if no step takes it.
                 self.events[request].reply = Some(self.event(reply));
             }
             OutputSpec::OneOf(events) => {

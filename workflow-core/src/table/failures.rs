@@ -1,5 +1,5 @@
-//! Failures as events (S29): one event type per step whose failure some step catches, taken by the inputs that
-//! name the library's own.
+//! Caught failures as events (S29): one internal event type per step whose failure a step catches. The inputs
+//! that name the library's failure event take these instead.
 
 use super::compile::event_row;
 use super::draft::{EventDraft, StepDraft, TableDraft};
@@ -9,14 +9,14 @@ use crate::failure::StepFailed;
 use crate::spec::InputKind;
 
 impl TableDraft {
-    /// Whether the step takes failures at all.
+    /// Whether the step takes failures.
     pub(super) fn takes_failures(&self, step: &StepDraft) -> bool {
         let takes = |kind: InputKind| kind.takes_events() && kind != InputKind::Gather;
         let inputs = step.inputs.iter().filter(|input| takes(input.kind));
         inputs.flat_map(|input| &input.events).any(|event| self.events[*event].roles.is_failure())
     }
 
-    /// The steps whose failures the step takes: those it names, or all but itself and others that take failures.
+    /// The steps whose failures this step catches: those it names, else every step that takes no failures.
     fn caught_by(&self, place: usize) -> Vec<usize> {
         let step = &self.steps[place];
         if !self.takes_failures(step) {
@@ -30,7 +30,7 @@ impl TableDraft {
 }
 
 impl DependencyTable {
-    /// Adds the events and hands them to the inputs that take them.
+    /// Adds the internal events and lets the catching inputs take them.
     pub(super) fn take_failures(&mut self, draft: &TableDraft) {
         let caught: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| draft.caught_by(step)).collect();
         for step in 0..self.steps.len() {
@@ -53,7 +53,7 @@ impl DependencyTable {
         self.steps[step.get()].failed = Some(event);
     }
 
-    /// Where an input names the library's event, these stand in its place.
+    /// Replaces the library's failure event in the step's inputs by these events.
     fn hand_on(&mut self, step: usize, failed: &[EventIndex]) {
         let events = &self.events;
         for input in &mut self.steps[step].inputs {
@@ -67,8 +67,8 @@ impl DependencyTable {
 }
 
 impl StepRow {
-    /// What its executions can leave in the scope that they run in, be it that they fail. A fan-out's items lie in
-    /// branches below; what says that it is gathered lies in the step's own scope.
+    /// The events that an execution can add to its own scope, its failure included. A fan-out adds the event
+    /// that completes it; its items belong to the branches below.
     pub(super) fn emits_in_its_scope<'a>(
         &'a self,
         table: &'a DependencyTable,

@@ -1,5 +1,5 @@
-//! How often the steps of a table can run, read off the table alone: at least and at most, per run or per
-//! arrival. It claims no bound that a run could break; where it cannot tell, it says so.
+//! Forecasts: how often the steps of a table can run, per run or per arrival, derived from the table alone. A
+//! forecast claims no bound that a run could break.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ mod count;
 
 use count::Counts;
 
-/// How many executions of a step a run can have.
+/// The number of executions of a step that a run can have.
 ///
-/// It is shown as `1`, `0-1`, `0-n`, or ``1 per `Page` ``.
+/// Displayed as `1`, `0-1`, `0-n`, or ``1 per `Page` ``.
 ///
 /// ```
 /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
@@ -36,11 +36,11 @@ use count::Counts;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The fewest executions of a run that completes and in which nothing fails.
+    /// The fewest executions in a run that completes without a failure.
     pub least: u64,
-    /// The most executions of any run; `None` if the table sets no bound.
+    /// The most executions in any run; `None` without a bound.
     pub greatest: Option<u64>,
-    /// The event type that both numbers are per event of; `None` if they are per run.
+    /// The event type to which both numbers refer, per event; `None` if they are per run.
     pub per: Option<Arc<str>>,
 }
 
@@ -56,10 +56,11 @@ impl fmt::Display for Forecast {
 }
 
 impl DependencyTable {
-    /// How often the step can run, as far as the table says. O(steps × (steps + fan-outs)).
+    /// Forecasts how often the step can run.
     ///
-    /// The bounds follow from what steps take and emit, from `max_executions`, and from which events open
-    /// runs or are sent in from outside. Preconditions and optional outputs only ever make executions fewer.
+    /// The bounds follow from the inputs and outputs of steps, from `max_executions`, and from the events
+    /// that open runs or come from outside. Preconditions and optional outputs only lower the actual number.
+    /// O(steps × (steps + fan-outs)).
     ///
     /// # Panics
     /// If the table has no such step.
@@ -80,12 +81,12 @@ impl DependencyTable {
         }
     }
 
-    /// Once per run if no run completes without it.
+    /// 1 if no run completes without the step, else 0.
     fn least(&self, step: StepIndex, greatest: Option<u64>) -> u64 {
         u64::from(greatest != Some(0) && self.is_needed(step))
     }
 
-    /// A step of the root scope that nothing bounds, except perhaps by how many events of one type arrive.
+    /// The forecast of a step in the root whose number depends on arrivals, perhaps of one event type only.
     fn per_arrival(&self, step: StepIndex, counts: &mut Counts<'_>) -> Forecast {
         let per = counts.only_unbounded(step).map(|event| Arc::clone(&self.event(event).name));
         match per {

@@ -1,4 +1,5 @@
-//! The graph of a table built at run time, for the same rules as those the compiler evaluates.
+//! Fills the graph of a draft, so that tables built at run time obey the same rules as those that the
+//! compiler checks.
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
 use crate::event::Roles;
@@ -8,17 +9,17 @@ use crate::spec::check::{
 };
 use crate::spec::{InputKind, TableProblem};
 
-/// How much of the graph is checked.
+/// How strictly to check the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rigour {
-    /// What the scheduler cannot do without.
+    /// Only what the scheduler cannot work without.
     Scheduler,
     /// Every rule.
     Everything,
 }
 
 impl TableDraft {
-    /// Everything that is wrong with the graph.
+    /// The problems that the graph rules find.
     pub(super) fn graph_problems(&self, rigour: Rigour) -> Vec<TableProblem> {
         let mut space = Space::of(self);
         let mut graph = space.graph();
@@ -37,6 +38,7 @@ impl TableDraft {
         problems
     }
 
+    /// The problems of one step that matter at this rigour.
     fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
         let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
         let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
@@ -53,7 +55,7 @@ impl TableDraft {
         said.map(TableProblem::from).collect()
     }
 
-    /// Whether it is open what some event is.
+    /// Whether the meaning of some event is open.
     fn has_unclear(&self) -> bool {
         self.events.iter().any(|event| event.unclear)
     }
@@ -71,7 +73,8 @@ impl TableDraft {
         self.expect_output(graph);
     }
 
-    /// What no step takes or emits has no place in the table, but its name may have to be said.
+    /// Adds the types of the declared output. A type that no step takes or emits has no row in the table, but
+    /// a message may need its name.
     fn expect_output<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
         for member in self.output.iter().filter(|_| self.output.iter().all(|event| !event.name.is_empty())) {
             let known = self.events.iter().position(|row| row.is(member));
@@ -92,12 +95,12 @@ impl TableDraft {
     }
 }
 
-/// Whether it says that the branches of a fan-out lead nowhere: what an unclear event may well lead to.
+/// Whether the mistake says that branches lead nowhere: an unclear event may be where they lead.
 fn is_of_branches(mistake: &Mistake<'_>) -> bool {
     matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. })
 }
 
-/// An unclear event can come from anywhere, and ends nothing.
+/// Turns an unclear event into one that can come from anywhere and ends nothing.
 fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
     let event = GraphEvent::new(&draft.name, draft.roles);
     let given = event.given || draft.unclear || draft.meant;
@@ -136,7 +139,7 @@ fn fill_input(graph: &mut Graph<'_, '_>, input: &InputDraft) {
     input.events.iter().for_each(|event| graph.push_member(*event));
 }
 
-/// The memory of a graph.
+/// The memory of a graph, whose size follows from the draft.
 struct Space<'n> {
     events: Vec<GraphEvent<'n>>,
     steps: Vec<GraphStep<'n>>,

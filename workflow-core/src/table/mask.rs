@@ -1,4 +1,4 @@
-//! A set of small numbers as a bit mask of any width; up to 128 need no allocation.
+//! A bit set of any width. Up to 128 bits need no allocation.
 
 use smallvec::SmallVec;
 

@@ -1,23 +1,28 @@
-//! Which events can be emitted in a fan-out's own branch scope, and so which gathers fit it (S48).
+//! Matches gathers to fan-outs for the scheduler (S48), by finding the events that the branches of each
+//! fan-out can have. `check::branches` finds the same for the graph rules.
+//!
+//! Example: `split(&Book) -> FanOut<Page>` and `read(&Page) -> Text`. The root can have `Book` and the end of
+//! the fan-out. A branch can have `Page` and `Text` itself and sees `Book` too. So a `Gather<Text>` gets the
+//! end of this fan-out as its event.
 
 use std::collections::BTreeSet;
 
 use super::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepRow};
 use crate::spec::InputKind;
 
-/// What can lie in each kind of scope: the root first, then the branches of each fan-out.
+/// The events of each kind of scope: the root first, then the branches of each fan-out.
 #[derive(Debug)]
 struct Reach {
-    /// What can be logged in the scope itself.
+    /// The events that can be logged in the scope itself.
     own: Vec<Events>,
-    /// What can be seen there: its own events and those of the scopes it can lie in.
+    /// The events that can be seen there: its own, and those of the scopes that can contain it.
     seen: Vec<Events>,
 }
 
 type Events = BTreeSet<EventIndex>;
 
 impl DependencyTable {
-    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
+    /// Grows the scopes and matches the gathers, until nothing changes.
     pub(super) fn match_gathers(&mut self) {
         let items = self.fan_outs.iter().map(|fan_out| Events::from([fan_out.item]));
         let own: Vec<Events> = std::iter::once(self.sent_from_outside()).chain(items).collect();
@@ -31,7 +36,7 @@ impl DependencyTable {
         }
     }
 
-    /// What the outside sends; what no step emits can come from nowhere else.
+    /// The events from outside. An event that no step emits can have no other source.
     fn sent_from_outside(&self) -> Events {
         let emitted: Events = self.steps.iter().flat_map(|step| &step.outputs).map(|row| row.event).collect();
         let events = (0..self.events.len()).map(EventIndex::at);
@@ -44,6 +49,8 @@ impl DependencyTable {
         events.filter(is_sent).collect()
     }
 
+    /// Adds to each scope the outputs of the steps that can run in it, and lets branches see the scopes that
+    /// open them. Returns whether anything is new.
     fn grow_scopes(&self, reach: &mut Reach) -> bool {
         let before = reach.size();
         for scope in 0..reach.own.len() {
@@ -62,6 +69,8 @@ impl DependencyTable {
         reach.size() > before
     }
 
+    /// Matches each gather with all fan-outs whose branches can have its event. Returns whether a match is
+    /// new.
     fn grow_gathers(&mut self, reach: &Reach) -> bool {
         let fan_outs = &self.fan_outs;
         let gathers = self.steps.iter_mut().flat_map(|step| &mut step.inputs);
@@ -76,6 +85,7 @@ impl DependencyTable {
         })
     }
 
+    /// Stores the events that the gathers of this fan-out collect.
     fn note_carried(&mut self, index: FanOutIndex) {
         let gathered = self.fan_out(index).gathered;
         let inputs = self.steps.iter().flat_map(|step| &step.inputs);
@@ -96,9 +106,9 @@ impl Reach {
         self.own.iter().chain(&self.seen).map(BTreeSet::len).sum()
     }
 
-    /// Whether a step can run in a scope: by an event of its own, and with all it requires in sight. What lies
-    /// in branches below is not. A gather is taken to be supplied: a step that gathers what it emits itself, as
-    /// the walk of a tree does, has to begin somewhere.
+    /// Whether the step can run in the scope: an event of the scope itself triggers it, and the scope sees
+    /// all it requires. Gathers count as supplied. Otherwise a step that gathers what it emits itself, as a
+    /// walk over a tree does, could never begin.
     fn runs(&self, step: &StepRow, scope: usize) -> bool {
         let is_there = |input: &InputRow, events: &Events| {
             input.kind.takes_events() && input.events.iter().any(|event| events.contains(event))

@@ -1,5 +1,5 @@
-//! What is wrong with rows by themselves: what the macros and the types refuse of a workflow that is written
-//! down, for tables built at run time. How rows fit together is the graph's business.
+//! Checks of single rows, for tables built at run time. In a typed workflow the macros and the types refuse
+//! the same mistakes. How rows fit together is the concern of the graph rules.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::graph::Rigour;
 use crate::spec::{InputKind, TableProblem};
 
 impl TableDraft {
-    /// Reports what is wrong with rows by themselves, and notes of which events that leaves open what they are.
+    /// Reports the problems of single rows, and marks the events that they make unclear.
     pub(super) fn check_rows(&mut self, rigour: Rigour) {
         let names = self.named().filter_map(|(what, name)| problem_of_name(what, name));
         let empty = self.steps.iter().filter_map(problem_of_empty_inputs);
@@ -21,10 +21,10 @@ impl TableDraft {
         self.problems.extend(problems);
     }
 
-    /// Every name there is, and what it names.
+    /// All names of the table, each with the kind of thing it names.
     fn named(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
         let workflow = std::iter::once(("the workflow", &self.name));
-        // What is merely named by a step is reported already.
+        // Events that only a step names are reported already.
         let events = self.events.iter().filter(|event| !event.unclear || event.roles.is_reply());
         let preconditions = self.steps.iter().filter_map(|step| step.precondition.as_ref());
         workflow
@@ -33,7 +33,7 @@ impl TableDraft {
             .chain(preconditions.map(|precondition| ("a precondition", &precondition.name)))
     }
 
-    /// S2: nobody takes or emits what is only shown, and an input takes each event once.
+    /// S2: no step takes or emits a display-only event, and an input names each event once.
     fn problems_of_uses(&self) -> Vec<TableProblem> {
         let mut problems = Vec::new();
         for step in &self.steps {
@@ -47,7 +47,7 @@ impl TableDraft {
                 TableProblem::DisplayEmitted { step: step.name.to_string(), event }
             }));
         }
-        // A precondition takes what its step takes.
+        // A precondition repeats inputs of its step, and so their problems.
         let mut distinct: Vec<TableProblem> = Vec::new();
         for problem in problems {
             if !distinct.contains(&problem) {
@@ -71,7 +71,7 @@ impl TableDraft {
         problems
     }
 
-    /// What is only shown, and taken or emitted all the same.
+    /// Marks display-only events that a step takes or emits.
     fn note_shown(&mut self) {
         let taken = self.all_inputs().flat_map(|input| &input.events).copied();
         let used: Vec<usize> = taken.chain(self.all_outputs().map(|output| output.event)).collect();
@@ -104,7 +104,7 @@ fn problem_of_name(what: &'static str, name: &Arc<str>) -> Option<TableProblem> 
 fn problem_of_empty_inputs(step: &StepDraft) -> Option<TableProblem> {
     let asked = step.precondition.iter().flat_map(|precondition| &precondition.inputs);
     let mut inputs = step.inputs.iter().chain(asked);
-    // A fixed list of nothing is reported with the graph.
+    // A fixed list of length 0 is reported with the graph.
     let is_empty = |input: &InputDraft| input.takes_nothing() && input.kind != InputKind::Fixed(0);
     inputs.any(is_empty).then(|| TableProblem::EmptyInput { step: step.name.to_string() })
 }

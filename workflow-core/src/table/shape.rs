@@ -1,5 +1,5 @@
-//! A table as data: what decides how the scheduler behaves, by names, for journals and for whoever reads them without
-//! the program that wrote them. How two of them differ is `difference`'s.
+//! Shapes: tables as data, by names. A shape has all that decides how the scheduler behaves. Journals store
+//! it, and their readers need no program. The module [`difference`](super::difference) compares two shapes.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ mod text;
 
 pub use recorded::RecordedTable;
 
-/// A [`DependencyTable`](crate::DependencyTable) as data: the events and steps of a workflow, and what decides when a
-/// step runs and what follows from that.
+/// A [`DependencyTable`](crate::DependencyTable) as data: all that decides when a step runs and what follows.
 ///
-/// Each journal has that of its workflow ([`RecordedTable`](crate::RecordedTable)), so that a run can be explained and
-/// drawn without the program that wrote it, and so that it is known what has changed when a run is to go on (S41).
-/// What only people read (descriptions), what is only handed in (S6), what only checks ask (`reruns`, `loops`), and what
-/// an attempt is bound by (retries, timeouts) is not in it.
+/// Each journal has the shape of its workflow's table ([`RecordedTable`](crate::RecordedTable)). With it, a
+/// run can be explained and drawn without the program that wrote it, and an engine can compare tables before
+/// it resumes a run.
+///
+/// A shape lacks descriptions, injected parameters, keys that only checks use (`reruns`, `loops`), and
+/// settings of attempts (retries, timeouts).
 ///
 /// ```
 /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
@@ -41,8 +42,8 @@ pub use recorded::RecordedTable;
 pub struct TableShape {
     /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// The event types, in the table's order. What the table adds by itself (that a fan-out is gathered, that a step
-    /// failed) is not among them.
+    /// The declared event types, in the order of the table. Internal events, which complete fan-outs or
+    /// report caught failures, are absent.
     pub events: Vec<EventShape>,
     /// The steps, in declaration order.
     pub steps: Vec<StepShape>,
@@ -52,18 +53,18 @@ pub struct TableShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EventShape {
-    /// The wire name (S1).
+    /// The wire name.
     pub name: Arc<str>,
-    /// What the event is for (S2).
+    /// The roles of the event.
     #[serde(default, skip_serializing_if = "is_none")]
     pub roles: Roles,
-    /// The version of its shape, from 1.
+    /// The version of the event's serialised form, from 1.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub version: u32,
-    /// For a reply: the request that it answers.
+    /// For a reply: its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replies_to: Option<Arc<str>>,
-    /// For what says that a request expired: the request.
+    /// For an event that reports the expiry of a request: the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Arc<str>>,
 }
@@ -72,26 +73,26 @@ pub struct EventShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepShape {
-    /// The step's name.
+    /// The name of the step.
     pub name: Arc<str>,
-    /// Its parameters that take events, in their order.
+    /// The inputs that take events, in order.
     pub inputs: Vec<InputShape>,
-    /// What it may emit, in order.
+    /// The event types that the step may emit, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputShape>,
-    /// Its precondition.
+    /// The precondition, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<PreconditionShape>,
-    /// The steps whose failures it takes (S29).
+    /// The steps whose failures it catches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catches: Vec<Arc<str>>,
-    /// How often it executes per scope, at most (S19).
+    /// The most executions per scope; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_executions: Option<u32>,
-    /// How many of its executions there are at a time, at most (S21).
+    /// The most concurrent executions; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Whether the run goes on when it fails (S29).
+    /// Whether the run continues when the step fails.
     #[serde(default, skip_serializing_if = "is_false")]
     pub continue_on_error: bool,
 }
@@ -100,30 +101,30 @@ pub struct StepShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputShape {
-    /// How it takes them.
+    /// How the input takes its events.
     pub kind: InputKind,
-    /// Whether the step can run without it.
+    /// Whether the step can run without the input.
     #[serde(default, skip_serializing_if = "is_false")]
     pub optional: bool,
-    /// The event types that it takes any of, in order; for a gather the event that it collects.
+    /// The event types, in order; for a gather the event that it collects.
     pub events: Vec<Arc<str>>,
 }
 
-/// What a [`StepShape`] may emit.
+/// An event type that a [`StepShape`] may emit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputShape {
     /// The event type.
     pub event: Arc<str>,
-    /// How many one execution emits at least.
+    /// The fewest events that one execution emits.
     pub least: u32,
-    /// Whether one execution may emit more than one.
+    /// Whether one execution may emit several.
     #[serde(default, skip_serializing_if = "is_false")]
     pub many: bool,
-    /// Whether each is the item of a branch (S44).
+    /// Whether each event is the item of a branch.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fan_out: bool,
-    /// Whether it enters the log only when its time has come.
+    /// Whether the event enters the log when a timer fires.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed: bool,
 }
@@ -132,9 +133,9 @@ pub struct OutputShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PreconditionShape {
-    /// Its name.
+    /// The name of the precondition.
     pub name: Arc<str>,
-    /// Which of the step's inputs it takes, by their places.
+    /// The inputs of the step that it takes, as places in [`StepShape::inputs`].
     pub inputs: Vec<usize>,
 }
 
@@ -142,30 +143,32 @@ fn first() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_first(version: &u32) -> bool {
     *version == 1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_none(roles: &Roles) -> bool {
     *roles == Roles::NONE
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
 
 impl TableShape {
-    /// A short text that tells tables apart: 16 hexadecimal digits, the 64-bit FNV-1a hash of the shape's JSON as this
-    /// crate writes it. It is the same in every process and on every machine. Two tables that differ have the same one by
-    /// accident alone, about once in 10¹⁹ pairs; it is no proof against whoever tries. O(rows).
+    /// A short text that identifies the table: 16 hexadecimal digits.
+    ///
+    /// The digits are the 64-bit FNV-1a hash of the shape's JSON as this crate writes it. The same table has
+    /// the same fingerprint in every process and on every machine. Different tables collide about once in
+    /// 10¹⁹ pairs. The fingerprint does not protect against deliberate collisions. O(rows).
     pub fn fingerprint(&self) -> String {
         fingerprint::of(self.json().get().as_bytes())
     }
 
-    /// The event of this name. O(events).
+    /// The event type of this name. O(events).
     pub fn event(&self, name: &str) -> Option<&EventShape> {
         self.events.iter().find(|event| &*event.name == name)
     }

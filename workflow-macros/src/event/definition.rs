@@ -1,4 +1,4 @@
-//! What `#[derive(Event)]` was given: read from the item, and checked.
+//! The definition of an event: read from the item and its attributes, and checked.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -15,7 +15,7 @@ const KEYS: &[&str] = &[
     "crate",
 ];
 
-/// An event as its author wrote it.
+/// An event as declared.
 pub(crate) struct Definition<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) generics: &'a Generics,
@@ -23,14 +23,14 @@ pub(crate) struct Definition<'a> {
     pub(crate) roles: Roles,
     pub(crate) reply: Option<(Ident, Type)>,
     pub(crate) version: Option<u32>,
-    /// The key and the function that makes this version of an older one.
+    /// The key, and the function that upgrades older versions.
     pub(crate) upgrade: Option<(Ident, Path)>,
     pub(crate) krate: Krate,
     /// Whether a mistake leaves open what the author meant.
     pub(crate) unclear: bool,
 }
 
-/// Reads the item and every `#[event(…)]` on it.
+/// Reads the item and each `#[event(…)]` on it.
 pub(crate) fn parse<'a>(item: &'a DeriveInput, mistakes: &mut Mistakes) -> Definition<'a> {
     let mut definition = Definition {
         ident: &item.ident,
@@ -61,7 +61,7 @@ impl Definition<'_> {
                 reply?;
             }
             "version" => {
-                // A mistake in it leaves no doubt that there is one.
+                // Counts as given even if its value is wrong, so that `upgrade` is not reported too.
                 self.version = Some(1);
                 self.version = Some(keys::version(key, input)?);
             }
@@ -106,7 +106,7 @@ impl Definition<'_> {
     }
 }
 
-/// Whether an event could be made of the item at all, whatever its attributes say.
+/// Whether the item could be an event, whatever its attributes are.
 pub(crate) fn can_be_event(item: &DeriveInput) -> bool {
     !matches!(item.data, Data::Union(_)) && item.generics.lifetimes().next().is_none()
 }

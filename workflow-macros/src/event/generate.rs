@@ -1,4 +1,4 @@
-//! The impls of an event.
+//! Generates the impls of an event.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -9,8 +9,8 @@ use super::definition::Definition;
 use crate::krate::Krate;
 use crate::usable;
 
-/// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost
-/// the event a role, it gets every marker.
+/// Generates `Event`, the marker traits of the roles, and the by-value parameter. After a mistake that may
+/// concern the roles, generates every marker trait.
 pub(crate) fn event(definition: &Definition) -> TokenStream {
     let Definition { name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
@@ -44,7 +44,7 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     quote!(#event #control #display)
 }
 
-/// What makes this version of an older one. The types are checked where the path is written.
+/// The upgrade function. The compiler checks its types at the path.
 fn upgrade(definition: &Definition) -> Option<TokenStream> {
     let (_, path) = definition.upgrade.as_ref()?;
     let krate = &definition.krate;
@@ -52,7 +52,7 @@ fn upgrade(definition: &Definition) -> Option<TokenStream> {
     Some(quote!(const UPGRADE: #krate::Option<#krate::Upgrade> = #krate::Some(#call);))
 }
 
-/// What only an event that drives steps has.
+/// Generates the impls of an event that drives steps.
 fn control(definition: &Definition) -> TokenStream {
     let markers = [("start", "StartEvent"), ("stop", "StopEvent"), ("external", "ExternalEvent")];
     let given = markers.iter().filter(|(role, _)| definition.roles.has(role) || definition.unclear);
@@ -64,7 +64,7 @@ fn control(definition: &Definition) -> TokenStream {
     quote!(#(#markers)* #request #input)
 }
 
-/// The type of the reply to a request; one that is not given is taken to be nothing.
+/// The type of a request's reply; `()` if it is missing.
 fn reply(definition: &Definition) -> Option<Type> {
     match &definition.reply {
         Some((_, reply)) => Some(reply.clone()),
@@ -85,8 +85,8 @@ fn request(definition: &Definition) -> Option<TokenStream> {
     Some(implement(definition, "Request", &body))
 }
 
-/// The parameter `event: E`, if the event is `Clone`. Only the derive can say so: in the library it would
-/// claim every type there is. The bound stands under a `for`, because one that is plainly false is an error.
+/// Generates the parameter `event: E`, if the event is `Clone`. Only the derive can do so: a blanket impl in
+/// the library would cover every type. The bound has a `for<'_>`, since a trivially false bound is an error.
 fn by_value(definition: &Definition) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
     let mut generics = definition.generics.clone();
@@ -101,7 +101,7 @@ fn by_value(definition: &Definition) -> TokenStream {
     input(krate, &ty, &generics)
 }
 
-/// `StepInput` and `EventInput` for a type that is taken out of the log by value.
+/// Generates `StepInput` and `EventInput` for a type taken by value.
 pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> TokenStream {
     let (impl_generics, _, where_clause) = generics.split_for_impl();
     let stand_ins = usable::stand_ins(krate);

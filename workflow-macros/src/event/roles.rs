@@ -1,26 +1,26 @@
-//! The roles given to an event, and which combinations make sense.
+//! The roles of an event as declared, and the combinations that are allowed.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
 use crate::mistakes::Mistakes;
 
-/// What an event is for, as given.
+/// The declared roles.
 #[derive(Default)]
 pub(crate) struct Roles(Vec<Ident>);
 
 impl Roles {
-    /// Whether none was given.
+    /// Whether no role is declared.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds one.
+    /// Adds a role.
     pub(crate) fn add(&mut self, role: Ident) {
         self.0.push(role);
     }
 
-    /// The identifier that gave the role, if any did.
+    /// The identifier of the role in the attribute; `None` if it is not declared.
     pub(crate) fn given(&self, role: &str) -> Option<&Ident> {
         self.0.iter().find(|given| *given == role)
     }
@@ -30,12 +30,12 @@ impl Roles {
         self.given(role).is_some()
     }
 
-    /// Everything but a pure display event drives steps.
+    /// Whether the event drives steps: all but a pure display event do.
     pub(crate) fn drives_steps(&self) -> bool {
         !(self.has("display") && self.0.len() == 1)
     }
 
-    /// Reports a combination that contradicts itself.
+    /// Reports contradicting roles.
     pub(crate) fn validate(&self, mistakes: &mut Mistakes) {
         if let (true, Some(stop)) = (self.has("start"), self.given("stop")) {
             mistakes.at(stop, "an event cannot both open a run and end it: leave out `start` or `stop`");

@@ -1,4 +1,4 @@
-//! What `#[derive(EventSet)]` was given: read from the enum, and checked.
+//! The definition of an event set: read from the enum and its attributes, and checked.
 
 use proc_macro2::Ident;
 use quote::ToTokens as _;
@@ -8,23 +8,23 @@ use crate::keys::Keys;
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
-/// An event set as its author wrote it.
+/// An event set as declared.
 pub(crate) struct Definition<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) generics: &'a Generics,
     pub(crate) members: Vec<Member<'a>>,
-    /// Whether `members` are all the variants there are.
+    /// Whether `members` has every variant.
     pub(crate) complete: bool,
     pub(crate) krate: Krate,
 }
 
-/// A variant and what it holds.
+/// A variant and the type of its event.
 pub(crate) struct Member<'a> {
     pub(crate) variant: &'a Ident,
     pub(crate) ty: &'a Type,
 }
 
-/// Reads the item and every `#[event_set(…)]` on it.
+/// Reads the item and each `#[event_set(…)]` on it.
 pub(crate) fn parse<'a>(item: &'a DeriveInput, mistakes: &mut Mistakes) -> Definition<'a> {
     let krate = krate(item, mistakes);
     let members = match &item.data {

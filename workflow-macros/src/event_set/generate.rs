@@ -1,4 +1,4 @@
-//! The impls of an event set.
+//! Generates the impls of an event set.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,10 +10,10 @@ use crate::krate::Krate;
 use crate::place::Place;
 use crate::usable::{self, Use};
 
-/// The most members of one tuple on the level of types.
+/// The most members of one type-level tuple.
 const TUPLE: usize = 8;
 
-/// What a step can take and return.
+/// Generates the impls that make the set an input and an output.
 pub(crate) fn event_set(definition: &Definition) -> TokenStream {
     let pattern = implement(definition, "Pattern", &pattern(definition));
     let from_event = implement(definition, "FromEvent", &from_event(definition));
@@ -89,7 +89,7 @@ fn output(definition: &Definition) -> TokenStream {
     }
 }
 
-/// What the set declares for a member.
+/// The declaration of a member.
 fn declared(definition: &Definition, ty: &Type, name: &str) -> TokenStream {
     let krate = &definition.krate;
     let member = if usable::is_generic(definition.generics) {
@@ -100,7 +100,7 @@ fn declared(definition: &Definition, ty: &Type, name: &str) -> TokenStream {
     Place::of(ty).associated(member, quote!(#krate::Declared), name)
 }
 
-/// A tuple of all of them; what does not fit is a tuple in its last place.
+/// A tuple of all of them. More than fit are nested in the last place.
 fn each(krate: &Krate, ones: &[TokenStream]) -> TokenStream {
     if ones.len() <= TUPLE {
         return quote!(#krate::Each<(#(#ones,)*)>);

@@ -1,4 +1,4 @@
-//! The rules a signature must keep, as far as syntax can tell.
+//! The rules of a signature, as far as syntax can show them.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -10,7 +10,7 @@ use syn::{
 
 use crate::mistakes::Mistakes;
 
-/// The rules of a step.
+/// Checks the signature of a step.
 pub(crate) fn validate_step(signature: &Signature, mistakes: &mut Mistakes) {
     let name = &signature.ident;
     if signature.asyncness.is_none() {
@@ -25,7 +25,7 @@ pub(crate) fn validate_step(signature: &Signature, mistakes: &mut Mistakes) {
     validate(signature, "step", mistakes);
 }
 
-/// The rules of a precondition.
+/// Checks the signature of a precondition.
 pub(crate) fn validate_precondition(signature: &Signature, mistakes: &mut Mistakes) {
     if matches!(signature.output, ReturnType::Default) {
         let message = "a precondition answers yes or no: write `-> bool`, or `-> Result<bool, E>`";
@@ -34,7 +34,7 @@ pub(crate) fn validate_precondition(signature: &Signature, mistakes: &mut Mistak
     validate(signature, "precondition", mistakes);
 }
 
-/// The rules of what compacts for a step.
+/// Checks the signature of a compaction.
 pub(crate) fn validate_compaction(signature: &Signature, mistakes: &mut Mistakes) {
     if signature.asyncness.is_none() {
         let message = format!("a compaction is async: write `async fn {}`", signature.ident);
@@ -123,7 +123,8 @@ fn reject_unshared(ty: &Type, mistakes: &mut Mistakes) {
     mistakes.at(ty, format!("{why}: write `{shared}`"));
 }
 
-/// How a parameter is written that borrows in a way in which nothing can be lent: `&mut E`, `&Option<E>`.
+/// The correct form of a parameter that borrows in an impossible way, such as `&mut E` or `&Option<E>`;
+/// `None` for others.
 pub(crate) fn shared(ty: &Type) -> Option<Type> {
     let Type::Reference(reference) = ty else { return None };
     if reference.mutability.is_some() {
@@ -145,7 +146,7 @@ fn is_arc(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Arc"))
 }
 
-/// The type as its author would write it.
+/// The type as it is usually written.
 fn written(ty: &Type) -> String {
     let mut text = ty.to_token_stream().to_string();
     for (loose, tight) in
@@ -168,7 +169,7 @@ fn reject_impl_trait(ty: &Type, message: &str, mistakes: &mut Mistakes) {
     Reject(message, mistakes).visit_type_mut(&mut ty.clone());
 }
 
-/// Whether generated code can call the function as it stands.
+/// Whether generated code can call the function as declared.
 pub(crate) fn is_callable(signature: &Signature) -> bool {
     let receiver = signature.receiver().map(|receiver| &receiver.kind);
     let shared = matches!(receiver, None | Some(ReceiverKind::Reference(_, _, None)));

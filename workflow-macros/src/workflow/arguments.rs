@@ -1,4 +1,4 @@
-//! What stands in `#[workflow(…)]`.
+//! Reads the arguments of `#[workflow(…)]`.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::parse::ParseStream;
@@ -8,17 +8,17 @@ use crate::keys::{self, Keys};
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 
-/// The attribute's values.
+/// The values of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) output: Option<Type>,
     pub(crate) name: Option<LitStr>,
     pub(crate) krate: Krate,
-    /// Whether anything could not be read.
+    /// Whether an argument could not be read.
     pub(crate) unclear: bool,
 }
 
-/// Reads them.
+/// Reads the arguments.
 pub(crate) fn parse(tokens: TokenStream, mistakes: &mut Mistakes) -> Arguments {
     let mut arguments = Arguments::default();
     Keys::new(&["output", "name", "crate"]).read(tokens, mistakes, |key, input| arguments.set(key, input));

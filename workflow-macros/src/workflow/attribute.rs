@@ -1,4 +1,4 @@
-//! What stands in `#[step(…)]`.
+//! Reads the arguments of `#[step(…)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -23,33 +23,33 @@ const KEYS: &[&str] = &[
     "name",
 ];
 
-/// The attribute's values.
+/// The values of the attribute.
 #[derive(Default)]
 pub(crate) struct StepAttribute {
     pub(crate) name: Option<LitStr>,
     pub(crate) precondition: Option<Path>,
-    /// Whether a precondition is given whose path could not be read.
+    /// Whether a precondition is given, but its path could not be read.
     pub(crate) precondition_unclear: bool,
-    /// Whether anything in it could not be read.
+    /// Whether an argument could not be read.
     pub(crate) unclear: bool,
     pub(crate) reruns: bool,
-    /// What makes its retry policy.
+    /// The expression that makes the retry policy.
     pub(crate) retry: Option<Expr>,
-    /// The method that makes what the step works with smaller.
+    /// The method that compacts the input of the step.
     pub(crate) compact: Option<Ident>,
     pub(crate) catches: Option<Catches>,
-    /// The calls that turn the default policy into the step's.
+    /// The method calls that turn the default policy into that of the step.
     pub(crate) policy: Vec<TokenStream>,
 }
 
-/// The steps whose failures a step takes.
+/// The steps whose failures a step catches.
 pub(crate) struct Catches {
-    /// The word itself.
+    /// The key itself, for its place.
     pub(crate) key: Ident,
     pub(crate) names: Vec<Ident>,
 }
 
-/// Reads them.
+/// Reads the attribute.
 pub(crate) fn parse(attribute: &Attribute, mistakes: &mut Mistakes) -> StepAttribute {
     let (mut values, earlier) = (StepAttribute::default(), mistakes.count());
     Keys::new(KEYS).read_attribute(attribute, mistakes, |key, input| values.set(key, input));

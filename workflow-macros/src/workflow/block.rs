@@ -1,24 +1,24 @@
-//! The impl block, taken apart: the block that is emitted, and the attributes of ours that stood in it.
+//! Splits the impl block into the block to emit and our attributes in it.
 
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, Path, parse_quote};
 
-/// An impl block without our attributes, and the methods that carried them.
+/// An impl block without our attributes, and the methods that had them.
 pub(crate) struct Block {
     pub(crate) item: ItemImpl,
     pub(crate) marked: Vec<Marked>,
 }
 
-/// A method that carried attributes of ours.
+/// A method that had attributes of ours.
 pub(crate) struct Marked {
     index: usize,
     pub(crate) steps: Vec<Attribute>,
     pub(crate) preconditions: Vec<Attribute>,
 }
 
-/// Takes our attributes out of the block.
+/// Removes our attributes from the block.
 pub(crate) fn parse(mut item: ItemImpl) -> Block {
     let items = item.items.iter_mut().enumerate();
     let marked = items.filter_map(|(index, item)| match item {
@@ -30,7 +30,7 @@ pub(crate) fn parse(mut item: ItemImpl) -> Block {
 }
 
 impl Block {
-    /// The method that was marked so.
+    /// The marked method.
     pub(crate) fn method(&self, marked: &Marked) -> &ImplItemFn {
         match &self.item.items[marked.index] {
             ImplItem::Fn(method) => method,
@@ -38,8 +38,8 @@ impl Block {
         }
     }
 
-    /// Names our attributes once more: those that stood in the block are gone, and an import of them would
-    /// seem unused.
+    /// Mentions our attributes once more, since the emitted block lacks them and their imports would look
+    /// unused.
     pub(crate) fn attribute_names(&self) -> TokenStream {
         let steps = self.marked.iter().find_map(|marked| marked.steps.first());
         let preconditions = self.marked.iter().find_map(|marked| marked.preconditions.first());
@@ -47,7 +47,7 @@ impl Block {
         names.map(named_again).collect()
     }
 
-    /// Every method of the block, marked or not.
+    /// All methods of the block, marked or not.
     pub(crate) fn methods(&self) -> impl Iterator<Item = &ImplItemFn> {
         self.item.items.iter().filter_map(|item| match item {
             ImplItem::Fn(method) => Some(method),
@@ -74,7 +74,7 @@ fn mark(index: usize, method: &mut ImplItemFn) -> Option<Marked> {
     let steps = take(&mut method.attrs, "step");
     let preconditions = take(&mut method.attrs, "precondition");
     if !steps.is_empty() {
-        // A level that the user sets stands behind these, and wins.
+        // Comes first, so that a lint level of the user follows and takes precedence.
         let levels = parse_quote! {
             #[allow(
                 clippy::unused_async,

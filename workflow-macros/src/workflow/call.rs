@@ -1,4 +1,4 @@
-//! The shims: call the step of a row, ask its precondition.
+//! Generates the shims that call the step of a row, ask its precondition, or run its compaction.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -11,7 +11,7 @@ use crate::krate::Krate;
 use crate::place::Place;
 use crate::usable;
 
-/// `Workflow::call`.
+/// Generates `Workflow::call`.
 pub(crate) fn call(definition: &Definition) -> TokenStream {
     let (krate, shim) = (definition.krate(), Shim::new());
     let arms = definition.steps.iter().enumerate().map(|(row, step)| {
@@ -28,10 +28,10 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
     }
 }
 
-/// The future of one step.
+/// Generates the future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
-    // Here a type that is no output is reported.
+    // The compiler reports a type that is no output here.
     let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
     if !function.clear.call || !function.is_async() {
         let asserted = function.asserted(krate);
@@ -57,7 +57,7 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     )
 }
 
-/// `Workflow::compact`, if a step has a compaction.
+/// Generates `Workflow::compact`, if a step has a compaction.
 pub(crate) fn compact(definition: &Definition) -> Option<TokenStream> {
     let (krate, shim) = (definition.krate(), Shim::new());
     let steps = definition.steps.iter().enumerate();
@@ -95,7 +95,7 @@ fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream
     function.signature.receiver().map(|_| quote!(let #this = #krate::Arc::clone(#this);))
 }
 
-/// `Workflow::check`.
+/// Generates `Workflow::check`.
 pub(crate) fn check(definition: &Definition) -> TokenStream {
     let (krate, shim) = (definition.krate(), Shim::new());
     let arms = definition.steps.iter().enumerate().filter_map(|(row, step)| {

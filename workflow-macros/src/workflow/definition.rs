@@ -1,4 +1,4 @@
-//! What the impl block declares: its steps and preconditions, in order.
+//! The declarations of an impl block: its steps and preconditions, in order.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -13,7 +13,7 @@ use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 use crate::near::near;
 
-/// A workflow as its author wrote it.
+/// A workflow as declared.
 pub(crate) struct Definition<'a> {
     pub(crate) block: &'a Block,
     pub(crate) arguments: &'a Arguments,
@@ -27,19 +27,19 @@ pub(crate) struct Method<'a> {
     pub(crate) function: Function<'a>,
 }
 
-/// A step.
+/// A step and its attribute.
 pub(crate) struct Step<'a> {
     pub(crate) method: Method<'a>,
     pub(crate) attribute: StepAttribute,
 }
 
-/// Who is asked before a step runs.
+/// The precondition of a step.
 pub(crate) enum Asked<'a> {
     /// A method of the same block.
     Method(&'a Method<'a>),
-    /// A free function, found by its path.
+    /// A free function, by its path.
     Free(&'a Path),
-    /// Nobody: that there is no such precondition has been reported.
+    /// A precondition that does not exist, which has been reported.
     Nothing,
 }
 
@@ -90,17 +90,17 @@ impl<'a> Definition<'a> {
         &self.block.item
     }
 
-    /// The path to the library.
+    /// The path of the library.
     pub(crate) fn krate(&self) -> &'a Krate {
         &self.arguments.krate
     }
 
-    /// The workflow's type.
+    /// The type of the workflow.
     pub(crate) fn self_ty(&self) -> &'a Type {
         &self.item().self_ty
     }
 
-    /// The workflow's stable name.
+    /// The stable name of the workflow.
     pub(crate) fn name(&self) -> String {
         match (&self.arguments.name, self.self_ty()) {
             (Some(name), _) => name.value(),
@@ -111,7 +111,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Who is asked before the step runs, if anyone.
+    /// The precondition of the step; `None` without one.
     pub(crate) fn asked(&self, step: &'a Step) -> Option<Asked<'_>> {
         let path = step.attribute.precondition.as_ref()?;
         let Some(name) = associated(path) else { return Some(Asked::Free(path)) };
@@ -122,13 +122,13 @@ impl<'a> Definition<'a> {
         Some(if free { Asked::Free(path) } else { Asked::Nothing })
     }
 
-    /// The precondition of the block that a mistyped name seems to mean: one that is used by no step.
+    /// The precondition that a mistyped name seems to mean: one that no step uses.
     pub(crate) fn meant(&self, mistyped: &Ident) -> Option<&'a Ident> {
         let mut unused = self.preconditions.iter().map(|method| method.function.ident());
         unused.find(|name| !self.names(name) && near(&name.to_string(), &mistyped.to_string()))
     }
 
-    /// What compacts for the step, if its name is that of a method which is nothing else.
+    /// The compaction of the step, if its name is that of an unmarked method.
     pub(crate) fn compaction(&self, step: &Step) -> Option<Method<'a>> {
         let name = step.attribute.compact.as_ref()?;
         let found = self.block.methods().find(|method| method.sig.ident == *name)?;
@@ -136,12 +136,12 @@ impl<'a> Definition<'a> {
         (!is_marked).then(|| Method::of(found, &self.block.item.generics))
     }
 
-    /// The row of the step of this name.
+    /// The row of the step with this name.
     pub(crate) fn row_of(&self, step: &Ident) -> Option<usize> {
         self.steps.iter().position(|other| other.method.function.ident() == step)
     }
 
-    /// The rows of the steps whose failures the step takes, if it names any.
+    /// The rows of the steps that this step catches by name.
     pub(crate) fn caught_by(&self, step: &Step) -> Vec<usize> {
         let names = step.attribute.catches.iter().flat_map(|catches| &catches.names);
         let own = step.method.function.ident();
@@ -173,26 +173,26 @@ impl<'a> Method<'a> {
     fn of(method: &'a ImplItemFn, generics: &Generics) -> Self {
         let mut function = Function::of(&method.sig, generics);
         if method.attrs.iter().any(is_cfg) {
-            // It has been reported, and may not be there.
+            // The `cfg` has been reported, and the method may be absent.
             function.clear = Clear { inputs: false, call: false, ..function.clear };
         }
         Self { attributes: &method.attrs, function }
     }
 
-    /// What makes it conditional.
+    /// The `cfg` attributes of the method.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &'a Attribute> {
         self.attributes.iter().filter(|attribute| is_cfg(attribute))
     }
 }
 
 impl Step<'_> {
-    /// The step's stable name.
+    /// The stable name of the step.
     pub(crate) fn name(&self) -> String {
         let own = || self.method.function.ident().unraw().to_string();
         self.attribute.name.as_ref().map_or_else(own, syn::LitStr::value)
     }
 
-    /// The step's doc comment.
+    /// The doc comment of the step.
     pub(crate) fn description(&self) -> String {
         docs::text(self.method.attributes)
     }

@@ -1,4 +1,4 @@
-//! The impl of `Workflow`, and what is checked beside it.
+//! Generates `impl Workflow` and the checks beside it.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::Attribute;
 use super::definition::Definition;
 use super::{call, graph, output, table};
 
-/// Table, shim and checks; nothing where the block cannot be made a workflow at all.
+/// Generates table, shims and checks; nothing for a block that can never be a workflow.
 pub(crate) fn workflow(definition: &Definition) -> TokenStream {
     let item = definition.item();
     if item.trait_.is_some() || item.generics.lifetimes().next().is_some() {
@@ -25,12 +25,12 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
         #compact
     };
     let implementation = implement(definition, &body);
-    // That there are no steps has been reported.
+    // A block without steps has been reported.
     let checks = (!definition.steps.is_empty()).then(|| graph::checks(definition));
     quote!(#implementation #checks)
 }
 
-/// `impl Workflow` with this body. Lint levels that the user set for the block hold for it too.
+/// `impl Workflow` with this body, and with the lint levels of the user's block.
 fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
     let (impl_generics, _, where_clause) = definition.item().generics.split_for_impl();
@@ -44,7 +44,7 @@ fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
     }
 }
 
-/// `#[allow(…)]`, also for `#[expect(…)]`: what is expected need not happen in both impls.
+/// `#[allow(…)]`, also for `#[expect(…)]`: an expected lint may occur in only one of the two impls.
 fn level(attribute: &Attribute) -> Option<TokenStream> {
     let list = attribute.meta.require_list().ok()?;
     let silences = list.path.is_ident("allow") || list.path.is_ident("expect");
@@ -52,7 +52,7 @@ fn level(attribute: &Attribute) -> Option<TokenStream> {
     silences.then(|| quote!(#[allow(#tokens)]))
 }
 
-/// The parameters of a shim, which no code of the user can see.
+/// The parameters of a shim, which user code cannot see.
 pub(crate) struct Shim {
     pub(crate) this: Ident,
     pub(crate) step: Ident,
@@ -60,7 +60,7 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    /// Their names.
+    /// Creates the names of the parameters.
     pub(crate) fn new() -> Self {
         let name = |name| Ident::new(name, Span::mixed_site());
         Self { this: name("this"), step: name("step"), call: name("call") }

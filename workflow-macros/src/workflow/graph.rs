@@ -1,5 +1,5 @@
-//! One constant per place where the graph can be wrong. The library evaluates the rules; here each is only
-//! given the token that its message belongs on.
+//! Generates one constant per place where the graph can be wrong. The library evaluates the rules; each
+//! constant only has the place of its message.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -10,8 +10,8 @@ use super::definition::{Asked, Definition, Step};
 use crate::place::Place;
 use crate::usable;
 
-/// The checks of a workflow, each reported at its place. A generic workflow has no one table to look at
-/// before its parameters are known; the library checks it when an engine is built.
+/// The checks of a workflow, each with its place. A generic workflow has no table before its parameters are
+/// known, so the library checks it when an engine is built.
 pub(crate) fn checks(definition: &Definition) -> TokenStream {
     if usable::is_generic(&definition.item().generics) {
         return TokenStream::new();
@@ -19,7 +19,8 @@ pub(crate) fn checks(definition: &Definition) -> TokenStream {
     let rows = definition.steps.iter().enumerate();
     let steps = rows.map(|(row, step)| step_checks(definition, row, step));
     let whole = check(definition, Place::of(definition.self_ty()), "workflow", &[]);
-    // Where no output is named, it is looked for among the types of the steps, and missed with a message there.
+    // Without a declared output, the compiler looks for it among the types of the steps, and reports its
+    // absence there.
     let named = definition.arguments.output.as_ref();
     let end = named.map(|output| check(definition, Place::of(output), "end", &[]));
     quote!(#(#steps)* #whole #end)
@@ -52,8 +53,8 @@ fn check(definition: &Definition, place: Place, rule: &str, indexes: &[usize]) -
     quote!(const _: () = #call;)
 }
 
-/// A deprecated call for each parameter that may run its step more often than meant, and for a workflow that is
-/// too large to be checked; which those are, the library tells by type. Nothing of it is ever called.
+/// A deprecated call per parameter that may run its step more often than intended, and per workflow that may
+/// be too large to check. The library selects them by type. The calls never run.
 pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
     let krate = definition.krate();
     let meant =
@@ -65,7 +66,7 @@ pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
     (!calls.is_empty()).then(|| quote!(let _ = || #body;))
 }
 
-/// The same for a workflow that the compiler cannot check.
+/// The call for a workflow that may be too large to check.
 fn size(definition: &Definition) -> Option<TokenStream> {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
     let is_checked = quote!({ #krate::Kind::<#self_ty>::TABLE.is_checked() });

@@ -1,5 +1,5 @@
-//! What a run ends with: the type that is named, or the one stop event among the steps' outputs, which the
-//! compiler finds by folding over them.
+//! The type of a run's result: the declared output, or the one stop event among the outputs of the steps. The
+//! compiler finds that event by a fold over the types.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -9,7 +9,7 @@ use super::definition::{Definition, Step};
 use crate::krate::Krate;
 use crate::place::Place;
 
-/// `type Output`, reported at the type that is named, or at the workflow's own.
+/// `type Output`, whose errors point at the declared type, or at the workflow's own.
 pub(crate) fn output(definition: &Definition) -> TokenStream {
     let named = definition.arguments.output.as_ref();
     let output = named.map_or_else(|| found(definition), ToTokens::to_token_stream);
@@ -18,7 +18,7 @@ pub(crate) fn output(definition: &Definition) -> TokenStream {
 
 fn found(definition: &Definition) -> TokenStream {
     let krate = definition.krate();
-    // A workflow without steps has been reported; that it has no stop event either need not be.
+    // A workflow without steps has been reported, so its missing stop event need not be.
     let first = if definition.steps.is_empty() { quote!(#krate::Unclear) } else { quote!(#krate::NotStop) };
     let found = definition.steps.iter().fold(first, |found, step| {
         let place = step.method.function.output_place();

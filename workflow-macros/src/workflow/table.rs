@@ -1,4 +1,4 @@
-//! The static table: a row per step, in declaration order.
+//! Generates the constant table: a row per step, in declaration order.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -26,7 +26,7 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
     }}
 }
 
-/// The events that the output can be made of, if the library can tell. Where there is no output, it is missed
+/// The events that the output can hold, if the library can tell. Without an output, the compiler reports that
 /// at the same place, and so once.
 fn members(definition: &Definition) -> TokenStream {
     if definition.arguments.unclear {
@@ -40,7 +40,7 @@ fn members(definition: &Definition) -> TokenStream {
 
 fn row(definition: &Definition, step: &Step) -> TokenStream {
     let (krate, name, function) = (definition.krate(), step.name(), &step.method.function);
-    // That it takes nothing has been reported.
+    // A step without parameters has been reported.
     let inputs = if function.parameters.is_empty() { unclear(krate) } else { function.inputs(krate) };
     let output = output(krate, function);
     let description = Some(step.description()).filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let precondition = definition.asked(step).map(|asked| precondition(definition, &asked));
     let mut policy = step.attribute.policy.clone();
     if step.attribute.unclear {
-        // What could not be read may have been meant to allow what the step does.
+        // The unreadable part may have been meant to allow what the step does.
         policy.push(quote!(.loops().max_executions(1)));
     }
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
@@ -61,7 +61,8 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     }
 }
 
-/// A function that makes the policy: it is made when an engine is built, not at compile time.
+/// Wraps the retry policy in a function, so that building an engine makes the policy rather than the
+/// compiler.
 fn retry(policy: &Expr) -> TokenStream {
     quote!(.retry(|| #policy))
 }

@@ -1,4 +1,4 @@
-//! The rules a workflow must keep, as far as syntax can tell. What types mean, the compiler finds out.
+//! The rules of a workflow, as far as syntax can show them. The compiler finds out what types mean.
 
 use proc_macro2::Ident;
 
@@ -150,7 +150,7 @@ fn reject_unused(definition: &Definition, mistakes: &mut Mistakes) {
     }
 }
 
-/// Whether a step seems to mean this precondition, which has been reported where it is mistyped.
+/// Whether a step seems to mean this precondition by a mistyped name, which has been reported there.
 fn is_mistyped(definition: &Definition, precondition: &Ident) -> bool {
     let paths = definition.steps.iter().filter_map(|step| step.attribute.precondition.as_ref());
     paths.filter_map(associated).any(|name| {

@@ -25,7 +25,7 @@ enum Rate {
     Named { rate: f32 },
 }
 
-/// Where a value is unfit, and why.
+/// The path of the unfit part, and the problem.
 fn misfit(value: &impl Serialize) -> (String, UnfitValue) {
     match fit(value, usize::MAX) {
         Err(Misfit::Unfit { path, problem }) => (path, problem),
@@ -128,13 +128,13 @@ fn a_value_nests_as_deep_as_can_be_read_back_and_no_deeper() {
     let (path, problem) = misfit(&nested(MAX_JSON_DEPTH + 1));
     assert_eq!(problem, UnfitValue::TooDeep { limit: MAX_JSON_DEPTH });
     assert!(path.starts_with("[0].in[0].in") && path.ends_with('…'), "{path}");
-    // The reader of text that is JSON already is not asked.
+    // Text that is JSON already has its levels counted too, although its reader is not asked.
     let raw = |levels| RawValue::from_string(serde_json::to_string(&nested(levels)).unwrap()).unwrap();
     assert!(fit(&[raw(MAX_JSON_DEPTH - 1)], usize::MAX).is_ok());
     assert!(matches!(misfit(&[raw(MAX_JSON_DEPTH)]).1, UnfitValue::TooDeep { .. }));
 }
 
-/// Serialises as a list without end.
+/// Serialises as an endless list.
 struct Endless;
 
 impl Serialize for Endless {
@@ -180,7 +180,7 @@ fn json_of_secret(fails: fn()) -> impl Serialize {
     Kept { secrets: (1, Fails(fails)) }
 }
 
-/// Writes something else where it was refused.
+/// Ignores the refusal and writes another value instead.
 struct Stubborn;
 
 impl Serialize for Stubborn {

@@ -1,4 +1,18 @@
-//! What the branches of a fan-out can hold, and so which gathers fit it and whether it can end (S48).
+//! The scopes of a graph: which events the root and each fan-out's branches can have and see. From them
+//! follow the gathers that fit a fan-out, and whether its branches can end (S48).
+//!
+//! A fixed point: scopes start with the events that open them, and a step that can run in a scope adds its
+//! outputs there. A gather fits a fan-out once a branch can have its event, and then lets further steps run.
+//! The two steps repeat until neither finds anything new.
+//!
+//! Example: `split` fans out `Page`, and `read` emits `Text` for each. The branches can have `Page` and
+//! `Text`, so `Gather<Text>` fits this fan-out.
+//!
+//! ```text
+//!               root (0)                        branches of `split` (1)
+//!  own          Book, end of fan-out            Page, Text
+//!  seen         Book, end of fan-out            Page, Text, Book, end of fan-out
+//! ```
 
 use super::graph::{Event, FanOut, Graph};
 use super::rows::Rows;
@@ -6,7 +20,7 @@ use crate::event::Roles;
 use crate::spec::InputKind;
 
 impl Graph<'_, '_> {
-    /// Lets every parameter of a step be found by the events that it takes.
+    /// Links each event to the parameters of steps that take it.
     pub(super) const fn link_inputs(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -20,6 +34,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Links the events of one parameter to it. Gathers are linked later, by `link_gathers`.
     const fn link_input(&mut self, step: usize, input: usize) {
         let row = *self.inputs.get(input);
         // A gather is triggered by the event that says that it is due, not by those that it collects.
@@ -38,7 +53,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Grows what each scope can hold and see, and what each gather takes, until nothing grows.
+    /// Grows the scopes and links the gathers, until nothing changes.
     pub(super) const fn match_gathers(&mut self) {
         self.open_fan_outs();
         if self.fan_outs.len() == 0 || self.overflowed() {
@@ -53,6 +68,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds a row for each fan-out output, and the cells of all scopes.
     const fn open_fan_outs(&mut self) {
         let mut output = 0;
         while output < self.outputs.len() {
@@ -71,7 +87,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Adds the event that says that the fan-out is gathered.
+    /// Adds a fan-out and the internal event that marks its end.
     const fn open_fan_out(&mut self, output: usize) {
         let (index, item) = (self.fan_outs.len(), self.outputs.get(output).event);
         let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
@@ -80,7 +96,7 @@ impl Graph<'_, '_> {
         self.fan_outs.push(FanOut { item, gathered, ..FanOut::NONE });
     }
 
-    /// The root begins with what is sent from outside, a branch with its item.
+    /// Starts the scopes: the root with the events from outside, each branch with its item.
     const fn seed_scopes(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
@@ -100,6 +116,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds the outputs of each step to every scope in which the step can run. Returns whether anything is
+    /// new.
     const fn grow_scopes(&mut self) -> bool {
         let (mut scope, mut grew) = (0, false);
         while scope <= self.fan_outs.len() {
@@ -115,8 +133,9 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Whether the step can run in the scope: by an event of the scope's own, and with all it requires in sight.
-    /// A gather is taken to be supplied: a step that gathers what it emits itself has to begin somewhere.
+    /// Whether the step can run in the scope: an event of the scope itself triggers it, and the scope sees
+    /// all it requires. Gathers count as supplied, since a step that gathers what it emits itself has to
+    /// begin somewhere.
     pub(super) const fn runs_in(&self, step: usize, scope: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let (mut input, mut triggered) = (inputs.start, false);
@@ -134,7 +153,7 @@ impl Graph<'_, '_> {
         triggered
     }
 
-    /// Whether an event that the parameter takes is among those of the scope.
+    /// Whether the parameter takes one of these events of the scope.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
         let (row, base) = (self.inputs.get(input), scope * self.events.len());
         if matches!(row.kind, InputKind::Gather) {
@@ -158,6 +177,8 @@ impl Graph<'_, '_> {
         self.takes_failures(row) && self.has_failure(input, base, events)
     }
 
+    /// Adds the outputs of a step that runs in the scope. Items enter the branches below, and the end of the
+    /// fan-out enters this scope. Returns whether anything is new.
     const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
         let (mut output, mut grew) = (outputs.start, false);
@@ -179,14 +200,14 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Notes that the fan-out can be opened, if the scope can that it is opened in.
+    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new.
     const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
         let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
         self.fan_outs.row(fan_out).opened |= opens;
         opens
     }
 
-    /// Adds the event, and with a request its reply, to what the scope has.
+    /// Adds an event to the scope, and with a request its reply. Returns whether that is new.
     const fn enter(&mut self, scope: usize, event: usize) -> bool {
         let cell = scope * self.events.len() + event;
         if *self.own.get(cell) {
@@ -200,7 +221,7 @@ impl Graph<'_, '_> {
         true
     }
 
-    /// Lets a scope see what is seen in one around it.
+    /// Lets a scope see all that the scope around it sees. Returns whether that is new.
     const fn show(&mut self, around: usize, scope: usize) -> bool {
         let (mut event, mut grew) = (0, false);
         while event < self.events.len() {
@@ -214,12 +235,12 @@ impl Graph<'_, '_> {
         grew
     }
 
-    /// Whether a branch of the fan-out can have the event in its own scope.
+    /// Whether a branch of the fan-out can have the event itself.
     pub(super) const fn holds(&self, fan_out: usize, event: usize) -> bool {
         *self.own.get((fan_out + 1) * self.events.len() + event)
     }
 
-    /// Links each gather to the fan-outs that it fits, and says whether it found a new pair.
+    /// Links each gather to the fan-outs that it fits. Returns whether a link is new.
     const fn link_gathers(&mut self) -> bool {
         let (mut step, mut found) = (0, false);
         while step < self.steps.len() {
@@ -236,6 +257,7 @@ impl Graph<'_, '_> {
         found
     }
 
+    /// Links one gather to each fan-out whose branches can have its event. Returns whether a link is new.
     const fn link_gather(&mut self, step: usize, input: usize) -> bool {
         let Some(event) = self.only_event(self.inputs.get(input)) else { return false };
         let (mut fan_out, mut found) = (0, false);
@@ -250,6 +272,7 @@ impl Graph<'_, '_> {
         found
     }
 
+    /// Whether the event is linked to the parameter.
     pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
         let mut taken = self.events.get(event).taken;
         while let Some(member) = taken {
@@ -262,7 +285,7 @@ impl Graph<'_, '_> {
         false
     }
 
-    /// Whether the gather fits a fan-out.
+    /// Whether the gather fits any fan-out.
     pub(super) const fn fits(&self, input: usize) -> bool {
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {
@@ -274,13 +297,13 @@ impl Graph<'_, '_> {
         false
     }
 
-    /// Whether branches can end in a gather or a stop.
+    /// Whether branches of the fan-out can end in a gather or a stop.
     pub(super) const fn ends(&self, fan_out: usize) -> bool {
         let row = self.fan_outs.get(fan_out);
         row.stops || self.events.get(row.gathered).taken.is_some()
     }
 
-    /// Notes which branches can stop the run, knowing it of the branches below so far.
+    /// Marks the fan-outs whose branches can stop the run. Each call reaches one level of nesting further.
     const fn note_stops(&mut self) {
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {
@@ -295,6 +318,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether the event ends the run. The end of a fan-out does so if an event in its branches ends the run
+    /// first.
     const fn stops(&self, event: usize) -> bool {
         let row = self.events.get(event);
         match row.gathers {

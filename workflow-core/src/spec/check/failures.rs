@@ -1,5 +1,5 @@
-//! Steps that take failures (S29): for each step whose failure is caught there is an event, which links what
-//! catches it as other events link what takes them.
+//! Steps that catch failures (S29). Each step whose failure is caught gets an internal event, which links it
+//! to the catching steps as other events link to the steps that take them.
 
 use super::graph::{Event, Graph, Input};
 use super::mistake::Mistake;
@@ -8,7 +8,7 @@ use crate::event::Roles;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// Adds an event for each step whose failure is caught.
+    /// Adds an internal event for each step whose failure is caught.
     pub(super) const fn note_failures(&mut self) {
         let Some(event) = self.failure_event() else { return };
         self.note_takers();
@@ -24,7 +24,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The library's event, if something names it.
+    /// The library's failure event, if the table names it.
     const fn failure_event(&self) -> Option<usize> {
         let mut event = 0;
         while event < self.events.len() {
@@ -36,6 +36,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
+    /// Marks the steps with a parameter that takes failures.
     const fn note_takers(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -61,6 +62,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether some step catches failures of this one.
     const fn is_caught(&self, step: usize) -> bool {
         let mut by = 0;
         while by < self.steps.len() {
@@ -72,7 +74,8 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// Whether one takes the failures of the other: of those it names, or of all that take none.
+    /// Whether the step `by` catches failures of `step`: those it names, or without names those of every step
+    /// that catches none.
     const fn catches(&self, by: usize, step: usize) -> bool {
         let row = self.steps.get(by);
         if !row.takes_failures {
@@ -91,7 +94,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// Whether there is a step whose failures it takes.
+    /// Whether any step's failures are caught by this one.
     pub(super) const fn catches_any(&self, by: usize) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -103,7 +106,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// Lets a parameter be found by the failures that it takes.
+    /// Links a parameter to the failures that it takes.
     pub(super) const fn link_failures(&mut self, by: usize, input: usize) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -132,7 +135,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// The most failures that the parameter can take: every execution may fail.
+    /// The most failures that the parameter can get: every execution may fail.
     pub(super) const fn most_failures(&self, input: usize) -> u64 {
         let (mut step, mut most) = (0, 0_u64);
         while step < self.steps.len() {
@@ -146,7 +149,7 @@ impl<'n> Graph<'_, 'n> {
         most
     }
 
-    /// The start events that the failures it takes can follow from.
+    /// The start events that lead to a failure that the parameter takes.
     pub(super) const fn starts_of_failures(&self, input: usize) -> u64 {
         let (mut step, mut starts) = (0, 0);
         while step < self.steps.len() {
@@ -160,7 +163,7 @@ impl<'n> Graph<'_, 'n> {
         starts
     }
 
-    /// What is wrong with the steps that it says it catches.
+    /// The mistake in the step's `catches`.
     pub(crate) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {
@@ -169,7 +172,7 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::CatchesWithoutInput { step: row.name })
     }
 
-    /// A step that gathers failures has been told so.
+    /// Whether the step gathers failures, which has a message of its own.
     const fn gathers_failures(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -186,7 +189,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// What is wrong with a parameter that takes failures.
+    /// The mistake of a parameter that takes failures.
     pub(super) const fn failure_taken(&self, step: &'n str, input: usize, event: usize) -> Mistake<'n> {
         let event = self.name(event);
         match self.inputs.get(input).kind {
@@ -195,12 +198,12 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// What to say of a step that emits failures.
+    /// The mistake of a step that emits failures.
     pub(super) const fn failure_emitted(&self, step: usize, event: usize) -> Mistake<'n> {
         Mistake::FailureEmitted { step: self.steps.get(step).name, event: self.name(event) }
     }
 
-    /// Whether the step returns a failure as if it were an event.
+    /// The mistake of a step that returns a failure as an event.
     pub(super) const fn failure_returned(&self, step: usize) -> Option<Mistake<'n>> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;

@@ -1,14 +1,27 @@
-//! Fixed lists that no run can fill: the most events that a run can have of a type, from what emits it. Where
-//! that cannot be told, there is no bound, so that no list is refused that a run may fill.
+//! List capacity: finds fixed lists that no run can fill, by bounding the number of events of each type.
+//! Where no bound is known the number is unlimited, so that no list is refused that a run may fill.
+//!
+//! A fixed point from above: all steps start without a bound. Each round bounds executions by the events that
+//! trigger them, and events by the executions that emit them. Stopping after any round is safe, since bounds
+//! only become lower.
+//!
+//! Example: a start event occurs once, so `ask`, which takes it and returns one `Question`, runs once. A
+//! `FixedList<Question, 2>` is never full.
+//!
+//! ```text
+//!  round 0   ask: any number   Question: any number
+//!  round 1   ask: 1            Question: 1               ask takes the start event, which occurs once
+//!  round 2   nothing is lower: the bounds are final
+//! ```
 
 use super::graph::{Event, Fault, Graph, Step};
 use crate::spec::InputKind;
 
-/// No bound.
+/// No known bound.
 const MANY: u64 = u64::MAX;
 
 impl Graph<'_, '_> {
-    /// Finds fault with the fixed lists that are never full.
+    /// Sets the fault of fixed lists that are never full.
     pub(super) const fn note_short_lists(&mut self) {
         if !self.has_fixed_list() {
             return;
@@ -31,6 +44,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Sets the fault of a required fixed list that is longer than the bound of its events.
     const fn note_short_list(&mut self, input: usize) {
         let row = self.inputs.get(input);
         if let (InputKind::Fixed(least), None, false) = (row.kind, row.fault, row.optional) {
@@ -41,6 +55,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether any required fixed list has more than one event. Without one, the search has nothing to find.
     const fn has_fixed_list(&self) -> bool {
         let mut input = 0;
         while input < self.inputs.len() {
@@ -53,6 +68,7 @@ impl Graph<'_, '_> {
         false
     }
 
+    /// Starts with no bound for any step.
     const fn assume_many(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -62,7 +78,7 @@ impl Graph<'_, '_> {
         self.count_events();
     }
 
-    /// Bounds the executions by the events and these by the executions, and says whether a bound is lower now.
+    /// Bounds executions by events and then events by executions. Returns whether a bound is lower now.
     const fn lower_bounds(&mut self) -> bool {
         let (mut step, mut lowered) = (0, false);
         while step < self.steps.len() {
@@ -77,7 +93,7 @@ impl Graph<'_, '_> {
         lowered
     }
 
-    /// Bounds the events by the executions of the steps that emit them, and by what comes from outside.
+    /// Bounds events by the executions of the steps that emit them and by arrivals from outside.
     const fn count_events(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
@@ -104,6 +120,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Adds the outputs of a step, bounded by its executions, to the bounds of their events.
     const fn count_outputs(&mut self, step: usize) {
         let &Step { outputs, most, failed, .. } = self.steps.get(step);
         if let Some(failed) = failed {
@@ -129,8 +146,9 @@ impl Graph<'_, '_> {
         self.events.row(event).most = most.saturating_add(more);
     }
 
-    /// The step runs once for each event that it takes, except that a fixed list runs it once when it is full.
-    /// None of the first events runs it before all that it requires is there.
+    /// The most executions of a step: one for each event that it takes, and for a fixed list one when it is
+    /// full. The first events of its other required parameters do not run it, since something is still
+    /// missing.
     const fn most_executions(&self, step: usize) -> u64 {
         let row = self.steps.get(step);
         // In branches a step is counted anew, and a step that was reported is taken as mended.
@@ -159,6 +177,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether the step can run in a branch, where executions count per branch and no bound holds for the
+    /// run.
     const fn runs_in_branch(&self, step: usize) -> bool {
         let mut scope = 1;
         while scope <= self.fan_outs.len() {
@@ -170,7 +190,7 @@ impl Graph<'_, '_> {
         false
     }
 
-    /// Whether no parameter before this one can be filled by the same event.
+    /// Whether no earlier parameter can be filled by the same event.
     const fn is_distinct(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         let is_gather = matches!(wanted.kind, InputKind::Gather);

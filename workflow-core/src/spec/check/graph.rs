@@ -1,12 +1,26 @@
-//! The graph that the rules look at: events, steps and what leads from one to the other, by number. It lies
-//! in memory that whoever makes it brings along, so that the same rules are evaluated by the compiler, which
-//! cannot allocate, and at run time.
+//! The graph that the rules examine: events, steps, and the links between them. Rows refer to each other by
+//! number. The caller provides the memory, since the compiler cannot allocate in constant evaluation.
+//!
+//! ```text
+//!  Step ─ inputs ──▶ Input ─ members ──▶ Member ─ event ──▶ Event
+//!    │                                                     │ taken
+//!    │                                     Member ◀────────┘   one row per taking parameter,
+//!    │                                       └─ next ─▶ ...     as a linked list
+//!    └── outputs ──▶ Output ─ event ──▶ Event
+//!                       └─ fan_out ──▶ FanOut ─ item, gathered ──▶ Event
+//! ```
+//!
+//! Beside the declared events there are internal ones: one per fan-out, which says that it is gathered, and
+//! one per step whose failure a step catches. So the search treats gathers and failures like other events.
+//!
+//! The rows have two kinds of fields: declared ones, which are set while the graph is filled, and derived
+//! ones, which `explore` sets.
 
 use super::rows::Rows;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
-/// Rows that stand together.
+/// A range of neighbouring rows of one list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -21,37 +35,37 @@ impl Span {
     }
 }
 
-/// An event type.
+/// An event type of the table, or an internal event.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the event")]
 pub(crate) struct Event<'n> {
     pub(crate) name: &'n str,
     pub(crate) roles: Roles,
-    /// Whether it can come from anywhere but a step: it opens a run or is sent in. An event type without a
-    /// name, which the compiler has reported already, is taken to.
+    /// Whether it can come from outside: it opens a run or is sent in. Also set for an event type without a
+    /// name, which the compiler has reported already.
     pub(crate) given: bool,
-    /// Whether it ends the run.
+    /// Whether the event ends the run.
     pub(crate) stops: bool,
-    /// Whether the workflow's output can be made of it.
+    /// Whether the declared output of the workflow can hold it.
     pub(crate) expected: bool,
-    /// The reply to it, and what it is the reply to.
+    /// For a request its reply, and for a reply its request.
     pub(crate) reply: Option<usize>,
     pub(crate) request: Option<usize>,
-    /// The fan-out that it says is gathered.
+    /// The fan-out whose end this internal event marks.
     pub(crate) gathers: Option<usize>,
-    /// The step that it says failed.
+    /// The step whose failure this internal event stands for.
     pub(crate) fails: Option<usize>,
-    /// The first of the members that take it; each knows the next.
+    /// Derived: the first parameter that takes the event; [`Member::next`] leads to the others.
     pub(crate) taken: Option<usize>,
-    /// The last step that emits it.
+    /// Derived: the last step in declaration order that emits the event.
     pub(crate) last_emitter: Option<usize>,
-    /// Whether it can be there in a run.
+    /// Derived: whether the event can occur in a run.
     pub(crate) arrives: bool,
-    /// The start events that it can follow from, as bits, where there are several.
+    /// Derived: the start events that lead to it, one bit each. Set only if the workflow has several.
     pub(crate) starts: u64,
-    /// The most that a run can have of it.
+    /// Derived: the most that a run can have of the event.
     pub(crate) most: u64,
-    /// From which step a walk over the graph came by.
+    /// Scratch: the step from which the current walk reached the event.
     pub(crate) from: Option<usize>,
 }
 
@@ -77,7 +91,7 @@ impl<'n> Event<'n> {
     }
 }
 
-/// A step.
+/// A step of the table.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the step")]
 pub(crate) struct Step<'n> {
@@ -85,30 +99,31 @@ pub(crate) struct Step<'n> {
     pub(crate) inputs: Span,
     pub(crate) outputs: Span,
     pub(crate) precondition: Option<Asked<'n>>,
-    /// The most executions it may have in a scope.
+    /// The declared `max_executions`.
     pub(crate) limit: Option<u32>,
-    /// The most that it can have in a run.
+    /// Derived: the most executions that a run can have of the step.
     pub(crate) most: u64,
     pub(crate) loops: bool,
-    /// The steps whose failures it takes, if it names them.
+    /// The steps whose failures the step catches by name; empty for all others.
     pub(crate) catches: &'n [usize],
-    /// Whether it takes failures.
+    /// Derived: whether a parameter takes failures.
     pub(crate) takes_failures: bool,
-    /// The event that its failure is, if a step catches it.
+    /// Derived: the internal event of its failure, if a step catches it.
     pub(crate) failed: Option<usize>,
-    /// Whether the compiler has reported a parameter already, so that nothing is known of it.
+    /// Whether the compiler has reported a parameter already, so that its type is unknown. Such a step gets
+    /// no further messages.
     pub(crate) unclear: bool,
-    /// Whether it can run.
+    /// Derived: whether the step can run.
     pub(crate) reached: bool,
-    /// Why it cannot.
+    /// Derived: why the step can never be reached.
     pub(crate) stuck: Option<Stuck>,
-    /// Why the events that it requires never come together.
+    /// Derived: why the events that the step requires never meet.
     pub(crate) parted: Option<Parted>,
-    /// Whether a walk over the graph came by.
+    /// Scratch: whether the current walk reached the step.
     pub(crate) walked: bool,
-    /// Whether each of its executions leads to another one of a step like it.
+    /// Derived: whether each execution triggers another step with the same property.
     pub(crate) endless: bool,
-    /// Whether it is the first step of a loop with no way out.
+    /// Derived: whether it is the first step of an endless loop.
     pub(crate) begins_loop: bool,
 }
 
@@ -136,56 +151,56 @@ impl<'n> Step<'n> {
     }
 }
 
-/// What keeps a step from ever running.
+/// Why a step can never be reached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stuck {
-    /// It waits for an event of a step that waits for it.
+    /// A deadlock: it waits for an event of a step that waits for it.
     Behind { event: usize, emitter: usize },
-    /// Nothing it takes can be there.
+    /// None of the events that it takes can occur.
     Idle,
 }
 
-/// What keeps the events that a step requires from coming together.
+/// Why the events that a step requires never meet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Parted {
-    /// They lie in branches that do not see each other.
+    /// They belong to branches that do not see each other.
     Branches,
     /// They follow from different start events.
     Starts,
 }
 
-/// A precondition.
+/// The precondition of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'n> {
     pub(crate) name: &'n str,
     pub(crate) inputs: Span,
 }
 
-/// A parameter of a step or a precondition.
+/// A parameter of a step or of a precondition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
     pub(crate) members: Span,
     pub(crate) fault: Option<Fault>,
-    /// Whether one of its events can be there, or would be but for its fault.
+    /// Derived: whether one of its events can occur, or could without the fault.
     pub(crate) filled: bool,
 }
 
-/// What is wrong with a parameter, by number.
+/// The fault of a parameter, with the events concerned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// It is a fixed list of no events.
+    /// A fixed list of length 0.
     Empty,
-    /// It takes an event that ends the run.
+    /// Takes this event, which ends the run.
     Stop(usize),
-    /// It takes what its step emits.
+    /// Takes this event, which its own step emits.
     Own(usize),
-    /// It takes failures where nothing can fail, or gathers them.
+    /// Takes or gathers failures where it must not or where nothing can fail.
     Failure(usize),
-    /// It is a fixed list of more events than a run can have, which is so many.
+    /// A fixed list longer than this number of events, which is the most that a run can have.
     Short(u64),
-    /// Nothing brings any of its events about, or it gathers what no branch has.
+    /// Nothing produces any of its events, or it gathers events that no branch has.
     Unproduced,
 }
 
@@ -194,8 +209,8 @@ impl Input {
         Self { kind: InputKind::One, optional: false, members: Span::NONE, fault: None, filled: false };
 }
 
-/// That a parameter takes an event type. For the parameters of steps there is a second row, found by its
-/// event.
+/// Links a parameter to an event type that it takes. Parameters of steps have two rows: one found by the
+/// parameter and one by the event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     pub(crate) event: usize,
@@ -208,18 +223,19 @@ impl Member {
     pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None };
 }
 
-/// One thing a step emits.
+/// One event that a step emits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) event: usize,
     /// Whether every execution emits it.
     pub(crate) always: bool,
-    /// How many outputs from this one on are a choice of which every execution emits one; 0 if it begins none.
+    /// If not 0: this and the following outputs, so many in all, are alternatives of which every execution
+    /// emits one.
     pub(crate) choices: usize,
-    /// Whether an execution may emit more than one.
+    /// Whether an execution may emit several.
     pub(crate) many: bool,
     pub(crate) fan_out: Option<usize>,
-    /// Whether the step returns it; an emitter is the other way.
+    /// Whether the step returns it, rather than sends it with an emitter.
     pub(crate) returned: bool,
 }
 
@@ -228,15 +244,15 @@ impl Output {
         Self { event: 0, always: false, choices: 0, many: false, fan_out: None, returned: false };
 }
 
-/// A place where branches open.
+/// An output that opens branches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FanOut {
     pub(crate) item: usize,
-    /// The event that says that its branches are settled.
+    /// The internal event that says that all branches are settled.
     pub(crate) gathered: usize,
-    /// Whether something in its branches can end the run.
+    /// Derived: whether an event in its branches, or below them, can end the run.
     pub(crate) stops: bool,
-    /// Whether a step that opens it can run.
+    /// Derived: whether a step that opens it can run.
     pub(crate) opened: bool,
 }
 
@@ -244,7 +260,7 @@ impl FanOut {
     pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false, opened: false };
 }
 
-/// A workflow as a graph.
+/// A workflow as a graph, in memory of the caller.
 #[derive(Debug)]
 pub(crate) struct Graph<'s, 'n> {
     pub(crate) events: Rows<'s, Event<'n>>,
@@ -253,15 +269,16 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) members: Rows<'s, Member>,
     pub(crate) outputs: Rows<'s, Output>,
     pub(crate) fan_outs: Rows<'s, FanOut>,
-    /// Events that are still to be followed to the steps that take them.
+    /// Events of the current search whose takers are not visited yet.
     pub(crate) pending: Rows<'s, usize>,
-    /// For the root and the branches of each fan-out, and for each event, whether the scope itself can have it.
+    /// Whether a scope itself can have an event. A row of cells per scope: first the root, then the branches
+    /// of each fan-out.
     pub(crate) own: Rows<'s, bool>,
-    /// The same for what it can see: its own events, and those of the scopes around it.
+    /// Whether a scope can see an event: its own events and those of the scopes around it. Laid out as `own`.
     pub(crate) seen: Rows<'s, bool>,
-    /// Whether it is known what the workflow's output can be made of.
+    /// Whether the workflow declares an output of known types.
     pub(crate) expects: bool,
-    /// Whether there are steps that run in no branch, because they require events of several.
+    /// Whether some steps run nowhere, since they require events of branches that do not see each other.
     pub(crate) has_parted: bool,
 }
 
@@ -278,7 +295,7 @@ impl<'n> Graph<'_, 'n> {
             || self.seen.overflowed
     }
 
-    /// Adds an event type to the parameter that was added last.
+    /// Adds an event type to the last parameter.
     pub(crate) const fn push_member(&mut self, event: usize) {
         let member = Member { event, step: 0, input: 0, next: None };
         let place = self.members.push(member);
@@ -286,21 +303,21 @@ impl<'n> Graph<'_, 'n> {
         self.inputs.row(input).members.end = place + 1;
     }
 
-    /// Adds a parameter without event types.
+    /// Adds a parameter that has no event types yet.
     pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
         let start = self.members.len();
         let members = Span { start, end: start };
         self.inputs.push(Input { kind, optional, members, fault: None, filled: false });
     }
 
-    /// Adds an output to the step that was added last.
+    /// Adds an output to the last step.
     pub(crate) const fn push_output(&mut self, output: Output) {
         let place = self.outputs.push(output);
         let step = self.steps.len() - 1;
         self.steps.row(step).outputs.end = place + 1;
     }
 
-    /// Adds a step; its parameters and outputs are those that are added from here on.
+    /// Adds a step. The parameters and outputs added afterwards belong to it.
     pub(crate) const fn push_step(&mut self, step: Step<'n>) {
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         let step = Step {
@@ -311,39 +328,40 @@ impl<'n> Graph<'_, 'n> {
         self.steps.push(step);
     }
 
-    /// Closes the parameters of the step that was added last. Those added after it are the precondition's.
+    /// Ends the parameters of the last step. Those added afterwards belong to its precondition.
     pub(crate) const fn close_inputs(&mut self) {
         let (step, end) = (self.steps.len() - 1, self.inputs.len());
         self.steps.row(step).inputs.end = end;
     }
 
-    /// Makes the parameters added since [`close_inputs`](Self::close_inputs) those of a precondition.
+    /// Adds a precondition to the last step, with the parameters added since
+    /// [`close_inputs`](Self::close_inputs).
     pub(crate) const fn close_precondition(&mut self, name: &'n str) {
         let (step, end) = (self.steps.len() - 1, self.inputs.len());
         let start = self.steps.get(step).inputs.end;
         self.steps.row(step).precondition = Some(Asked { name, inputs: Span { start, end } });
     }
 
-    /// Notes that one is the request and the other its reply.
+    /// Links a request and its reply.
     pub(crate) const fn pair(&mut self, request: usize, reply: usize) {
         self.events.row(request).reply = Some(reply);
         self.events.row(reply).request = Some(request);
     }
 
-    /// Notes that the workflow's output can be made of the event.
+    /// Adds the event to those that the declared output can hold.
     pub(crate) const fn expect(&mut self, event: usize) {
         self.events.row(event).expected = true;
         self.expects = true;
     }
 
-    /// Lets a parameter of a step be found by an event that it takes.
+    /// Links an event to a parameter of a step that takes it.
     pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
         let next = self.events.get(event).taken;
         let place = self.members.push(Member { event, step, input, next });
         self.events.row(event).taken = Some(place);
     }
 
-    /// The one event type of a gather or a reply.
+    /// The event type of a gather or a reply, which has one; `None` if the compiler has reported it.
     pub(super) const fn only_event(&self, input: &Input) -> Option<usize> {
         if input.members.start == input.members.end {
             return None;
@@ -351,7 +369,7 @@ impl<'n> Graph<'_, 'n> {
         Some(self.members.get(input.members.start).event)
     }
 
-    /// Whether the parameter names the event among its types.
+    /// Whether the event is among the parameter's types.
     pub(super) const fn names(&self, input: &Input, event: usize) -> bool {
         let mut member = input.members.start;
         while member < input.members.end {
@@ -363,7 +381,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// Whether the step emits the event, be it as the item of a fan-out.
+    /// Whether the step emits the event, also as the item of a fan-out.
     pub(super) const fn emits(&self, step: usize, event: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
@@ -377,7 +395,7 @@ impl<'n> Graph<'_, 'n> {
     }
 }
 
-/// Whether both take events in the same way.
+/// Whether both parameters take events in the same way.
 pub(super) const fn same_kind(one: InputKind, other: InputKind) -> bool {
     use InputKind::{Emitter, Fixed, Gather, Injected, List, One, Reply};
     if let (Fixed(one), Fixed(other)) = (one, other) {

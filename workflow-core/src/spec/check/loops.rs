@@ -1,12 +1,20 @@
-//! Loops of steps that always trigger each other, and from which nothing leads to the end of the run.
+//! Endless loops: steps that always trigger each other, while nothing that follows can end the run.
+//!
+//! Example: `draft` always emits `Draft`, which `review` takes; `review` always emits `Notes`, which `draft`
+//! takes. No stop event follows from either. If `review` returned an `EventSet` with a stop event, the loop
+//! would have an exit.
+//!
+//! The search has two parts. First it removes every step that does not always trigger a remaining step, until
+//! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
+//! event that can follow from it ends the run, not even sometimes.
 
 use super::graph::Graph;
 use super::names::Names;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// Notes the first step of each loop with no way out. A step that says that it is meant to loop can leave it
-    /// to others to end the run, and is part of none.
+    /// Marks the first step of each endless loop. A step with `#[step(loops)]` may leave the end of the run
+    /// to other steps, so it belongs to no loop.
     pub(super) const fn note_loops(&mut self) {
         self.assume_endless();
         while self.drop_ending() {}
@@ -20,8 +28,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether a step is triggered by one from it on in the order of declaration, as one of every loop is: most
-    /// workflows need no further look.
+    /// Whether a step is triggered by itself or by a later step, as happens in every loop. Most workflows
+    /// need no further search.
     pub(super) const fn may_loop(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -33,6 +41,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether the step takes an event that itself or a later step emits.
     const fn is_triggered_from_behind(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -53,6 +62,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Starts with every step that is not declared to loop.
     const fn assume_endless(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -61,8 +71,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Of a step is known that it ends once none of those is left that it always triggers. Says whether there
-    /// was one.
+    /// Removes the steps that trigger none of the remaining steps in every execution. Returns whether it
+    /// removed any.
     const fn drop_ending(&mut self) -> bool {
         let (mut step, mut dropped) = (self.steps.len(), false);
         while step > 0 {
@@ -75,8 +85,8 @@ impl<'n> Graph<'_, 'n> {
         dropped
     }
 
-    /// A step without an end that every execution of this one triggers; where it chooses among events, one that
-    /// the first of these triggers.
+    /// A remaining step that every execution of this one triggers. Where the step chooses among events, the
+    /// one that the first of them triggers.
     const fn next(&self, step: usize) -> Option<usize> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
@@ -91,6 +101,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
+    /// Whether each of these alternatives triggers a remaining step.
     const fn all_go_on(&self, first: usize, choices: usize) -> bool {
         let mut output = first;
         while output < first + choices {
@@ -102,7 +113,7 @@ impl<'n> Graph<'_, 'n> {
         true
     }
 
-    /// The first step without an end that runs at every event of the type.
+    /// The first remaining step that runs at every event of the type.
     const fn goes_on(&self, event: usize) -> Option<usize> {
         let (mut taken, mut first) = (self.events.get(event).taken, None);
         while let Some(member) = taken {
@@ -120,7 +131,7 @@ impl<'n> Graph<'_, 'n> {
         first
     }
 
-    /// Whether the step runs at every event that arrives for this parameter.
+    /// Whether the step runs at every event that this parameter gets.
     const fn always_runs(&self, step: usize, input: usize) -> bool {
         let row = self.steps.get(step);
         // A fixed list fires once; a reply is the outside's to give, and a gather waits for branches to
@@ -129,7 +140,7 @@ impl<'n> Graph<'_, 'n> {
         retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
     }
 
-    /// The first step, in the order of declaration, of the loop that the step leads to.
+    /// The first step in declaration order of the loop that this step leads to.
     const fn first_of_loop(&self, step: usize) -> usize {
         let (mut at, mut walked) = (step, 0);
         while let (Some(next), true) = (self.next(at), walked < self.steps.len()) {
@@ -147,7 +158,7 @@ impl<'n> Graph<'_, 'n> {
         first
     }
 
-    /// The names of the steps of the loop that begins with this one.
+    /// The names of the steps in the loop that begins with this one.
     pub(super) const fn loop_from(&self, step: usize) -> Names<'n> {
         let (mut names, mut at) = (Names::NONE, step);
         loop {
@@ -159,6 +170,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Adds an event to the walk, once.
     const fn pend(&mut self, event: usize, from: usize) {
         if self.events.get(event).from.is_none() {
             self.events.row(event).from = Some(from);
@@ -166,6 +178,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
+    /// Resets the marks of an earlier walk.
     const fn forget_walk(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -179,7 +192,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether anything that follows from the step, be it only sometimes, ends the run.
+    /// Whether any event that can follow from the step ends the run.
     const fn leads_to_stop(&mut self, step: usize) -> bool {
         self.forget_walk();
         self.pend_possible(step);
@@ -198,6 +211,7 @@ impl<'n> Graph<'_, 'n> {
         stops
     }
 
+    /// Adds all events that can follow from the step, its failure and replies included.
     const fn pend_possible(&mut self, step: usize) {
         self.steps.row(step).walked = true;
         if let Some(failed) = self.steps.get(step).failed {

@@ -1,10 +1,10 @@
-//! A mistake in a graph, as facts that borrow their names from it.
+//! Mistakes in a graph as data. Their names borrow from the graph.
 
 use super::names::Names;
 use super::say;
 use super::text::Text;
 
-/// What is wrong at one place of a graph.
+/// One mistake at one place of a graph. [`say`](super::say) documents each variant with its message.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "nothing can be boxed in constant evaluation")]
 pub(crate) enum Mistake<'n> {
@@ -34,7 +34,7 @@ pub(crate) enum Mistake<'n> {
 }
 
 impl Mistake<'_> {
-    /// Whether a scheduler could make nothing of the table.
+    /// Whether the scheduler cannot work with the table, so that even unchecked tables are refused.
     pub(crate) const fn is_of_scheduler(&self) -> bool {
         matches!(
             self,
@@ -46,7 +46,7 @@ impl Mistake<'_> {
         )
     }
 
-    /// The message, in constant evaluation.
+    /// The message, made in constant evaluation.
     pub(crate) const fn text(&self) -> Text {
         match self {
             Self::StopTaken { step, event } => say::stop_taken(step, event),

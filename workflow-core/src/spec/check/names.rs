@@ -1,15 +1,16 @@
-//! Comparing names, and finding those that are nearly the same: what someone who mistyped one may have meant.
+//! Comparing names, and finding similar ones, so that a message can suggest what a mistyped name should have
+//! been.
 
-/// Names longer than this are compared by how they begin.
+/// The longest names, in bytes, that are compared letter by letter. Longer ones are compared by prefix only.
 const LONGEST: usize = 48;
 
-/// Whether both are the same.
+/// Whether both names are equal.
 pub(crate) const fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && shared_prefix(one.as_bytes(), other.as_bytes()) == one.len()
 }
 
-/// Equal names have equal hashes. A letter costs a few operations and no call, because names are most of what
-/// there is to evaluate of a workflow without mistakes.
+/// Hashes a name; equal names have equal hashes. Cheap per letter and without calls, since most of the work
+/// for a workflow without mistakes is hashing names.
 pub(crate) const fn hash(name: &str) -> usize {
     let bytes = name.as_bytes();
     let (mut hash, mut at) = (bytes.len(), 0);
@@ -20,7 +21,7 @@ pub(crate) const fn hash(name: &str) -> usize {
     hash
 }
 
-/// Whether one may have been written for the other: a few letters differ, or one begins like the other.
+/// Whether one name may be a typing error for the other: a few letters differ, or both begin alike.
 pub(crate) const fn near(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let shorter = if one.len() < other.len() { one.len() } else { other.len() };
@@ -37,7 +38,7 @@ const fn shared_prefix(one: &[u8], other: &[u8]) -> usize {
     at
 }
 
-/// How many letters must be added, removed or changed, whatever their case.
+/// The number of letters to add, remove or change, ignoring case.
 const fn distance(one: &[u8], other: &[u8]) -> usize {
     if one.len() > LONGEST || other.len() > LONGEST {
         return usize::MAX;
@@ -72,17 +73,17 @@ const fn least(one: usize, other: usize) -> usize {
     if one < other { one } else { other }
 }
 
-/// How many names a message lists at most.
+/// The most names that a message lists.
 const LISTED: usize = 8;
 
-/// How many names are kept at most.
+/// The most names that are stored.
 const KEPT: usize = 32;
 
-/// A few names for a message; of more than it can keep it only knows how many.
+/// A few names for a message. Names beyond its capacity are counted only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'n> {
     names: [&'n str; KEPT],
-    /// How many were added, those beyond the room for them included.
+    /// The number of names added, stored or not.
     count: usize,
 }
 
@@ -112,7 +113,7 @@ impl<'n> Names<'n> {
         self.count
     }
 
-    /// How many a message lists.
+    /// The number of names that a message lists.
     pub(crate) const fn listed(&self) -> usize {
         least(self.count, LISTED)
     }
@@ -125,7 +126,7 @@ impl<'n> Names<'n> {
         least(self.count, KEPT)
     }
 
-    /// Those that are kept.
+    /// The stored names.
     pub(crate) fn to_vec(self) -> Vec<String> {
         self.names[..self.kept()].iter().map(|name| (*name).to_owned()).collect()
     }

@@ -1,5 +1,5 @@
-//! From a constant table to a graph: event types get numbers by their wire names, which is all that constant
-//! evaluation can compare.
+//! Fills a graph from a constant table. Event types are numbered by wire name, since constant evaluation can
+//! compare nothing else. The memory has a fixed size.
 
 use super::graph::{Event, FanOut, Graph, Input, Member, Output, Step};
 use super::names::{hash, same};
@@ -7,19 +7,19 @@ use super::rows::Rows;
 use crate::event::{EventType, Roles};
 use crate::spec::{InputKind, InputSpec, OutputSpec, StepSpec};
 
-// Of what is larger than this the compiler warns that it does not check it; it is checked when an engine is
-// built. The bounds are far beyond what anyone writes, and such that the compiler takes no notable time.
+// The capacity of the compiler's checks. For a larger table the compiler warns that it does not check it, and
+// building an engine checks it instead. The bounds are far beyond usual workflows and keep compilation fast.
 const STEPS: usize = 512;
-/// Those that say that a fan-out is gathered, or that a step failed, included.
+/// Includes the internal events of fan-outs and caught failures.
 const EVENTS: usize = 1152;
 const INPUTS: usize = 1024;
 const MEMBERS: usize = 4096;
 const OUTPUTS: usize = 1024;
 const FAN_OUTS: usize = 128;
-/// More than the events, so that numbers are found at once; a power of two.
+/// A power of two greater than the number of events, which keeps lookups short.
 const SLOTS: usize = 2048;
 
-/// The memory of a graph.
+/// The memory of a graph, as constant evaluation needs it.
 pub(super) struct Space<'n> {
     events: [Event<'n>; EVENTS],
     steps: [Step<'n>; STEPS],
@@ -49,7 +49,7 @@ impl<'n> Space<'n> {
         seen: [false; (FAN_OUTS + 1) * EVENTS],
     };
 
-    /// An empty graph in this memory.
+    /// Creates an empty graph in this memory.
     pub(super) const fn graph(&mut self) -> Graph<'_, 'n> {
         Graph {
             events: Rows::in_memory(&mut self.events),
@@ -67,7 +67,7 @@ impl<'n> Space<'n> {
     }
 }
 
-/// Adds the rows of the table to the graph, and the members of its output.
+/// Adds the steps of a table and the types of its declared output.
 pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], output: &'n [EventType]) {
     let mut numbers = Numbers { slots: [0; SLOTS], hashes: [0; EVENTS] };
     let mut step = 0;
@@ -83,7 +83,7 @@ pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], o
     }
 }
 
-/// Whether the compiler has reported one of the types already.
+/// Whether one of the types has no name, since the compiler has reported it.
 const fn has_nameless(events: &[EventType]) -> bool {
     let mut at = 0;
     while at < events.len() {
@@ -95,7 +95,7 @@ const fn has_nameless(events: &[EventType]) -> bool {
     false
 }
 
-/// How often one execution emits something.
+/// The number of times that one execution emits an event.
 #[derive(Clone, Copy)]
 enum Times {
     Once,
@@ -113,14 +113,16 @@ impl Times {
     }
 }
 
-/// Finds the number of an event type by the hash of its name.
+/// Numbers event types, with a hash table by name.
 struct Numbers {
-    /// One more than the number of an event, or 0.
+    /// The number of an event plus 1; 0 for an empty slot.
     slots: [u16; SLOTS],
+    /// The hash of each event's name, compared before the name itself.
     hashes: [usize; EVENTS],
 }
 
 impl Numbers {
+    /// Adds a step with its parameters, its precondition, its outputs and its emitters.
     const fn step<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n StepSpec) {
         let policy = spec.policy;
         let step = Step {
@@ -163,6 +165,7 @@ impl Numbers {
         }
     }
 
+    /// Adds the outputs of a return type, each with the number of times that one execution emits it.
     const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
@@ -201,6 +204,7 @@ impl Numbers {
         }
     }
 
+    /// Adds the events of the step's emitters, each any number of times.
     const fn emitters<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
         let mut input = 0;
         while input < specs.len() {
@@ -248,8 +252,8 @@ impl Numbers {
     }
 }
 
-/// Whether the compiler has reported a parameter: generated code puts an injectable without a name in its
-/// place.
+/// Whether the compiler has reported a parameter. Generated code replaces it by an injected parameter without
+/// a name.
 const fn has_unclear(specs: &[InputSpec]) -> bool {
     let mut input = 0;
     while input < specs.len() {

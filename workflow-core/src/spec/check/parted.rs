@@ -1,18 +1,25 @@
-//! Steps that can never run although everything they require can be there: the events never come together.
-//! They lie in branches that do not see each other (S45), or follow from different start events, of which a
-//! run has one.
+//! Disjoint inputs: steps that can never run although each event that they require can occur, since the
+//! events never meet. Two reasons exist: the events belong to branches that do not see each other (S45), or
+//! they follow from different start events, of which a run has one.
+//!
+//! Example: one fan-out opens branches with `Page` and another one with `Image`. A step `(&Page, &Image)`
+//! sees both in no scope.
+//!
+//! For branches the search compares scopes: a step is disjoint if each required event is seen in some scope,
+//! but the step can run in no scope. For start events it compares bit sets: each event has the bits of the
+//! start events that lead to it, and the sets of a step's required events have no common bit.
 
 use super::graph::{Event, Fault, Graph, Parted, Step};
 use super::mistake::Mistake;
 use super::names::Names;
 use crate::spec::InputKind;
 
-/// Every start event.
+/// All start events.
 const ALL: u64 = u64::MAX;
 
 impl<'n> Graph<'_, 'n> {
-    /// Notes the steps whose events no scope sees together. Those that only wait for such a step have nothing
-    /// to see yet, and are not among them.
+    /// Marks the steps whose events no scope sees together. Steps that merely wait for such a step see too
+    /// little yet and are not marked.
     pub(super) const fn note_parted_by_branches(&mut self) {
         let mut step = 0;
         while step < self.steps.len() && self.fan_outs.len() > 0 {
@@ -24,7 +31,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Notes the steps whose events no one start event leads to.
+    /// Marks the steps whose events follow from no common start event.
     pub(super) const fn note_parted_by_starts(&mut self) {
         if !self.has_several_starts() {
             return;
@@ -41,7 +48,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether each of the events that the step requires can be there, be it apart from the others.
+    /// Whether each required event can occur by itself.
     const fn could_run(&self, step: usize, by: Parted) -> bool {
         let &Step { inputs, unclear, .. } = self.steps.get(step);
         let (mut input, mut requires) = (inputs.start, false);
@@ -57,12 +64,13 @@ impl<'n> Graph<'_, 'n> {
         requires && !unclear
     }
 
+    /// Whether the parameter takes events and is not optional.
     pub(super) const fn is_required(&self, input: usize) -> bool {
         let row = self.inputs.get(input);
         row.kind.takes_events() && !row.optional
     }
 
-    /// Whether both parameters can be filled in one scope, or after one start event.
+    /// Whether one scope, or one start event, can fill both parameters.
     const fn meet(&self, one: usize, other: usize, by: Parted) -> bool {
         if matches!(by, Parted::Starts) {
             return self.starts_of_input(one) & self.starts_of_input(other) != 0;
@@ -78,7 +86,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// What to say of a step whose events never come together.
+    /// The mistake of a step whose events never meet.
     pub(super) const fn parted(&self, step: usize) -> Option<Mistake<'n>> {
         let &Step { name: step_name, parted, .. } = self.steps.get(step);
         match parted {
@@ -92,7 +100,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The events of the first two parameters that do not go together, or of all that are required.
+    /// The events of the first two parameters that never meet, or of all required ones if each pair can meet.
     const fn parted_events(&self, step: usize, by: Parted) -> Names<'n> {
         let inputs = self.steps.get(step).inputs;
         let (mut one, mut all) = (inputs.start, Names::NONE);
@@ -115,6 +123,7 @@ impl<'n> Graph<'_, 'n> {
         all
     }
 
+    /// Adds the names of the parameter's events. A reply appears under the name of its request.
     const fn push_names(&self, input: usize, names: &mut Names<'n>) {
         let members = self.inputs.get(input).members;
         let mut member = members.start;
@@ -131,7 +140,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The mistake, unless it may follow from a step that runs in no branch, which is mistake enough.
+    /// Returns the mistake, unless it may be a consequence of a step that runs in no branch.
     #[expect(clippy::large_types_passed_by_value, reason = "it is handed on, and only where there is one")]
     pub(crate) const fn unless_it_follows(&self, mistake: Option<Mistake<'n>>) -> Option<Mistake<'n>> {
         match mistake {
@@ -142,11 +151,12 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether the scope can be opened.
+    /// Whether a branch of the scope can be opened at all.
     pub(super) const fn is_open(&self, scope: usize) -> bool {
         scope == 0 || self.fan_outs.get(scope - 1).opened
     }
 
+    /// Whether some scope that can be open runs the step and has the gathers that it requires.
     const fn runs_somewhere(&self, step: usize) -> bool {
         let mut scope = 0;
         while scope <= self.fan_outs.len() {
@@ -158,7 +168,8 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// What [`runs_in`](Self::runs_in) takes for granted while scopes still grow.
+    /// Whether the scope sees the gathers that the step requires. [`runs_in`](Self::runs_in) takes them for
+    /// granted while scopes grow.
     const fn sees_gathers(&self, step: usize, scope: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -172,6 +183,7 @@ impl<'n> Graph<'_, 'n> {
         true
     }
 
+    /// Whether steps take more than one start event, so that they can differ in what they follow from.
     const fn has_several_starts(&self) -> bool {
         let (mut event, mut starts) = (0, 0);
         while event < self.events.len() {
@@ -182,8 +194,8 @@ impl<'n> Graph<'_, 'n> {
         starts > 1
     }
 
-    /// Gives each start event a bit; those beyond the last bit share it. What may be sent in later goes with
-    /// every one.
+    /// Gives each start event a bit; those beyond 64 share the last one. External events follow from every
+    /// start event.
     const fn seed_starts(&mut self) {
         let (mut event, mut bit) = (0, 0);
         while event < self.events.len() {
@@ -198,7 +210,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Lets what each step emits follow from all that the step follows from, and says whether that was news.
+    /// Adds a step's start events to those of its outputs. Returns whether anything is new.
     const fn spread_starts(&mut self) -> bool {
         let (mut step, mut grew) = (0, false);
         while step < self.steps.len() {
@@ -220,6 +232,7 @@ impl<'n> Graph<'_, 'n> {
         grew
     }
 
+    /// Adds start events to an event, and to its reply. Returns whether any is new.
     const fn add_starts(&mut self, event: usize, starts: u64) -> bool {
         let &Event { starts: known, reply, .. } = self.events.get(event);
         let grew = known | starts != known;
@@ -230,7 +243,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The start events after which the step can run. A step that was reported already is taken as mended.
+    /// The start events after which the step can run; all of them for a step that has a message already.
     const fn starts_of(&self, step: usize) -> u64 {
         let &Step { inputs, unclear, stuck, parted, .. } = self.steps.get(step);
         let (mut input, mut requires, mut takes) = (inputs.start, false, false);
@@ -252,6 +265,8 @@ impl<'n> Graph<'_, 'n> {
         if requires { every } else { any }
     }
 
+    /// The start events that lead to some event of the parameter; all of them for a parameter that has a
+    /// message already.
     const fn starts_of_input(&self, input: usize) -> u64 {
         let row = self.inputs.get(input);
         if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_))) {

@@ -1,4 +1,4 @@
-//! A precondition takes what its step takes, in the same form (S9, S18).
+//! Preconditions: their parameters must be among the inputs of their step, in the same form (S9, S18).
 
 use super::graph::{Asked, Graph, Input, Step, same_kind};
 use super::mistake::Mistake;
@@ -6,7 +6,7 @@ use super::text::Text;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// What is wrong with a parameter of a step's precondition.
+    /// The mistake of a parameter of the step's precondition.
     pub(crate) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         let Some(Asked { name, inputs }) = row.precondition else { return None };
@@ -23,7 +23,7 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::PreconditionInput { step: row.name, precondition: name, parameter, instead })
     }
 
-    /// Whether the step lacks something that its precondition takes.
+    /// Whether a parameter of the precondition is not covered by the step's inputs.
     pub(super) const fn has_unfilled(&self, step: usize) -> bool {
         let row = self.steps.get(step);
         let Some(Asked { inputs, .. }) = row.precondition else { return false };
@@ -37,12 +37,13 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether no input of the step covers this parameter of its precondition.
     const fn is_unfilled(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         wanted.kind.takes_events() && !step.unclear && !self.is_filled_by(step, wanted)
     }
 
-    /// How many parameters the step's precondition has.
+    /// The number of parameters of the step's precondition.
     pub(crate) const fn asked(&self, step: usize) -> usize {
         match self.steps.get(step).precondition {
             Some(Asked { inputs, .. }) => inputs.end - inputs.start,
@@ -50,8 +51,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether an input of the step takes the same events in the same way, and is there whenever the
-    /// precondition needs it.
+    /// Whether an input of the step takes the same events in the same way. An optional input does not cover a
+    /// required parameter.
     const fn is_filled_by(&self, step: &Step<'_>, wanted: &Input) -> bool {
         let mut input = step.inputs.start;
         while input < step.inputs.end {
@@ -65,6 +66,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether both parameters have the same event types in the same order.
     const fn takes_same(&self, one: &Input, other: &Input) -> bool {
         let count = one.members.end - one.members.start;
         let mut at = 0;
@@ -95,7 +97,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
-    /// The parameter as its type would be written.
+    /// The parameter as its type is written in source.
     const fn form(&self, input: &Input) -> Text {
         let text = if input.optional { Text::of("Option<") } else { Text::EMPTY };
         let text = match input.kind {

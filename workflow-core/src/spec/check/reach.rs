@@ -1,12 +1,20 @@
-//! Which events can be there in a run, and so which steps can run: everything that follows from the events
-//! that open runs or are sent in. A mistake that is reported at its own place is taken as mended, so that it
-//! is not reported again at every step behind it.
+//! Reachability: which events can occur in a run, and therefore which steps can run. The search starts from
+//! the events that open runs or come from outside, and follows each to the steps that take it and to what
+//! they emit.
+//!
+//! A mistake with its own message counts as repaired: the parameter counts as filled, so that steps behind it
+//! are not reported too.
+//!
+//! Example: `a(&Begin) -> X`, `b(&X) -> Y`, `c(&Z)`. The start event `Begin` reaches `a`, so `X` occurs and
+//! reaches `b`. Nothing produces `Z`: the parameter of `c` gets a fault and counts as filled, and `c` as
+//! reached.
 
 use super::graph::{Event, Fault, Graph, Input, Step};
 use crate::spec::InputKind;
 
 impl Graph<'_, '_> {
-    /// Finds out everything that the rules ask of the graph.
+    /// Derives everything that the rules ask about the graph. The order matters: each phase uses the results
+    /// of the ones before.
     pub(crate) const fn explore(&mut self) {
         self.note_emitters();
         self.note_failures();
@@ -27,6 +35,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Stores for each event the last step that emits it.
     const fn note_emitters(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -41,7 +50,8 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Whether anything brings the event about.
+    /// Whether a step emits the event or it comes from outside; for a reply, whether that holds of its
+    /// request too.
     pub(super) const fn is_produced(&self, event: usize) -> bool {
         let row = self.events.get(event);
         let origin = match row.request {
@@ -51,8 +61,8 @@ impl Graph<'_, '_> {
         row.given || row.last_emitter.is_some() || origin.given || origin.last_emitter.is_some()
     }
 
-    /// Judges every parameter, and lets those steps run that no event need arrive for: what is wrong with them
-    /// is reported at their own place.
+    /// Finds the faults of all parameters. Reaches the steps that need no event to arrive, since their faults
+    /// have messages of their own.
     const fn judge(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -72,6 +82,8 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Finds the fault of one parameter. A faulty parameter counts as filled, except for one that only takes
+    /// its own step's event.
     const fn judge_input(&mut self, step: usize, input: usize) {
         let fault = self.fault_of(step, input);
         let row = self.inputs.row(input);
@@ -81,6 +93,8 @@ impl Graph<'_, '_> {
             matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
     }
 
+    /// The fault of a parameter, the most basic one first: a stop event, a gathered failure, length 0, an own
+    /// event, no producer.
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
@@ -111,7 +125,8 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Where failures are among what the parameter takes, it is their lack that is told.
+    /// The fault of a parameter without a source. Where failures are among its types, the message is about
+    /// these.
     const fn fault_of_unproduced(&self, input: &Input) -> Fault {
         let mut member = input.members.start;
         while member < input.members.end {
@@ -124,8 +139,7 @@ impl Graph<'_, '_> {
         Fault::Unproduced
     }
 
-    /// Whether the step emits the event without saying that it loops, and no parameter before this one takes it
-    /// too.
+    /// Whether the step emits the event without `#[step(loops)]`, and no earlier parameter takes it too.
     const fn is_own(&self, step: usize, input: usize, event: usize) -> bool {
         match self.events.get(event).last_emitter {
             // Most events are emitted by steps that stand before those that take them: no need to look.
@@ -137,6 +151,7 @@ impl Graph<'_, '_> {
         }
     }
 
+    /// Whether an earlier parameter of the step takes the event.
     const fn is_taken_before(&self, step: &Step<'_>, input: usize, event: usize) -> bool {
         let mut before = step.inputs.start;
         while before < input {
@@ -149,6 +164,7 @@ impl Graph<'_, '_> {
         false
     }
 
+    /// Starts the search with the events from outside.
     const fn give_events(&mut self) {
         let mut event = 0;
         while event < self.events.len() {
@@ -160,7 +176,7 @@ impl Graph<'_, '_> {
         self.follow();
     }
 
-    /// Notes that the event can be there, and with a request its reply.
+    /// Marks that the event can occur, and with a request its reply.
     const fn arrive(&mut self, event: usize) {
         let &Event { arrives, reply, .. } = self.events.get(event);
         if arrives {
@@ -173,7 +189,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Follows the events that can be there to the steps that take them, and those to what they emit.
+    /// Follows the pending events to the steps that take them and on to what these emit.
     pub(super) const fn follow(&mut self) {
         while let Some(event) = self.pending.pop() {
             let mut taken = self.events.get(event).taken;
@@ -192,7 +208,7 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Whether everything that the step requires can be there, and something that triggers it.
+    /// Whether each required parameter can be filled, and at least one parameter is.
     const fn is_ready(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let (mut input, mut filled) = (inputs.start, false);
@@ -207,6 +223,7 @@ impl Graph<'_, '_> {
         filled
     }
 
+    /// Marks that the step can run, so that its outputs can occur.
     pub(super) const fn reach(&mut self, step: usize) {
         self.steps.row(step).reached = true;
         if let Some(failed) = self.steps.get(step).failed {

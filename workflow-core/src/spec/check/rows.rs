@@ -1,16 +1,16 @@
-//! Lists in borrowed memory: constant evaluation has no other.
+//! Lists in borrowed memory, since constant evaluation cannot allocate.
 
-/// Rows in borrowed memory.
+/// A list with a fixed capacity in borrowed memory.
 #[derive(Debug)]
 pub(crate) struct Rows<'s, T> {
     memory: &'s mut [T],
     len: usize,
-    /// Whether there was no room for a row. Nothing can be said of a graph that is incomplete.
+    /// Whether a row did not fit. Then the graph is incomplete, and no rule is evaluated on it.
     pub(crate) overflowed: bool,
 }
 
 impl<'s, T: Copy> Rows<'s, T> {
-    /// No rows yet, with room for as many as the memory holds.
+    /// Creates an empty list whose capacity is the length of the memory.
     pub(crate) const fn in_memory(memory: &'s mut [T]) -> Self {
         Self { memory, len: 0, overflowed: false }
     }
@@ -27,7 +27,7 @@ impl<'s, T: Copy> Rows<'s, T> {
         &mut self.memory[at]
     }
 
-    /// Adds a row and says where.
+    /// Appends a row and returns its number; 0 if the list is full.
     pub(crate) const fn push(&mut self, row: T) -> usize {
         if self.len == self.memory.len() {
             self.overflowed = true;

@@ -1,15 +1,16 @@
-//! The rules of S9 and S48, each for one place of a graph that was explored.
+//! The rules of S9 and S48 for one step of an explored graph: each function returns the mistake at one place,
+//! if there is one.
 
 use super::graph::{Fault, Graph, Input, Step, Stuck};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::spec::InputKind;
 
-/// How many names a message suggests at most.
+/// The most names that a message suggests.
 const SUGGESTED: usize = 3;
 
 impl<'n> Graph<'_, 'n> {
-    /// What is wrong with a step, its parameters, its precondition or what it returns; the first of it.
+    /// The first mistake of a step, its parameters, its precondition or its outputs.
     pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
         let mut input = 0;
         while input < self.steps.get(step).inputs.len() {
@@ -35,7 +36,7 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether anything is wrong with any step.
+    /// Whether any step has a mistake.
     pub(super) const fn has_faulty(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -47,7 +48,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// Whether anything is wrong with it. To say what takes much more than to know that there is nothing.
+    /// Whether the step has a mistake. Cheaper than making the message.
     pub(crate) const fn is_faulty(&self, step: usize) -> bool {
         let Step { inputs, outputs, stuck, parted, begins_loop, .. } = self.steps.get(step);
         let (mut input, mut takes) = (inputs.start, false);
@@ -77,7 +78,7 @@ impl<'n> Graph<'_, 'n> {
             || self.mistake_of_catches(step).is_some()
     }
 
-    /// What is wrong with a parameter of a step.
+    /// The mistake of one parameter of a step.
     pub(crate) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
@@ -98,12 +99,14 @@ impl<'n> Graph<'_, 'n> {
         self.events.get(event).name
     }
 
+    /// The mistake of a fixed list that no run can fill.
     const fn short(&self, step: &'n str, input: usize, most: u64) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let InputKind::Fixed(count) = row.kind else { return None };
         Some(Mistake::ListNeverFull { step, events: self.names_of(row), count, most })
     }
 
+    /// The mistake of a parameter without a producer, by its kind.
     const fn unproduced(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let Some(event) = self.only_event(row) else { return None };
@@ -130,7 +133,7 @@ impl<'n> Graph<'_, 'n> {
         names
     }
 
-    /// The items of all fan-outs.
+    /// The item types of all fan-outs, each once.
     const fn items(&self) -> Names<'n> {
         let (mut names, mut fan_out) = (Names::NONE, 0);
         while fan_out < self.fan_outs.len() {
@@ -143,7 +146,7 @@ impl<'n> Graph<'_, 'n> {
         names
     }
 
-    /// Events that something produces and whose names are nearly those of the parameter.
+    /// Produced events whose names resemble those of the parameter.
     const fn similar_to(&self, input: &Input) -> Names<'n> {
         let (mut similar, mut event) = (Names::NONE, 0);
         while event < self.events.len() && similar.count() < SUGGESTED {
@@ -168,7 +171,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
-    /// What is wrong with a step as a whole.
+    /// The mistake of a step as a whole.
     pub(crate) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, inputs, unclear, stuck, .. } = self.steps.get(step);
         let mut input = inputs.start;
@@ -202,7 +205,7 @@ impl<'n> Graph<'_, 'n> {
         ""
     }
 
-    /// What is wrong with what a step returns.
+    /// The mistake of a step's outputs.
     pub(crate) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
         if let Some(mistake) = self.failure_returned(step) {
@@ -223,6 +226,7 @@ impl<'n> Graph<'_, 'n> {
         self.unexpected_return(step)
     }
 
+    /// Whether some gather fits no fan-out.
     const fn has_stray_gather(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {

@@ -1,4 +1,4 @@
-//! What is said of each mistake: once, for the compiler and for tables built at run time alike.
+//! The messages of all mistakes, in one place for the compiler and for tables built at run time.
 
 use super::names::{Names, same};
 use super::text::Text;
@@ -30,7 +30,7 @@ pub(crate) const fn nothing_to_catch(step: &str, event: &str) -> Text {
         .and("and is caught only by name; write `catches = [the_step]`")
 }
 
-/// A step emits what only the library does.
+/// A step emits an event that only the library may emit.
 pub(crate) const fn failure_emitted(step: &str, event: &str) -> Text {
     Text::of("step ")
         .name(step)
@@ -49,12 +49,12 @@ pub(crate) const fn failures_gathered(step: &str, event: &str) -> Text {
         .and("or let a step catch the failure and emit an event of your own")
 }
 
-/// A step takes a fixed list of nothing.
+/// A step takes a fixed list of length 0.
 pub(crate) const fn empty_fixed_list(step: &str) -> Text {
     Text::of("step ").name(step).and(" takes a fixed list of 0 events, which waits for nothing: leave it out")
 }
 
-/// A step waits for a fixed list that no run fills.
+/// A step waits for a fixed list that no run can fill.
 #[expect(clippy::cast_possible_truncation, reason = "it is less than the count, which fits")]
 pub(crate) const fn list_never_full(step: &str, events: &Names<'_>, count: u32, most: u64) -> Text {
     let text = Text::of("step ").name(step).and(" waits for ").number(count).and(" of ");
@@ -64,7 +64,7 @@ pub(crate) const fn list_never_full(step: &str, events: &Names<'_>, count: u32, 
         .and(": wait for fewer, take a `List`, or emit more")
 }
 
-/// A step takes what it emits.
+/// A step takes an event that it emits itself.
 pub(crate) const fn takes_its_own(step: &str, event: &str) -> Text {
     Text::of("step ")
         .name(step)
@@ -74,7 +74,7 @@ pub(crate) const fn takes_its_own(step: &str, event: &str) -> Text {
         .and("or emit another event")
 }
 
-/// A step requires what nothing brings about.
+/// A step requires an event that nothing produces.
 pub(crate) const fn nothing_produces(step: &str, events: &Names<'_>, similar: &Names<'_>) -> Text {
     let text = listed(&Text::of("nothing produces "), events, " or ");
     let text = text.and(if events.count() > 1 { ", one of which step " } else { ", which step " });
@@ -135,7 +135,7 @@ pub(crate) const fn unreachable(step: &str, event: &str, emitter: &str) -> Text 
         .and(": let one of them take an event that is there before, or an `Option` of this one")
 }
 
-/// A step with optional parameters only, none of which is ever filled.
+/// A step has optional parameters only, and none of them is ever filled.
 pub(crate) const fn never_triggered(step: &str) -> Text {
     Text::of("step ")
         .name(step)
@@ -151,7 +151,7 @@ pub(crate) const fn parted_by_branches(step: &str, events: &Names<'_>) -> Text {
         .and("which is there once all branches are settled")
 }
 
-/// A step requires what follows from different start events.
+/// A step requires events that follow from different start events.
 pub(crate) const fn parted_by_starts(step: &str, events: &Names<'_>) -> Text {
     let text = Text::of("step ").name(step).and(" can never run: no run has ");
     listed(&text, events, " and ")
@@ -159,7 +159,7 @@ pub(crate) const fn parted_by_starts(step: &str, events: &Names<'_>) -> Text {
         .and("or write `#[event(external)]` on a start event that is sent in later")
 }
 
-/// A precondition asks for what its step does not take.
+/// A precondition takes an event that its step does not take.
 pub(crate) const fn precondition_input(
     step: &str,
     precondition: &str,
@@ -176,7 +176,7 @@ pub(crate) const fn precondition_input(
     text.and(", but step ").name(step).and(" takes ").name(instead).and(": take the same in both")
 }
 
-/// The branches of a fan-out lead nowhere.
+/// The branches of a fan-out end neither in a gather nor in a stop.
 pub(crate) const fn fan_out_never_ends(step: &str, item: &str) -> Text {
     Text::of("step ")
         .name(step)
@@ -187,7 +187,7 @@ pub(crate) const fn fan_out_never_ends(step: &str, item: &str) -> Text {
         .and(">`, or a `Gather` of what the branches emit")
 }
 
-/// A step ends the run with what the workflow's output has no place for.
+/// A step ends the run with an event that the declared output cannot hold.
 pub(crate) const fn unexpected_stop(step: &str, event: &str, expected: &Names<'_>) -> Text {
     let text = Text::of("step ").name(step).and(" ends the run with ").name(event);
     let text = listed(&text.and(", but the output of the workflow is "), expected, " or ");
@@ -197,7 +197,7 @@ pub(crate) const fn unexpected_stop(step: &str, event: &str, expected: &Names<'_
     text.and(": derive `EventSet` on an enum of both and name it, as in `#[workflow(output = TheEnum)]`")
 }
 
-/// A workflow says that its runs end with what does not end them.
+/// The declared output of a workflow names no stop event.
 pub(crate) const fn output_ends_nothing(events: &Names<'_>) -> Text {
     let text = listed(&Text::EMPTY, events, " or ");
     text.and(" does not end a run")
@@ -205,19 +205,19 @@ pub(crate) const fn output_ends_nothing(events: &Names<'_>) -> Text {
         .and("that ends the run")
 }
 
-/// Nothing opens a run.
+/// No step takes a start event.
 pub(crate) const fn no_start() -> Text {
     Text::of("no step takes a start event, so no run can begin: ")
         .and("write `#[event(start)]` on the event that opens a run, and take it in a step")
 }
 
-/// Nothing ends a run.
+/// No step emits a stop event.
 pub(crate) const fn no_stop() -> Text {
     Text::of("no step emits a stop event, so no run can complete: ")
         .and("write `#[event(stop)]` on the event that ends the run, and return it from a step")
 }
 
-/// Steps that trigger each other without end.
+/// Steps trigger each other without end.
 pub(crate) const fn endless_loop(steps: &Names<'_>) -> Text {
     listed(&Text::of("steps "), steps, " and ")
         .and(" trigger each other for ever: each always emits what the next one takes, and nothing that ")
@@ -234,7 +234,7 @@ pub(crate) const fn not_taken(workflow: &str, event: &str, taken: &Names<'_>) ->
     listed(&text.and(": send "), taken, " or ").and(", or give a step a parameter of its type")
 }
 
-/// `A`, `B` and `C`.
+/// Appends the names as a list: `A`, `B` and `C`.
 const fn listed(text: &Text, names: &Names<'_>, last: &str) -> Text {
     let (mut text, mut at) = (*text, 0);
     while at < names.listed() {

@@ -1,4 +1,5 @@
-//! What runs can end with, and what can be sent to them.
+//! The ends of runs: which stop events a workflow's declared output can hold, and which events can be sent to
+//! its runs.
 
 use super::graph::Graph;
 use super::mistake::Mistake;
@@ -7,7 +8,7 @@ use crate::event::Roles;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
-    /// Whether nothing that the workflow's output can be made of ends a run.
+    /// The mistake of a declared output that holds no stop event.
     pub(crate) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
         if !self.expects || self.expects_stop() {
             return None;
@@ -15,6 +16,7 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::OutputEndsNothing { events: self.expected() })
     }
 
+    /// Whether the declared output holds some stop event.
     const fn expects_stop(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
@@ -27,6 +29,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// The names of the events that the declared output can hold.
     const fn expected(&self) -> Names<'n> {
         let (mut names, mut event) = (Names::NONE, 0);
         while event < self.events.len() {
@@ -38,8 +41,8 @@ impl<'n> Graph<'_, 'n> {
         names
     }
 
-    /// What to say of a step that ends the run with an event that the workflow's output cannot be made of.
-    /// Where it can be made of no stop event at all, that is said instead.
+    /// The mistake of a step that ends the run with an event that the declared output cannot hold. `None` if
+    /// the output holds no stop event at all, which has its own message.
     pub(super) const fn unexpected(&self, step: usize, event: usize) -> Option<Mistake<'n>> {
         if !self.is_unexpected(event) || !self.expects_stop() {
             return None;
@@ -48,13 +51,13 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::UnexpectedStop { step, event, expected: self.expected() })
     }
 
-    /// Whether the event ends the run and is not among those that the workflow's output can be made of.
+    /// Whether the event ends the run and the declared output cannot hold it.
     pub(super) const fn is_unexpected(&self, event: usize) -> bool {
         let row = self.events.get(event);
         self.expects && row.stops && !row.expected
     }
 
-    /// A stop event that the step returns and that the workflow's output cannot be made of.
+    /// The mistake of a step that returns such a stop event.
     pub(super) const fn unexpected_return(&self, step: usize) -> Option<Mistake<'n>> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
@@ -68,7 +71,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
-    /// The same of an emitter, and whether it emits failures.
+    /// The mistake of an emitter of such a stop event, or of failures.
     pub(super) const fn mistake_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let mut member = row.members.start;
@@ -85,7 +88,7 @@ impl<'n> Graph<'_, 'n> {
         None
     }
 
-    /// The events that steps take and that come from outside in the way of these roles.
+    /// The events that steps take and that come from outside with these roles.
     pub(super) const fn taken_like(&self, roles: Roles) -> Names<'n> {
         let (mut names, mut event) = (Names::NONE, 0);
         while event < self.events.len() {

@@ -1,9 +1,19 @@
-//! Why a step cannot run although something produces everything it requires: steps that wait for each other.
+//! Deadlocks: steps that cannot run although every event they require has an emitter, since they wait for
+//! each other.
+//!
+//! Example: `a` takes `B` and emits `A`, and `b` takes `A` and emits `B`. The first step of the circle gets
+//! the message, and counts as reached from then on. So steps that wait for the circle get none.
+//!
+//! ```text
+//!  a: takes B, emits A ──▶ A        the walk from `a`: a waits for b, b waits for a
+//!    ▲                     │        ─▶ circle {a, b}, report `a`
+//!    B ◀── b: takes A, emits B      c: takes B ─▶ waits for the circle, no message
+//! ```
 
 use super::graph::{Graph, Stuck};
 
 impl Graph<'_, '_> {
-    /// Of the steps that wait for each other only one is to blame, and none of those that wait for these.
+    /// Marks the steps that deadlock: one per circle, and none of the steps that wait for a circle.
     pub(super) const fn note_stuck(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -22,8 +32,9 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// Goes from the step to one it waits for, and so on. That ends in a circle or at a step that waits for
-    /// none: the first step of the circle in the order of declaration, or that step.
+    /// The step to report for an unreachable step. The search walks from each step to one that it waits for.
+    /// It ends at a step that waits for none, or in a circle, of which it takes the first step in declaration
+    /// order.
     const fn to_blame(&self, step: usize) -> usize {
         let (mut at, mut walked) = (step, 0);
         while walked < self.steps.len() {
@@ -44,7 +55,7 @@ impl Graph<'_, '_> {
         first
     }
 
-    /// The first event that the step lacks, and a step that emits it.
+    /// The first event that the step lacks, with a step that emits it.
     const fn waits_for(&self, step: usize) -> Option<(usize, usize)> {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -63,7 +74,7 @@ impl Graph<'_, '_> {
         optional
     }
 
-    /// An event of the parameter that only steps emit which cannot run, and the first of them.
+    /// An event of the parameter, with the first unreachable step that emits it.
     const fn emitter_for(&self, input: usize) -> Option<(usize, usize)> {
         let mut step = 0;
         while step < self.steps.len() {
@@ -77,8 +88,8 @@ impl Graph<'_, '_> {
         None
     }
 
-    /// The event by which the step fills the parameter: one that it emits, be it a request for a reply or the
-    /// item of a gathered fan-out.
+    /// The event by which the step fills the parameter: an output, a request for its reply, the item of a
+    /// gathered fan-out, or the step's failure.
     const fn leads_to(&self, step: usize, input: usize) -> Option<usize> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;

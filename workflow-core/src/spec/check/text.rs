@@ -1,14 +1,14 @@
-//! Text that can be put together in constant evaluation, where nothing can be allocated.
+//! Text that constant evaluation can build, where nothing can be allocated.
 
 use std::fmt;
 
-/// How many bytes a message can have; what is beyond is left out.
+/// The most bytes of a message; the rest is cut off.
 const CAPACITY: usize = 1024;
 
 /// A message that grows at its end.
 #[derive(Clone, Copy)]
 pub(crate) struct Text {
-    /// UTF-8 up to `len`; every append keeps it so by cutting at a character's first byte only.
+    /// UTF-8 up to `len`: text is only ever cut before the first byte of a character.
     bytes: [u8; CAPACITY],
     len: usize,
 }
@@ -16,12 +16,12 @@ pub(crate) struct Text {
 impl Text {
     pub(crate) const EMPTY: Self = Self { bytes: [0; CAPACITY], len: 0 };
 
-    /// A message that begins like this.
+    /// Creates a message with this beginning.
     pub(crate) const fn of(start: &str) -> Self {
         Self::EMPTY.and(start)
     }
 
-    /// The same, with this after it.
+    /// Appends text.
     pub(crate) const fn and(mut self, more: &str) -> Self {
         let bytes = more.as_bytes();
         let fitting = fitting(bytes, CAPACITY - self.len);
@@ -34,12 +34,12 @@ impl Text {
         self
     }
 
-    /// The same, with a name after it as code.
+    /// Appends a name in backticks.
     pub(crate) const fn name(self, name: &str) -> Self {
         self.and("`").and(name).and("`")
     }
 
-    /// The same, with a number after it.
+    /// Appends a number.
     pub(crate) const fn number(self, number: u32) -> Self {
         let start = if number >= 10 { self.number(number / 10) } else { self };
         let digit = [b'0' + (number % 10) as u8];
@@ -57,7 +57,7 @@ impl Text {
     }
 }
 
-/// How many of the bytes fit without cutting a character in two.
+/// The number of bytes that fit without cutting a character in two.
 const fn fitting(bytes: &[u8], room: usize) -> usize {
     if bytes.len() <= room {
         return bytes.len();

@@ -1,19 +1,20 @@
-//! The rules that no one place of a graph breaks: that runs begin, and that they end.
+//! The two rules about a workflow as a whole: its runs can begin, and its runs can complete.
 
 use super::graph::Graph;
 use super::mistake::Mistake;
 
 impl<'n> Graph<'_, 'n> {
-    /// Whether no run can begin, in a workflow in which nothing is wrong at any one place.
+    /// The mistake of a workflow whose runs can never begin. Evaluated only if no step has a mistake.
     pub(crate) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
         if self.has_taken_start() { None } else { Some(Mistake::NoStart) }
     }
 
-    /// Whether no run can complete.
+    /// The mistake of a workflow whose runs can never complete.
     pub(crate) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
         if self.has_stop() { None } else { Some(Mistake::NoStop) }
     }
 
+    /// Whether a step takes a start event, or some unclear step may.
     pub(super) const fn has_taken_start(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
@@ -38,6 +39,7 @@ impl<'n> Graph<'_, 'n> {
         false
     }
 
+    /// Whether a stop event can occur.
     pub(super) const fn has_stop(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {

@@ -1,4 +1,5 @@
-//! From a shape back to a table, by way of the builder: names are looked up and checked as those of any other.
+//! Turns a shape back into a table, through the builder, so that its names are resolved and checked like
+//! others.
 
 use std::sync::Arc;
 
@@ -7,12 +8,14 @@ use crate::spec::{StepPolicy, TableError};
 use crate::table::{DependencyTable, EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl DependencyTable {
-    /// The table of a shape, with events that no Rust type stands behind: enough to draw and to forecast, and for a
-    /// scheduler. Its [`shape`](Self::shape) is that shape. What is not in a shape is not in the table either.
+    /// Builds the table of a shape, for example to draw a journal without its program.
+    ///
+    /// No Rust types belong to its events. The table is enough for drawings, forecasts and the scheduler. Its
+    /// [`shape`](Self::shape) equals the argument, and it has nothing that a shape lacks.
     ///
     /// # Errors
-    /// [`TableError`] with every problem that [`build_unchecked`](super::TableBuilder::build_unchecked) finds, of a shape
-    /// that is of no table: by the program that wrote it the others were checked.
+    /// [`TableError`] with every problem that [`build_unchecked`](super::TableBuilder::build_unchecked)
+    /// finds. The shape of a table that a program recorded has none.
     pub fn from_shape(shape: &TableShape) -> Result<Self, TableError> {
         let table = Self::builder(Arc::clone(&shape.workflow));
         let table = shape.events.iter().map(event).fold(table, super::TableBuilder::event);

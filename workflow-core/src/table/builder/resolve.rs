@@ -1,5 +1,5 @@
-//! From definitions to a draft: names of events become places in a list. A name that is not there is reported
-//! and gets a place all the same, so that it hides no other mistake.
+//! Resolves the names of a builder to places in the draft. An unknown name is reported and gets a place all
+//! the same, so that it hides no other mistake.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::spec::check::near;
 use crate::spec::{InputKind, TableProblem};
 use crate::table::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 
-/// How many names a message suggests at most.
+/// The most names that a message suggests.
 const SUGGESTED: usize = 3;
 
 impl TableBuilder {
-    /// The table with its events by place, and what is wrong with their names.
+    /// Makes the draft of the table, with the problems of its names.
     pub(super) fn draft(&self) -> TableDraft {
         let draft = TableDraft {
             name: Arc::clone(&self.name),
@@ -36,7 +36,7 @@ impl TableBuilder {
 struct Resolver<'a> {
     known: &'a [EventDef],
     steps: &'a [StepDef],
-    /// Its events are those that are known, and then those that are not.
+    /// The draft: its first events are the known ones, the unknown ones follow.
     draft: TableDraft,
 }
 
@@ -56,7 +56,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The places of the steps that it names; what is wrong with a name is reported, and the name left out.
+    /// The places of the steps that this step catches. Reports and leaves out names that are wrong.
     fn catches(&mut self, step: &StepDef) -> Vec<usize> {
         let mut places = Vec::new();
         for caught in step.catches.iter().flatten() {
@@ -99,7 +99,7 @@ impl Resolver<'_> {
         InputDraft { kind: input.kind, optional: input.optional, events, config: None, label: "".into() }
     }
 
-    /// What is waited for as a reply has to be one.
+    /// Reports an input that takes an event as a reply which is none.
     fn check_reply(&mut self, step: &str, events: &[usize]) {
         for known in events.iter().filter_map(|event| self.known.get(*event)) {
             if known.replies_to.is_none() {
@@ -118,8 +118,7 @@ impl Resolver<'_> {
         OutputDraft { event, least, many, fan_out, timed, choices: 0, returned: true }
     }
 
-    /// What was mistyped in an output may be any event of nearly the same name: none of them is then reported
-    /// as one that nothing produces.
+    /// Marks the events that a mistyped output may mean: none of them is then reported as never produced.
     fn note_meant(&mut self, name: &str) {
         let known = &mut self.draft.events[..self.known.len()];
         known.iter_mut().filter(|event| near(&event.name, name)).for_each(|event| event.meant = true);
@@ -154,7 +153,7 @@ impl Resolver<'_> {
             let similar = self.similar(request);
             return Err(TableProblem::UnknownRequest { reply: name, request: request.to_owned(), similar });
         };
-        // Nor would there be an end to who asked whom.
+        // A reply that is a request itself could lead to a circle of requests.
         if self.known[reply].roles.is_request() {
             return Err(TableProblem::ReplyAsks { reply: name });
         }
@@ -197,7 +196,7 @@ impl Resolver<'_> {
         similar
     }
 
-    /// A step that names an event twice has one mistake.
+    /// Reports a problem once: a step that names an unknown event twice has one mistake.
     fn report(&mut self, problem: TableProblem) {
         if !self.draft.problems.contains(&problem) {
             self.draft.problems.push(problem);

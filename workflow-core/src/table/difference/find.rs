@@ -1,5 +1,8 @@
-//! Finding what differs. Rows are the same if their names are; inputs and outputs, which have none, if they are of the
-//! same events.
+//! Finds the differences between two shapes. Steps and events are matched by name. Inputs and outputs have no
+//! names and are matched by their events.
+//!
+//! Matching prefers equality: the inputs `[A, List<B>]` and `[List<B>, Option<A>]` differ in `A` alone, which
+//! became optional.
 
 use std::sync::Arc;
 
@@ -7,15 +10,17 @@ use super::TableDifference;
 use crate::table::{EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl TableShape {
-    /// In what the other table, which is to take the place of this one, differs from it: steps first, in this table's
-    /// order. In which order rows stand, and what preconditions look at, makes no difference. O(rows²).
+    /// The differences between this table and the one that replaces it, steps first, in the order of this
+    /// table.
+    ///
+    /// The order of rows makes no difference, nor do the inputs of preconditions. O(rows²).
     pub fn differences(&self, now: &Self) -> Vec<TableDifference> {
         let mut differences = Vec::new();
         for was in &self.steps {
             match now.step(&was.name) {
                 Some(is) => {
                     step(was, is, &mut differences);
-                    // What is new, or gone, says so itself.
+                    // Added and removed steps have their own difference.
                     let is_in_both = |name: &str| self.step(name).is_some() && now.step(name).is_some();
                     catches(was, is, is_in_both, &mut differences);
                 }
@@ -96,7 +101,7 @@ fn preconditions(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDif
             let precondition = Arc::clone(&was.name);
             differences.push(TableDifference::PreconditionRemoved { step, precondition });
         }
-        // What it asks is not compared, nor what it is called.
+        // The name and the inputs of a precondition are not compared.
         (None, None) | (Some(_), Some(_)) => {}
     }
 }
@@ -131,14 +136,14 @@ fn limits(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference
     }
 }
 
-/// What became of the items of a list in another.
+/// The result of matching two lists.
 struct Pairs<'a, T> {
     changed: Vec<(&'a T, &'a T)>,
     removed: Vec<&'a T>,
     added: Vec<&'a T>,
 }
 
-/// Pairs what is equal, then what is alike, each with the first that is left.
+/// Matches equal items first, then similar ones, each with the first one that is left.
 fn pair<'a, T: PartialEq>(was: &'a [T], is: &'a [T], alike: impl Fn(&T, &T) -> bool) -> Pairs<'a, T> {
     let mut added: Vec<&T> = is.iter().collect();
     let mut left: Vec<&T> = Vec::new();

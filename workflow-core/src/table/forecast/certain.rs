@@ -1,16 +1,20 @@
-//! What must have run when a run completes.
+//! The lower bounds of forecasts: steps without which no run can complete, and steps that run in every
+//! branch.
+//!
+//! The method is to remove something (a step, an event, all failures) and to test whether a run can still
+//! complete.
 
 use super::count::{Counts, taken};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex, StepRow};
 
-/// What is taken never to happen.
+/// The parts of a table that the search treats as absent.
 pub(super) struct Without {
     /// This step never runs.
     step: Option<StepIndex>,
-    /// This event is never there.
+    /// This event never occurs.
     event: Option<EventIndex>,
-    /// Nothing fails.
+    /// No step fails.
     failures: bool,
 }
 
@@ -20,12 +24,13 @@ impl Without {
 }
 
 impl DependencyTable {
-    /// Whether no stop event can be there without the step, if nothing fails.
+    /// Whether no stop event can occur without the step, if no step fails.
     pub(super) fn is_needed(&self, step: StepIndex) -> bool {
         self.can_stop(&Without::FAILURES)
             && !self.can_stop(&Without { step: Some(step), ..Without::FAILURES })
     }
 
+    /// Whether some start event can lead to a stop event in a table without these parts.
     fn can_stop(&self, without: &Without) -> bool {
         self.starts().any(|start| {
             let there = self.there(start, without);
@@ -33,12 +38,12 @@ impl DependencyTable {
         })
     }
 
-    /// The events that open runs.
+    /// The start events.
     pub(super) fn starts(&self) -> impl Iterator<Item = EventIndex> + '_ {
         (0..self.events.len()).map(EventIndex::at).filter(|event| self.event(*event).roles.is_start())
     }
 
-    /// For each event, whether any scope of a run that begins with this one can have it.
+    /// For each event, whether any scope can have it in a run with this start event.
     pub(super) fn there(&self, start: EventIndex, without: &Without) -> Vec<bool> {
         let mut there = vec![false; self.events.len()];
         let mut ran = vec![false; self.steps.len()];
@@ -60,21 +65,21 @@ impl DependencyTable {
         there
     }
 
-    /// Whether everything that the step requires is there.
+    /// Whether every required input has an event that can occur.
     pub(super) fn is_ready(&self, step: StepIndex, there: &[bool]) -> bool {
         let mut required = taken(self.step(step)).filter(|input| !input.optional);
         required.all(|input| input.events.iter().any(|event| there[event.get()]))
     }
 
-    /// What the step emits in any scope, and that its fan-outs are gathered.
+    /// The events that the step emits in any scope, and those that complete its fan-outs.
     fn brings_about(&self, step: StepIndex) -> impl Iterator<Item = EventIndex> + '_ {
         let gathered = |fan_out| self.fan_out(fan_out).gathered;
         let outputs = &self.step(step).outputs;
         outputs.iter().flat_map(move |output| [Some(output.event), output.fan_out.map(gathered)]).flatten()
     }
 
-    /// Whether the step runs in every branch before the run completes: there is one fan-out, no run completes
-    /// before it is gathered, and in a branch nothing keeps the step from running.
+    /// Whether the step runs in every branch before the run completes. That holds if the fan-out opens once,
+    /// no run completes before it is gathered, and nothing keeps the step from running in a branch.
     pub(super) fn runs_in_every_branch(
         &self,
         fan_out: FanOutIndex,
@@ -90,7 +95,7 @@ impl DependencyTable {
             && self.is_certain(fan_out, step)
     }
 
-    /// Whether there is a branch for every event of the item's type.
+    /// Whether each event of the item's type opens a branch of this fan-out.
     fn is_item_only(&self, fan_out: FanOutIndex) -> bool {
         let item = self.fan_out(fan_out).item;
         let roles = self.event(item).roles;
@@ -104,14 +109,15 @@ impl DependencyTable {
         !roles.is_start() && !roles.is_external() && others.count() == 0 && !many
     }
 
-    /// Whether the step runs in every branch whose steps all succeed. One that needs itself is not certain.
+    /// Whether the step runs in every branch whose steps all succeed. A step that depends on itself is not
+    /// certain.
     fn is_certain(&self, fan_out: FanOutIndex, step: StepIndex) -> bool {
         let mut certain = vec![false; self.steps.len()];
         while self.find_certain(fan_out, &mut certain) {}
         certain[step.get()]
     }
 
-    /// Finds the steps that are certain since others are; says whether there are any.
+    /// Adds the steps that are certain because others are. Returns whether it found any.
     fn find_certain(&self, fan_out: FanOutIndex, certain: &mut [bool]) -> bool {
         let mut found = false;
         for step in 0..certain.len() {
@@ -122,7 +128,7 @@ impl DependencyTable {
         found
     }
 
-    /// Whether the step is certain if these are.
+    /// Whether the step is certain, given the steps that are certain so far.
     fn follows(&self, fan_out: FanOutIndex, step: &StepRow, certain: &[bool]) -> bool {
         let opener = self.step(self.fan_out(fan_out).step);
         let comes =
@@ -135,12 +141,14 @@ impl DependencyTable {
             && self.is_triggered_there(fan_out, step)
     }
 
+    /// Whether an event of the branch itself is among the step's required inputs.
     fn is_triggered_there(&self, fan_out: FanOutIndex, step: &StepRow) -> bool {
         let own = &self.fan_out(fan_out).own;
         let mut required = taken(step).filter(|input| !input.optional);
         required.any(|input| input.events.iter().any(|event| own.contains(event)))
     }
 
+    /// Whether every branch has the event: it is the item, or a certain step always emits it.
     fn is_certain_event(&self, fan_out: FanOutIndex, event: EventIndex, certain: &[bool]) -> bool {
         let emits = |step: &StepRow| {
             step.outputs
@@ -152,7 +160,7 @@ impl DependencyTable {
     }
 }
 
-/// Whether the step cannot have run without the event.
+/// Whether the step cannot run without the event.
 fn requires(step: &StepRow, event: EventIndex) -> bool {
     let plain = taken(step).filter(|input| matches!(input.kind, InputKind::One | InputKind::List));
     plain.filter(|input| !input.optional).any(|input| input.events == [event])

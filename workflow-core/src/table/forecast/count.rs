@@ -1,8 +1,12 @@
-//! The most executions and events that a scope can have.
+//! The upper bounds of forecasts: the most executions and events of a scope.
 //!
-//! A step runs at most once per trigger and scope, so its executions are bounded by the events it takes, and
-//! those by the executions of the steps that emit them. Where that goes round in a circle, only
-//! `max_executions` sets a bound.
+//! A step runs at most once per trigger and scope, so the events it takes bound its executions. The
+//! executions of the emitting steps bound these events in turn. In a circle of steps only `max_executions`
+//! sets a bound.
+//!
+//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. It may emit any number of
+//! tasks, so `work(&Task) -> Done` has no bound per run: its forecast is per `Task`. With `max_executions =
+//! 3`, its bound is 3.
 
 use std::collections::HashMap;
 
@@ -10,27 +14,27 @@ use super::certain::Without;
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
-/// The root, or a branch of a fan-out.
-pub(super) type Place = Option<FanOutIndex>;
+/// The root, or the branches of a fan-out.
+pub(super) type ScopeKind = Option<FanOutIndex>;
 
-/// At most so many; `None` if there is no bound.
+/// An upper bound; `None` for no bound.
 type Most = Option<u64>;
 
+/// Computes bounds on demand and stores them.
 pub(super) struct Counts<'a> {
     table: &'a DependencyTable,
-    /// The events that the root scope can have.
+    /// By event, whether the root can have it.
     root: Vec<bool>,
-    /// For each start event, the events that the scopes of its runs can have.
+    /// By start event and event, whether any scope of such a run can have it.
     there: Vec<Vec<bool>>,
-    /// What is known of a step in a place. While it is being found out, only the limit that the step sets
-    /// itself.
-    known: HashMap<(Place, StepIndex), Most>,
-    /// How many counts are under way, each for the one before.
+    /// The bounds computed so far. While a bound is being computed, the entry has the limit that the step
+    /// itself declares.
+    known: HashMap<(ScopeKind, StepIndex), Most>,
+    /// The depth of nested computations.
     depth: usize,
 }
 
-/// What takes more counts than this, each for the one before, has no bound that is looked for: a table that comes from a
-/// journal may be of any size.
+/// The deepest nesting. Beyond it the answer is "no bound", since the table of a journal may have any size.
 const DEEPEST: usize = 256;
 
 impl<'a> Counts<'a> {
@@ -57,8 +61,8 @@ impl<'a> Counts<'a> {
         (0..self.table.events.len()).map(EventIndex::at)
     }
 
-    /// Whether the place itself can have the event.
-    fn has(&self, place: Place, event: EventIndex) -> bool {
+    /// Whether this scope itself can have the event.
+    fn has(&self, place: ScopeKind, event: EventIndex) -> bool {
         match place {
             None => self.root[event.get()],
             Some(fan_out) => self.table.fan_out(fan_out).own.contains(&event),
@@ -71,8 +75,8 @@ impl<'a> Counts<'a> {
         fan_outs.filter(|fan_out| self.runs(Some(*fan_out), step) != Some(0)).collect()
     }
 
-    /// How often the step can run in the place.
-    pub(super) fn runs(&mut self, place: Place, step: StepIndex) -> Most {
+    /// The most executions of the step in this scope.
+    pub(super) fn runs(&mut self, place: ScopeKind, step: StepIndex) -> Most {
         if let Some(known) = self.known.get(&(place, step)) {
             return *known;
         }
@@ -90,6 +94,7 @@ impl<'a> Counts<'a> {
         most
     }
 
+    /// Computes one bound for another, up to the greatest depth.
     fn deeper(&mut self, count: impl FnOnce(&mut Self) -> Most) -> Most {
         if self.depth == DEEPEST {
             return None;
@@ -100,8 +105,8 @@ impl<'a> Counts<'a> {
         most
     }
 
-    /// Whether the place has something of its own that triggers the step, and can see the rest.
-    fn can_run(&self, place: Place, step: &StepRow) -> bool {
+    /// Whether an event of this scope itself triggers the step, and the scope sees the rest.
+    fn can_run(&self, place: ScopeKind, step: &StepRow) -> bool {
         let scopes = self.seen_from(place);
         let sees = |event: &EventIndex| scopes.iter().any(|scope| self.has(*scope, *event));
         let mut required = taken(step).filter(|input| !input.optional);
@@ -109,8 +114,8 @@ impl<'a> Counts<'a> {
             && required.all(|input| input.events.iter().any(sees))
     }
 
-    /// The place and those around it.
-    fn seen_from(&self, place: Place) -> Vec<Place> {
+    /// The scope and those around it.
+    fn seen_from(&self, place: ScopeKind) -> Vec<ScopeKind> {
         let mut seen = vec![place];
         let mut at = 0;
         while at < seen.len() {
@@ -129,9 +134,9 @@ impl<'a> Counts<'a> {
         seen
     }
 
-    /// How many evaluations can lead to an execution: one per event, one per fixed list, and of the first
-    /// ones none before every required input is there.
-    fn triggers(&mut self, place: Place, step: &StepRow) -> Most {
+    /// The most evaluations that lead to an execution: one per event and one per fixed list, without those at
+    /// which a required input is still missing.
+    fn triggers(&mut self, place: ScopeKind, step: &StepRow) -> Most {
         if place.is_none() && self.waits_for_ever(step) {
             return Some(0);
         }
@@ -145,8 +150,8 @@ impl<'a> Counts<'a> {
         triggers.map(|triggers| triggers.saturating_sub(unready(step)))
     }
 
-    /// Whether the step requires a fixed list of more events than the root scope can have. Of branches that is
-    /// not asked: one can lie in others like it, and sees the events of them all.
+    /// Whether the step requires a fixed list longer than the root's number of events. Branches are not
+    /// examined: a branch can lie in others of the same fan-out and see the events of all of them.
     fn waits_for_ever(&mut self, step: &StepRow) -> bool {
         taken(step).filter(|input| !input.optional).any(|input| {
             let InputKind::Fixed(least) = input.kind else { return false };
@@ -155,8 +160,8 @@ impl<'a> Counts<'a> {
         })
     }
 
-    /// How many events of the type the place itself can have.
-    fn count(&mut self, place: Place, event: EventIndex) -> Most {
+    /// The most events of the type that this scope itself can have.
+    fn count(&mut self, place: ScopeKind, event: EventIndex) -> Most {
         if !self.has(place, event) {
             return Some(0);
         }
@@ -178,7 +183,9 @@ impl<'a> Counts<'a> {
         self.events().find(|event| self.table.event(*event).reply == Some(reply))
     }
 
-    fn emitted(&mut self, place: Place, event: EventIndex) -> Most {
+    /// The most events of the type that steps of this scope emit in it, failures and ends of fan-outs
+    /// included.
+    fn emitted(&mut self, place: ScopeKind, event: EventIndex) -> Most {
         let failing = self.table.event(event).fails;
         let mut most = failing.map_or(Some(0), |step| self.runs(place, step));
         for step in (0..self.table.steps.len()).map(StepIndex::at) {
@@ -195,7 +202,8 @@ impl<'a> Counts<'a> {
         most
     }
 
-    /// The one event type without a bound that the step runs once per event of, in the root scope.
+    /// The one unbounded event type that the step, in the root, runs once per event of; `None` if there is no
+    /// such single type.
     pub(super) fn only_unbounded(&mut self, step: StepIndex) -> Option<EventIndex> {
         let row = self.table.step(step);
         let (mut bounded, mut unbounded) = (fixed(row), None);
@@ -210,18 +218,18 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The parameters that take events.
+/// The inputs that take events.
 pub(super) fn taken(step: &StepRow) -> impl Iterator<Item = &InputRow> {
     step.inputs.iter().filter(|input| input.kind.takes_events())
 }
 
-/// How often fixed lists can run the step: when they are complete, and one that is optional also before.
+/// The executions that fixed lists trigger: one when they are complete, and for an optional list one before.
 fn fixed(step: &StepRow) -> u64 {
     let fixed = taken(step).filter(|input| matches!(input.kind, InputKind::Fixed(_)));
     fixed.map(|input| 1 + u64::from(input.optional)).sum()
 }
 
-/// The event types each event of which can run the step again.
+/// The event types of which each event can run the step again.
 fn retriggering(step: &StepRow) -> Vec<EventIndex> {
     let inputs = taken(step).filter(|input| !matches!(input.kind, InputKind::Fixed(_)));
     let mut events: Vec<EventIndex> = inputs.flat_map(|input| input.events.iter().copied()).collect();
@@ -230,8 +238,8 @@ fn retriggering(step: &StepRow) -> Vec<EventIndex> {
     events
 }
 
-/// How many evaluations find the step unready: when it first runs, every other required input has had an
-/// event, and these are different events as far as the inputs have no type in common.
+/// The number of evaluations that find the step unready. Before its first run every other required input has
+/// had an event. These events differ where the inputs have no type in common.
 fn unready(step: &StepRow) -> u64 {
     let mut seen: Vec<EventIndex> = Vec::new();
     let mut distinct = 0_u64;

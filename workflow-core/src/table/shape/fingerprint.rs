@@ -1,6 +1,6 @@
-//! FNV-1a with 64 bits, by <http://www.isthe.com/chongo/tech/comp/fnv/>: small, stable, and good enough to tell apart
-//! what nobody tries to confuse. The hashers of the standard library are not stable, and a cryptographic one would be
-//! a dependency for this alone.
+//! FNV-1a with 64 bits, as in <http://www.isthe.com/chongo/tech/comp/fnv/>: small, stable, and sufficient
+//! where no one forges collisions. The hashers of the standard library are not stable, and a cryptographic
+//! one would be a dependency for this purpose alone.
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;

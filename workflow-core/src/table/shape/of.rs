@@ -1,4 +1,4 @@
-//! From a compiled table to its shape, and the JSON of that.
+//! Derives the shape of a compiled table, and the JSON of a shape.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ impl DependencyTable {
         }
     }
 
-    /// The same as journals have it, made once.
+    /// The table in the form that journals store, made at the first call.
     pub(crate) fn recorded(&self) -> &RecordedTable {
         self.recorded.get_or_init(|| RecordedTable::new(&self.shape()))
     }
 
-    /// The events that the table did not add by itself.
+    /// The declared events, without the internal ones.
     fn declared(&self) -> impl Iterator<Item = (EventIndex, &EventRow)> {
         let rows = self.events.iter().enumerate();
         let rows = rows.filter(|(_, row)| row.gathers.is_none() && row.fails.is_none());
@@ -50,7 +50,7 @@ impl DependencyTable {
             inputs: step.inputs.iter().filter(taking).map(|input| self.input_shape(input)).collect(),
             outputs: step.outputs.iter().map(|output| self.output_shape(output)).collect(),
             precondition: step.precondition.as_ref().map(|row| {
-                // By their places among the inputs that take events.
+                // Counts only the inputs that take events.
                 let place = |slot: &usize| step.inputs[..*slot].iter().filter(taking).count();
                 let inputs = row.slots.iter().flatten().map(place).collect();
                 PreconditionShape { name: Arc::clone(&row.name), inputs }
@@ -62,7 +62,7 @@ impl DependencyTable {
         }
     }
 
-    /// The events that it names: failures under the name of the library's own event.
+    /// The shape of an input. Caught failures appear under the name of the library's failure event.
     fn input_shape(&self, input: &InputRow) -> InputShape {
         let mut events: Vec<Arc<str>> = Vec::new();
         let named = if input.kind == InputKind::Gather { input.gathered.as_slice() } else { &input.events };
@@ -75,7 +75,7 @@ impl DependencyTable {
         InputShape { kind: input.kind, optional: input.optional, events }
     }
 
-    /// The event that inputs name where they take this one.
+    /// The event that an input names in the source to take this one.
     fn named<'a>(&'a self, event: &'a EventRow) -> &'a EventRow {
         let failure = || self.events.iter().find(|row| row.roles.is_failure());
         event.fails.and_then(|_| failure()).unwrap_or(event)
@@ -102,7 +102,7 @@ impl DependencyTable {
 }
 
 impl TableShape {
-    /// The JSON that journals have.
+    /// The JSON that journals store.
     pub(crate) fn json(&self) -> Box<RawValue> {
         // Names, numbers and flags always have a JSON.
         to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned())

@@ -1,4 +1,4 @@
-//! The table in a journal, in the form that stores write: made once per workflow, and shared by all of its runs.
+//! The table of a journal in its serialised form: made once per workflow and shared by all its runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 
 use super::TableShape;
 
-/// The table of a workflow as a journal has it: its fingerprint, and its shape as JSON. Clones share it, so that a run
-/// costs nothing for it but what its store does with the text.
+/// The table of a workflow as a journal stores it: a fingerprint, and the shape as JSON.
+///
+/// Clones share the text, so that each further run costs only what its store does with it.
 ///
 /// ```
 /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, Roles, StepDef};
@@ -35,20 +36,20 @@ struct Text {
 }
 
 impl RecordedTable {
-    /// That of a table of this shape. O(rows).
+    /// Records a table of this shape. O(rows).
     pub fn new(shape: &TableShape) -> Self {
         Self(Arc::new(Text { fingerprint: shape.fingerprint().into(), shape: shape.json() }))
     }
 
-    /// The fingerprint that was written, as [`TableShape::fingerprint`] says it.
+    /// The recorded fingerprint, as [`TableShape::fingerprint`] computed it.
     pub fn fingerprint(&self) -> &str {
         &self.0.fingerprint
     }
 
-    /// The shape. O(rows): it is read anew each time.
+    /// Reads the shape. O(rows) at each call.
     ///
     /// # Errors
-    /// What keeps the JSON that was read from being one.
+    /// The error of `serde_json`, if the recorded JSON is not a shape.
     pub fn shape(&self) -> Result<TableShape, serde_json::Error> {
         serde_json::from_str(self.0.shape.get())
     }

@@ -1,4 +1,4 @@
-//! What inputs and outputs are called in messages.
+//! The texts of inputs and outputs in messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{InputShape, OutputShape};
 use crate::spec::InputKind;
 
 impl fmt::Display for InputShape {
-    /// As in "an optional list of `Draft` or `Note`".
+    /// For example "an optional list of `Draft` or `Note`".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = Either(&self.events);
         let article = if self.optional { "an optional" } else { "a" };
@@ -22,7 +22,7 @@ impl fmt::Display for InputShape {
 }
 
 impl fmt::Display for OutputShape {
-    /// As in "at most one `Draft`".
+    /// For example "at most one `Draft`".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let event = &self.event;
         match (self.fan_out, self.many, self.least) {
@@ -36,7 +36,7 @@ impl fmt::Display for OutputShape {
     }
 }
 
-/// One of these.
+/// Lists names with "or".
 struct Either<'a>(&'a [Arc<str>]);
 
 impl fmt::Display for Either<'_> {
