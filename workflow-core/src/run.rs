@@ -1,5 +1,16 @@
-//! Runs: one run is one task that owns its state. It performs the scheduler's actions and feeds facts back;
-//! it is the only place that polls steps and keeps the log.
+//! One run. A run is one task that owns its state, polls its steps and appends to its log.
+//!
+//! The modules, from the state outwards:
+//!
+//! - [`state`]: the pure part. A batch goes in; log, trace, timers and effects follow. Replay is here too.
+//! - [`commit`] with [`records`], [`journal`] and [`pending`]: the way of a batch into the log and to the
+//!   store.
+//! - [`executor`] and [`in_flight`]: the futures of executions and preconditions. [`admission`]: whether one
+//!   may begin.
+//! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
+//!   part that sees all others.
+//! - [`drive`] with [`slice`], [`resume`], [`release`], [`suspended`] and [`finish`]: the life of the task.
+//! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: what a run shares with its handles.
 
 use std::fmt;
 
@@ -102,39 +113,40 @@ pub(crate) use signals::Signals;
 pub(crate) use spans::Ended;
 pub(crate) use status_cell::StatusCell;
 
-/// What a run begins with, and who wants to know that it was taken.
+/// The first event of a run that is about to start, and the channel that answers its sender.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) event: AnyEvent,
     pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }
 
-/// Where a run stands.
+/// The state of a run, as handles, listings and reports show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// Something runs, is scheduled or is left to evaluate.
+    /// An execution runs or is scheduled, or an event has not been evaluated yet.
     Running,
-    /// Nothing can happen before a timer fires, or a reply or an external event arrives of which at least one would
-    /// make a step run (S30).
+    /// Nothing happens before a timer fires, or a reply or an external event arrives. At least one of these
+    /// would
+    /// make a step run.
     Waiting,
-    /// A stop event is in the log (S28).
+    /// A stop event is in the log.
     Completed,
-    /// An execution or a precondition failed, and nothing took the failure (S29), the log was full, or the
-    /// store did not take what the run wrote.
+    /// An execution or a precondition failed and no step caught the failure, the log was full, or the store
+    /// did not take what the run wrote.
     Failed,
-    /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
-    /// step run (S30). It is noticed at once.
+    /// Nothing ran or was scheduled, and nothing from outside could have made a step run. The engine detects
+    /// this at once.
     Stalled,
-    /// It was cancelled (S31).
+    /// A cancel request ended the run.
     Cancelled,
-    /// It was active for as long as it may (S32).
+    /// The run used up its active time.
     TimedOut,
 }
 
 impl RunStatus {
-    /// Whether the run has ended: nothing enters its log any more (S33).
+    /// Whether the run has ended: its log takes no more events.
     pub const fn is_ended(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }

@@ -1,6 +1,26 @@
-//! A state out of a journal (S39): records become the batches that they were, and these are applied as they were when the
-//! run was driven. Entries that follow from a batch by themselves have to stand behind it in the journal; what does not
-//! agree is a contradiction, with its position.
+//! Replay: the state that a journal leads to (S39).
+//!
+//! [`Replay`] reads records in order, makes of each the batch that it was, and applies the batch with the
+//! same [`RunState::apply`] that drove the run. It performs no effect and knows no store. At the end,
+//! [`Replayed`] has the state, and what is left to do: effects, retries, and entries that the journal lacks.
+//!
+//! ```text
+//! records                                    batch                      the state has now
+//! RunStarted                                 -
+//! EventLogged 1 Begin (outside)              Received Begin             log 1, effect: write
+//! ExecutionSucceeded write  ┐
+//! EventLogged 2 Draft       ┘ (one batch)    Succeeded write -> Draft   log 2, effect: send's precondition
+//! PreconditionAnswered send                  Answered send -> true      effect: send
+//! FanOutGathered / EventLogged (a failure)   -  `advance` logged it already: only compared
+//! ```
+//!
+//! # Invariants
+//! - Every record follows from those before it. A record that does not is a [`Contradiction`] with its
+//!   position: the table changed incompatibly, or the journal is damaged.
+//! - Entries that follow from a batch without a record of their own cause (gathers, caught failures) must
+//!   stand behind the batch, before the next one. `derived` has those that the journal has not reached.
+//! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
+//!   turns its first attempt into [`Begins::Attempt`], which is *another* attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,37 +41,40 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 mod committed;
 mod logged;
 
-/// A run's state that follows a journal, record by record.
+/// Follows a journal record by record with a state.
 pub(crate) struct Replay {
     host: Arc<Host>,
     pub(super) state: RunState,
     began_at: SystemTime,
-    /// Where the record is that is being read.
+    /// The position of the record that is being read.
     position: Position,
-    /// Entries that follow from the batches so far and that the journal has not come to, oldest first.
+    /// Entries that the state has logged by itself and the journal has not reached, oldest first.
     derived: VecDeque<Seq>,
-    /// What is to be begun, oldest first: most of it was, and is not wanted any more.
+    /// Effects of the records so far, oldest first. Later records answer most of them, which are then
+    /// unwanted.
     effects: VecDeque<Effect>,
-    /// What was asked and is not answered.
+    /// Preconditions without an answer so far, by step, scope and trigger: a record names these, not the
+    /// candidate.
     questions: FxHashMap<Evaluated, CandidateId>,
-    /// When the next attempts of executions are due that failed.
+    /// The due times of next attempts, of executions whose last attempt failed.
     retries: FxHashMap<ExecutionId, SystemTime>,
-    /// What executions failed with, where the errors are there and not only their texts.
+    /// Errors of a live run's executions, which replace the texts in the records. Empty on resume from a
+    /// store.
     failures: FxHashMap<ExecutionId, StepError>,
-    /// How the run ended by its last record, if that has it.
+    /// The status in `RunEnded`, once that record was read: no record follows it.
     ended: Option<RunStatus>,
 }
 
-/// A state where its journal ends, and what is left to do in it.
+/// The state at the end of a journal, and what is left to do.
 pub(crate) struct Replayed {
     pub(crate) state: RunState,
-    /// The next attempts that are waited for.
+    /// Executions that wait for their next attempts, with the times at which these are due.
     pub(crate) retries: Vec<(ExecutionId, SystemTime)>,
-    /// Entries that follow from the journal and that it does not have, in order.
+    /// Entries that follow from the journal and that the journal lacks, in order.
     pub(crate) derived: VecDeque<Seq>,
 }
 
-/// Why a record cannot be what follows from those before it.
+/// A record that does not follow from the records before it.
 #[derive(Debug)]
 pub(crate) struct Contradiction {
     pub(crate) position: Position,
@@ -61,7 +84,7 @@ pub(crate) struct Contradiction {
 type Taken<T = ()> = Result<T, String>;
 
 impl Replay {
-    /// Of a run that began then, in this state before its first event.
+    /// A replay of a run that began at this time, in its state before the first event.
     pub(crate) fn new(host: Arc<Host>, state: RunState, began_at: SystemTime) -> Self {
         Self {
             host,
@@ -77,21 +100,22 @@ impl Replay {
         }
     }
 
-    /// Gives executions the numbers that the records have: a journal of an earlier version may have numbered them in
-    /// another order.
+    /// Tells the scheduler the execution numbers of the records. An earlier version may have numbered
+    /// executions in another order.
     pub(crate) fn recall(&mut self, records: &[Record]) {
         self.state.scheduler.recall(numbers(&self.host.table, records));
     }
 
-    /// Takes the errors of executions from a state that the journal is of, which has more than their texts.
+    /// Takes the errors of executions from the live state of the same run, because a record has only their
+    /// texts.
     pub(crate) fn know_failures_of(&mut self, live: &RunState) {
         self.failures.clone_from(live.failures.executions());
     }
 
-    /// Takes in the records behind those before.
+    /// Reads the records behind those already read.
     ///
     /// # Errors
-    /// If one does not follow from those before it.
+    /// A [`Contradiction`] if a record does not follow from those before it.
     pub(crate) fn take(&mut self, records: &[Record]) -> Result<(), Contradiction> {
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
@@ -103,10 +127,10 @@ impl Replay {
         Ok(())
     }
 
-    /// The state where the records end.
+    /// The state at the end of the records, with what is left to do.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
-        // Whatever followed from records before the last batch may have begun before.
+        // An effect that follows from records before the last batch may have begun in the earlier process.
         let last = std::mem::replace(&mut self.state.position, self.position);
         let effects = std::mem::take(&mut self.effects);
         for Effect { after, begins } in effects {
@@ -124,7 +148,8 @@ impl Replay {
         Replayed { state: self.state, retries, derived: self.derived }
     }
 
-    /// Takes a record in, with those behind it that belong to it; says how many these were.
+    /// Reads one record, with the records behind it that belong to its batch. Returns how many records these
+    /// were.
     fn take_one(&mut self, record: &Record, behind: &[Record]) -> Taken<usize> {
         if self.ended.is_some() {
             return Err("the run had ended".into());
@@ -182,12 +207,12 @@ impl Replay {
         Ok(1)
     }
 
-    /// The time from the beginning of the run.
+    /// A time of a record, from the beginning of the run.
     fn since_began(&self, at: SystemTime) -> Duration {
         at.duration_since(self.began_at).unwrap_or_default()
     }
 
-    /// Completes what follows from the batches so far.
+    /// Completes what follows from the batches so far, and takes the results out of the state.
     fn complete(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
         self.note_derived();
@@ -202,7 +227,7 @@ impl Replay {
             if matches!(effect.begins, Begins::Wait) {
                 continue;
             }
-            // What was asked is found by what it is about.
+            // A record names a question by its step, scope and trigger.
             if let Begins::Question(id) = effect.begins
                 && let Some(candidate) = self.state.scheduler.asked(id)
             {
@@ -215,7 +240,7 @@ impl Replay {
         }
     }
 
-    /// Applies a batch behind which the journal has everything that followed from those before.
+    /// Applies a batch. The journal must have every entry that followed from earlier batches.
     fn apply(&mut self, batch: Batch, at: SystemTime) -> Taken<Applied> {
         self.complete();
         if let Some(seq) = self.derived.front().and_then(|seq| self.state.log.get(*seq)) {
@@ -235,7 +260,8 @@ impl Replay {
         Ok(applied)
     }
 
-    /// The run went on from here once before. The time in which nobody drove it is not its own.
+    /// `RunResumed`: a later process took the run up here. The run was not active in between (S32), and every
+    /// effect so far may have begun before.
     fn resumed(&mut self, at: SystemTime) {
         self.complete();
         let at = self.since_began(at);
@@ -263,7 +289,7 @@ impl Replay {
         })
     }
 
-    /// The execution runs, as the record says.
+    /// Checks that the execution runs, and that step, scope and trigger are those of the record.
     fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> Taken {
         self.complete();
         let start = self.state.start_of(execution);
@@ -305,7 +331,8 @@ impl Replay {
         self.apply(Batch::Failed { execution, error, not_retried }, at)
     }
 
-    /// Of several questions to one precondition, no record says which failed.
+    /// A precondition failed and ended the run. The record names the step alone: of several open questions
+    /// the oldest stands for it.
     fn asked_in_vain(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
@@ -326,7 +353,7 @@ impl Replay {
         self.apply(Batch::Answered { candidate, step, answer: Ok(answer) }, at).map(|_| ())
     }
 
-    /// The run ended; if by a precondition that failed, by that of this step with this error.
+    /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
     fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> Taken {
         self.complete();
         self.ended = Some(status);
@@ -345,7 +372,7 @@ impl Replay {
         Ok(())
     }
 
-    /// An entry that follows from the batches so far is what the journal has next.
+    /// Checks that the next record is the oldest entry that the state has logged by itself.
     fn follows(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
         self.complete();
         let Some(derived) = self.derived.pop_front() else {
@@ -365,24 +392,24 @@ impl Replay {
 }
 
 impl Replay {
-    /// The state so far, with all that follows from it.
+    /// The state so far, with everything that follows from the records read.
     pub(crate) fn state(&mut self) -> &RunState {
         self.complete();
         &self.state
     }
 
-    /// Where the journal has been read to.
+    /// The position up to which the journal is read.
     pub(crate) fn position(&self) -> Position {
         self.position
     }
 
-    /// The timer that closes a request.
+    /// The timer that expires a request.
     fn closes(&self, request: Seq) -> Option<&TimerEntry> {
         self.state.scheduler.timers().find(|timer| timer.request == Some(request))
     }
 }
 
-/// The numbers of the executions that the records have.
+/// The executions that the records name, by step, scope and trigger.
 fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = (Evaluated, ExecutionId)> {
     records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
@@ -397,7 +424,7 @@ fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = 
     })
 }
 
-/// What caused an entry, for a message.
+/// The cause of an entry, for a message.
 fn caused(cause: Cause) -> String {
     match cause {
         Cause::Failure(execution) => format!("the failure of {execution} was caught"),

@@ -1,5 +1,17 @@
-//! What an execution committed, out of the records of its batch: in the journal they stand apart, events before timers,
-//! and the scheduler has to be told them as the step returned them.
+//! Replay of a successful execution: rebuilds its emissions from the records of its batch.
+//!
+//! The journal has a batch as `ExecutionSucceeded`, then its events, then its timers. The scheduler needs the
+//! emissions in an order that a step could have returned:
+//!
+//! ```text
+//! records                                  emissions
+//! ExecutionSucceeded fan_outs: [Pages x2]  Event Begin
+//! EventLogged 5 Begin   scope of the run   FanOut Pages x2     (5 and 6 are in new scopes)
+//! EventLogged 6, 7 Page new scopes         Expiring Ask        (its timer names the request)
+//! EventLogged 8 Ask     scope of the run   Timer Remind
+//! TimerSet request: 8
+//! TimerSet Remind
+//! ```
 
 use std::time::SystemTime;
 
@@ -9,20 +21,20 @@ use crate::run::state::{Applied, Batch, DueEvent, Returned};
 use crate::scheduler::{Cause, Emission, Entry};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
-/// The events and timers of an execution's batch.
+/// The events and timers in an execution's batch.
 struct Committed<'a> {
     events: Vec<Logged<'a>>,
     timers: Vec<TimerSet<'a>>,
 }
 
-/// An event that a batch holds, as its records tell of it.
+/// An event of the batch, from its record.
 struct Logged<'a> {
     seq: Seq,
     scope: ScopeId,
     event: &'a RecordedEvent,
 }
 
-/// A timer that a batch sets, as its record tells of it.
+/// A timer of the batch, from its record.
 struct TimerSet<'a> {
     request: Option<Seq>,
     due: SystemTime,
@@ -30,7 +42,7 @@ struct TimerSet<'a> {
 }
 
 impl<'a> Committed<'a> {
-    /// Out of what stands right behind the end of the execution.
+    /// Collects the records behind `ExecutionSucceeded` that belong to this execution.
     fn of(execution: ExecutionId, behind: &'a [Record]) -> Self {
         let (mut events, mut timers) = (Vec::new(), Vec::new());
         for record in behind {
@@ -51,7 +63,8 @@ impl<'a> Committed<'a> {
 }
 
 impl Replay {
-    /// An execution committed what the records behind it have; says how many records these are, with its own.
+    /// Applies the batch of an execution. `behind` are the records after `ExecutionSucceeded`. Returns how
+    /// many records the batch has.
     pub(super) fn succeeded(
         &mut self,
         execution: ExecutionId,
@@ -97,8 +110,8 @@ impl Replay {
         Ok(1 + logged.len() + set.len())
     }
 
-    /// What an execution committed, in the scheduler's terms. Events and timers are numbered apart, so that only
-    /// their own orders count, and that what expires has its request before it.
+    /// The emissions in an order that leads to the same records. Events and timers have separate numbers, so
+    /// the order between the two is free, except that a request comes before the timer that expires it.
     fn emissions(
         &self,
         fan_outs: &[OpenedFanOut],
@@ -120,7 +133,7 @@ impl Replay {
             }
         }
         self.emit(&events[next..], &mut fan_outs, &mut emissions)?;
-        // Those that are left have no items.
+        // The fan-outs that are left have no items.
         for fan_out in fan_outs {
             if fan_out.items > 0 {
                 return Err("a fan-out lacks items".into());
@@ -144,7 +157,8 @@ impl Replay {
                 rest = behind;
                 continue;
             }
-            // Its scope is new: the items of a fan-out begin here. Those before it that have none opened nothing.
+            // The scope is new, so the items of a fan-out begin here. Fan-outs without items may come before
+            // it.
             let items = loop {
                 let opened = fan_outs.next().ok_or("an event is of a scope that nobody opened")?;
                 emissions.push(self.fan_out(opened)?);

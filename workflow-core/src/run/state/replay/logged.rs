@@ -1,5 +1,5 @@
-//! Events that no execution committed: what they came from is applied, and they have to enter the log where the journal
-//! has them.
+//! Replay of events that no execution committed: from outside, replies, timers and caught failures. Each
+//! event must get the sequence number and the scope that the journal has.
 
 use std::time::SystemTime;
 
@@ -21,7 +21,7 @@ impl Replay {
         if let Cause::Failure(_) | Cause::Execution(_) = cause {
             return self.caught(cause, place);
         }
-        // What has followed by itself is complete before anything comes in.
+        // Entries that follow by themselves come before any new event.
         self.complete();
         let index = self.event_named(recorded.name())?;
         let batch = match cause {
@@ -55,7 +55,7 @@ impl Replay {
         }
     }
 
-    /// The failure of an execution is an event, which follows from the record of it.
+    /// Checks an event that is the failure of an execution: the state has logged it already.
     fn caught(&mut self, cause: Cause, (seq, scope): (Seq, ScopeId)) -> Taken {
         let derived = self.derived.pop_front().and_then(|seq| Some((seq, self.state.log.get(seq)?)));
         match derived {
