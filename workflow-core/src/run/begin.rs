@@ -1,5 +1,13 @@
-//! Beginning what is due: attempts of executions, and preconditions. Where an attempt returns at once and one execution
-//! follows from what it returned, that begins without a queue in between.
+//! Beginning effects: attempts of executions, and preconditions.
+//!
+//! The hot path is a chain of steps that return at once. If a result leads to exactly one execution, and
+//! nothing else waits for its turn, that execution begins without a queue in between:
+//!
+//! ```text
+//! run_on: start ─▶ poll once ─▶ ready ─▶ executed (commit) ─▶ the next start ─▶ ...
+//!                     │
+//!                     └─▶ pending: the executor keeps it
+//! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,22 +25,22 @@ use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
-/// How much of a slice one direct step costs: a result, its batch, and a start.
+/// The share of a slice that one direct step takes: a result, its batch and a start.
 const HOP: usize = 3;
 
-/// Which attempt begins.
+/// Which attempt of an execution begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptKind {
     /// The first one.
     First,
-    /// The first one, right after the execution was scheduled: the trace has its start time.
+    /// The first one, right after the execution was scheduled. The trace already has its start time.
     FirstWhenScheduled,
-    /// A later one, or the one that an earlier process was at.
+    /// A later one, or the one that an earlier process may have begun.
     Again,
 }
 
 impl Driver {
-    /// Begins an execution that follows directly, unless others come first or it may not begin now.
+    /// Begins an execution that follows directly, or queues it if something else comes first.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
         if self.may_begin_directly() {
             self.run_on(start, AttemptKind::FirstWhenScheduled, left, cx);
@@ -41,7 +49,8 @@ impl Driver {
         }
     }
 
-    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread cancel.
+    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread
+    /// cancel.
     fn may_begin_directly(&self) -> bool {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
@@ -50,8 +59,8 @@ impl Driver {
             && !shared.signals.cancel_is_unread()
     }
 
-    /// Begins an attempt, and what follows from it directly, as long as that handles no more than `left`, from which it
-    /// is subtracted.
+    /// Begins an attempt and the chain of executions that follow directly. Subtracts their cost from `left`,
+    /// and stops when that is used up.
     pub(super) fn run_on(
         &mut self,
         start: ExecutionStart,
@@ -85,7 +94,7 @@ impl Driver {
             && !self.committer.shared.signals.cancel_is_unread()
     }
 
-    /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
+    /// Begins an attempt (S37). Returns its result if it completed in its first poll.
     fn start(
         &mut self,
         start: &ExecutionStart,
@@ -110,7 +119,7 @@ impl Driver {
                 Err(begun) => begun,
             };
         }
-        // Polled at once; what is pending stays in this task.
+        // Polled at once. A pending future stays in this task.
         let polled = begun.poll(cx);
         self.host.weight(step.get()).note(self.committer.clock.tick());
         match polled {
@@ -141,7 +150,7 @@ impl Driver {
         StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
     }
 
-    /// A precondition gets the step's slots in the order of its own parameters (S18).
+    /// Asks a precondition with the slots of the step, in the order of its own parameters (S18).
     pub(super) fn ask(&mut self, candidate: CandidateId) {
         let Some(asked) = self.committer.state.scheduler.asked(candidate) else { return };
         let Candidate { step, scope, ref binding, .. } = *asked;
@@ -162,7 +171,7 @@ impl Driver {
         }
     }
 
-    /// A precondition answered, unless nobody wants to know any more.
+    /// Commits the answer of a precondition, unless the scheduler has withdrawn the question.
     pub(super) fn answer(
         &mut self,
         candidate: CandidateId,

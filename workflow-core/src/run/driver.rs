@@ -1,5 +1,6 @@
-//! The driver of a run: the one place that sees all of its parts. It begins what the state says, and takes in what completes
-//! and what arrives.
+//! The driver of a run: the only part that sees all others.
+//!
+//! The driver performs the effects of the state, and turns completions and commands into batches.
 //!
 //! ```text
 //!  handles ─ mailbox ─┐                          ┌─▶ journal ─ store
@@ -8,6 +9,11 @@
 //!              ▲                   effects
 //!              └──── admission ◀──────┘           (once the store has what they follow from)
 //! ```
+//!
+//! It keeps no facts of its own except the cancel reason. It is polled in [slices](super::slice), and its
+//! methods live in the files of their subjects: [`begin`](super::begin), [`executed`](super::executed),
+//! [`command`](super::command), [`alarms`](super::alarms), [`children`](super::children) and
+//! [`rewind`](super::rewind).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,20 +35,20 @@ use crate::id::ExecutionId;
 use crate::scheduler::ExecutionStart;
 use crate::store::StoreError;
 
-/// The parts of a run that is driven.
+/// The parts of a live run.
 pub(super) struct Driver {
     pub(super) host: Arc<Host>,
     pub(super) executor: Executor,
     pub(super) admission: Admission,
     pub(super) alarms: Alarms,
     pub(super) committer: Committer,
-    /// None as long as nobody has given one.
+    /// `None` until a cancel request ends the run.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
 
 impl Driver {
-    /// Takes a batch in: the execution that follows next, if that is all that follows. What follows from the batches before
-    /// is complete then.
+    /// Applies a batch after completing what follows from earlier ones. Returns the execution that may begin
+    /// directly, if nothing else follows.
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
@@ -52,14 +58,14 @@ impl Driver {
         self.committer.commit(batch, done)
     }
 
-    /// The same; the execution that follows next begins in its turn.
+    /// Applies a batch, and queues the execution that could begin directly.
     pub(super) fn commit_in_turn(&mut self, batch: Batch, done: Option<Done>) {
         let next = self.commit(batch, done);
         self.committer.follow(next);
     }
 
-    /// Completes what follows from the batches so far, within so many units of work: entries that follow by themselves are
-    /// journaled, and executions and questions are dropped. Says whether it is complete.
+    /// Completes what follows from the batches so far, in at most `work` units: journals entries that follow
+    /// by themselves, and drops executions and preconditions. Returns whether all of it is complete.
     #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         self.committer.state.scheduler.is_settled() || self.advance_on(work)
@@ -76,7 +82,7 @@ impl Driver {
         is_complete
     }
 
-    /// Drops executions that the state does not have as running any more.
+    /// Drops the futures of executions that the state has dropped, and reports those that had begun.
     pub(super) fn drop_executions(&mut self, executions: Vec<ExecutionId>) {
         let unbegun = self.admission.unbegun(&self.committer.state);
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
@@ -90,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// Begins what is due next, if anything is and may.
+    /// Begins the next effect, if there is one and admission lets it begin. Returns whether one began.
     pub(super) fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
@@ -142,7 +148,7 @@ impl Driver {
             Begins::Question(candidate) => {
                 let before = self.committer.state.effects.len();
                 self.ask(candidate);
-                // What an answer that is there at once leads to begins where the question stood.
+                // An immediate answer takes effect where the question stood in the queue.
                 if self.committer.journal.is_none() && self.advance(&mut WORK.clone()) {
                     self.committer.state.effects.prefer_behind(before);
                 }
@@ -151,7 +157,7 @@ impl Driver {
         }
     }
 
-    /// Whether the run may begin anything now: it has its permit, and is this engine's.
+    /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         if self.committer.is_detaching() {
             return false;
@@ -170,7 +176,8 @@ impl Driver {
         matches!(admit, Admit::Now | Admit::Took)
     }
 
-    /// The run waits, and the store has all that it waits for.
+    /// The run waits: gives up its permit, stops its active time, and records it. The store has everything
+    /// before.
     fn wait(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.committer;
         telemetry.compare(state);
@@ -181,7 +188,7 @@ impl Driver {
         self.give_back();
     }
 
-    /// Takes in what completed.
+    /// Handles a completion of a future in flight.
     pub(super) fn complete(&mut self, completion: Arrived, left: &mut usize, cx: &mut Context<'_>) {
         match completion {
             Arrived::Execution(execution, result) => {
@@ -209,7 +216,7 @@ impl Driver {
         }
     }
 
-    /// Ends the run, if it has not ended; says whether it did.
+    /// Cancels the run, unless it has ended. Returns whether it did.
     pub(super) fn cancel(&mut self, reason: Arc<str>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
@@ -219,14 +226,15 @@ impl Driver {
         true
     }
 
-    /// Records new children, begins the next write, and handles the store's answer if it is there; says whether it was.
+    /// Records new children, starts the next write, and handles the store's answer if it is there. Returns
+    /// whether it was.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
         self.poll_store_answer(cx)
     }
 
-    /// Handles the store's answer to the write that is under way; says whether there was one.
+    /// Handles the store's answer to the write under way. Returns whether there was one.
     pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
@@ -237,7 +245,7 @@ impl Driver {
         true
     }
 
-    /// Ready once the store has everything, or takes nothing any more.
+    /// Ready once the store has everything, or takes nothing more.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.committer.write();
@@ -250,15 +258,15 @@ impl Driver {
         }
     }
 
-    /// The store has refused the journal, for this reason if the journal does not know one: the run stops here, and nothing
-    /// more is written.
+    /// Stops the run because its journal failed. `why` is set if the journal does not have the error yet.
+    /// Nothing more is written.
     pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
             journal.set_failure(why);
         }
-        // From here on the run and its journal differ.
+        // The run and its journal differ from here on.
         self.committer.telemetry.check = None;
-        // Nothing is evaluated by what is taken back.
+        // Completed first, so that retracting evaluates nothing.
         self.advance(&mut usize::MAX.clone());
         self.committer.retract();
     }

@@ -1,4 +1,8 @@
-//! What a run waits for: executions and asynchronous preconditions, each with its panics caught (S27), and times.
+//! The futures that a run waits for: executions, asynchronous preconditions and sleeps.
+//!
+//! Each future has a [`Dropped`] signal, and becomes ready either with its result or as [`Arrived::Dropped`].
+//! So the run drops a future by a flag, without searching for it. A panic of user code is caught here and
+//! becomes an error (S27).
 
 use std::any::Any;
 use std::future::Future;
@@ -29,10 +33,10 @@ use crate::workflow::StepFuture;
 
 pub(crate) use crate::panics::panic_of;
 
-/// How an execution came to its end.
+/// The result of one attempt.
 pub(super) type StepResult = Result<Emitted, StepError>;
 
-/// One thing a run waits for.
+/// One future that a run waits for.
 pub(super) enum InFlight {
     Execution(ExecutionId, GuardedStep),
     Spawned(ExecutionId, AbortOnDrop),
@@ -40,13 +44,13 @@ pub(super) enum InFlight {
     Wait(Due, BoxFuture<'static, ()>),
 }
 
-/// The same, until it is dropped.
+/// A future in flight with its drop signal.
 struct Droppable {
     what: InFlight,
     dropped: Arc<Dropped>,
 }
 
-/// All that a run waits for, in memory that is there as long as it waits for something.
+/// All futures in flight. The memory exists only while there are any.
 #[derive(Default)]
 pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
 
@@ -63,29 +67,29 @@ impl Flights {
         self.0.as_ref().is_none_or(FuturesUnordered::is_empty)
     }
 
-    /// Drops what is there.
+    /// Drops every future.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// Gives the memory back, if there is nothing.
+    /// Frees the memory, if nothing is in flight.
     pub(super) fn shrink(&mut self) {
         self.0.take_if(|flights| flights.is_empty());
     }
 }
 
-/// What a run waits for a time for.
+/// The purpose of a sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
-    /// The next attempt of an execution.
+    /// The delay before the next attempt of an execution.
     Retry(ExecutionId),
-    /// The timer that is due next, at this time.
+    /// The earliest timer of the run, which is due at this time.
     Timer(SystemTime),
-    /// The end of the time that the run may be active.
+    /// The end of the run's active time.
     Timeout,
 }
 
-/// What came of it.
+/// A future that has completed.
 #[derive(Debug)]
 pub(super) enum Arrived {
     Execution(ExecutionId, StepResult),
@@ -95,12 +99,12 @@ pub(super) enum Arrived {
 }
 
 impl Due {
-    /// What comes of it if the engine's clock panics, as one does that finds no timers: the attempt fails, and of what
-    /// is nobody's failure but the run's, the run ends.
+    /// The completion if the engine's clock panics, as a clock without timers does. A retry fails its
+    /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
     fn never(self, panic: Box<dyn Any + Send>) -> Arrived {
         match self {
             Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
-            // Its message alone: nobody drops a payload with care from here on.
+            // Only the message goes on: code above here would not drop a payload safely.
             Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }
     }
@@ -134,27 +138,28 @@ impl InFlight {
     }
 }
 
-/// However many are woken together, the run leaves turns to other tasks, as far as the budget of its own goes.
+/// Yields to other tasks once the task's budget is used up, however many futures are woken together.
 fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
     if coop::has_budget_remaining() {
         return coop::poll_proceed(cx).map(|turn| turn.made_progress());
     }
-    // At once, and not when tokio would: whoever polls all of them sees by it that it is time to stop.
+    // Wakes now rather than when tokio would, so that a loop over all futures sees that it has to stop.
     cx.waker().wake_by_ref();
     Poll::Pending
 }
 
-/// Tells an execution that it is dropped.
+/// A flag that drops a future in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
+    /// Whether the drop was requested.
     told: AtomicBool,
-    /// Whether it has come to its end before it was told.
+    /// Whether the future completed before it saw the request.
     passed: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Dropped {
-    /// Tells it; `false` if it has come to its end already.
+    /// Requests the drop. Returns `false` if the future has already completed.
     pub(crate) fn tell(&self) -> bool {
         self.told.store(true, Ordering::Release);
         self.waker.wake();
@@ -165,6 +170,7 @@ impl Dropped {
         self.passed.store(true, Ordering::Release);
     }
 
+    /// Whether the drop was requested. Registers the waker for a later request.
     #[inline]
     pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
@@ -172,8 +178,8 @@ impl Dropped {
     }
 }
 
-/// A future of the user's, whose panics go no further: one in a poll is a failure (S27), one in a drop is
-/// nobody's.
+/// A user's future, isolated from panics: a panic in a poll is a failure (S27), a panic in a drop is
+/// discarded.
 pub(super) struct Guarded<F>(Option<F>);
 
 impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
@@ -185,7 +191,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
         let Some(future) = &mut self.0 else { return Poll::Pending };
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx)));
         polled.unwrap_or_else(|panic| {
-            // What panicked is not polled again.
+            // A future that panicked is never polled again.
             self.discard();
             Poll::Ready(Err(panicked(panic)))
         })
@@ -206,13 +212,13 @@ impl<F> Drop for Guarded<F> {
     }
 }
 
-/// A step's future, guarded, in its span.
+/// An attempt that was created: the step's future, guarded, in its span.
 pub(super) struct Begun {
     future: Guarded<StepFuture>,
     span: Span,
 }
 
-/// The same that is polled more than once: how long its polls take is noted.
+/// An attempt that is polled more than once. The time of each poll counts towards the step's weight.
 pub(super) struct GuardedStep {
     begun: Begun,
     host: Arc<Host>,
@@ -220,7 +226,7 @@ pub(super) struct GuardedStep {
 }
 
 impl Begun {
-    /// Begins the first attempt of an execution.
+    /// Creates the first attempt of an execution.
     #[inline]
     pub(super) fn first(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span) -> Self {
         let step = call.step_index();
@@ -230,7 +236,7 @@ impl Begun {
         Self::new(host, run, call, span, false)
     }
 
-    /// Begins an attempt, with the step's compaction if it has to.
+    /// Creates an attempt. `compacts`: the step's compaction hook runs first.
     pub(super) fn new(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span, compacts: bool) -> Self {
         let step = call.step_index();
         let timeout = host.table.steps[step].policy.timeout;
@@ -250,7 +256,7 @@ impl Begun {
         self.future.poll(cx)
     }
 
-    /// It is polled again.
+    /// The attempt in the form that is polled more than once.
     pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> GuardedStep {
         GuardedStep { begun: self, host: Arc::clone(host), step }
     }
@@ -264,7 +270,7 @@ impl GuardedStep {
         polled
     }
 
-    /// Moves the execution to a task of its own, if there is a runtime.
+    /// Moves the attempt to a task of its own. Returns it if there is no runtime.
     pub(super) fn spawn(self) -> Result<AbortOnDrop, Begun> {
         let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
         let mut step = self;
@@ -272,12 +278,12 @@ impl GuardedStep {
     }
 }
 
-/// Whether another thread may poll what is moved to a task of its own.
+/// Whether the runtime has other threads that could poll a spawned task.
 pub(super) fn has_threads() -> bool {
     Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
 }
 
-/// A task that is aborted when nobody waits for it any more.
+/// A spawned attempt, whose task is aborted on drop.
 pub(super) struct AbortOnDrop(JoinHandle<StepResult>);
 
 impl AbortOnDrop {
@@ -292,7 +298,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Why a task of an execution did not end with what came of the execution.
+/// The error of a task that ended without a result: its panic, or its abort.
 fn lost(error: JoinError) -> StepError {
     match error.try_into_panic() {
         Ok(panic) => panicked(panic),
@@ -300,7 +306,7 @@ fn lost(error: JoinError) -> StepError {
     }
 }
 
-/// A panic as the error of the execution in which it was.
+/// A panic as the error of an execution.
 pub(super) fn panicked(panic: Box<dyn Any + Send>) -> StepError {
     StepError::permanent(panic_of(panic))
 }

@@ -7,7 +7,7 @@ use crate::scheduler::Candidate;
 use crate::store::{MemoryStore, RunSummary};
 use crate::table::StepIndex;
 
-/// What enters a run of `Letters` here, and what observers see of it.
+/// A run of `Letters`, the batches that enter it, and the observations of it.
 struct Commits {
     committer: Committer,
     seen: Arc<Seen>,
@@ -16,7 +16,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// A run that has nothing in its log, over a store or without.
+    /// A run with an empty log, with or without a journal.
     fn of(journal: Option<Journal>) -> Self {
         let run = Alone::new();
         let batches = vec![run.received(), run.returned(WRITE, Draft)].into_iter();
@@ -39,7 +39,8 @@ impl Commits {
         Self::of(Some(Journal::begin(Arc::new(MemoryStore::default()), first, run)))
     }
 
-    /// The next batch enters: the start event, and then what `write` returned. What its sender hears.
+    /// Commits the next batch: the start event, then the result of `write`. Returns the direct execution and
+    /// the sender's receiver.
     fn commit(&mut self) -> (Option<ExecutionStart>, oneshot::Receiver<Result<(), SendError>>) {
         let (done, hears) = oneshot::channel();
         let next = self.committer.commit(self.batches.next().expect("there are two"), Some(done));
@@ -47,13 +48,13 @@ impl Commits {
         (next, hears)
     }
 
-    /// One write, if something is to be written.
+    /// One write, if anything is queued.
     fn write(&mut self) -> Option<Answer> {
         self.committer.write();
         self.committer.poll_answer(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// What may begin now.
+    /// The next effect that may begin.
     fn due(&mut self) -> Option<Begins> {
         let written = self.committer.journal.as_deref().map(Journal::written);
         self.committer.state.next_effect(written)
@@ -165,7 +166,7 @@ fn the_display_of_an_execution_stays_with_its_batch_until_the_store_has_it() {
     assert!(!shown(&run), "it is another's");
     run.committer.note_shown(WRITE, display(&run));
     assert!(shown(&run));
-    // An answer leaves no event, and has to be applied again too if a batch before it is refused.
+    // An answer leaves no event, but has to be applied again too if an earlier batch is refused.
     let asked = |run: &Commits| {
         (0..9)
             .map(crate::scheduler::CandidateId)

@@ -9,12 +9,12 @@ fn poll(executor: &mut Executor) -> Option<Arrived> {
     executor.poll(&mut Context::from_waker(std::task::Waker::noop()))
 }
 
-/// What completes in one poll after the other, until nothing does.
+/// The completions of repeated polls, until there are none.
 fn all(executor: &mut Executor) -> Vec<Arrived> {
     std::iter::from_fn(|| poll(executor)).collect()
 }
 
-/// The step that is asked for.
+/// The step of every precondition here.
 fn step() -> StepIndex {
     StepIndex::at(3)
 }
@@ -106,7 +106,7 @@ fn what_completed_has_its_turn_in_order_and_comes_first_again_if_it_was_not_its_
     assert!(executor.has_completed() && !executor.is_empty());
     let first = executor.next_completed().unwrap();
     executor.put_back(first);
-    // Memory is given back only once nothing waits.
+    // Memory is freed only once nothing waits.
     executor.shrink();
     let turns = std::iter::from_fn(|| executor.next_completed()).map(|completion| match completion {
         Arrived::Execution(execution, Err(_)) => execution.0,

@@ -8,7 +8,7 @@ use crate::event::AnyEvent;
 use crate::id::TimerId;
 use crate::scheduler::{Scheduler, TimerEntry};
 
-/// The queue looks for dropped timers once it has twice as many timers as this.
+/// The queue removes dropped timers once it has more than twice as many timers as are pending, or as this.
 const SLACK: usize = 64;
 
 /// An event and the time at which it is due.
