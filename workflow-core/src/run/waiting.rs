@@ -1,5 +1,5 @@
-//! Executions that are due and have not begun, and what they wait for (S21). Nothing is kept for them here: what the
-//! scheduler and the run hold back is looked at when somebody asks.
+//! Executions that are due and have not begun, and the limits that they wait for (S21). Nothing is stored for
+//! them: a report looks at the scheduler and at [admission](super::admission) when it is made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::scheduler::{ExecutionStart, Unbegun};
 use crate::table::DependencyTable;
 
-/// An execution that is due and has not begun (S21).
+/// An execution that is scheduled and has not begun.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -57,60 +57,61 @@ use crate::table::DependencyTable;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WaitingExecution {
-    /// Which it will be.
+    /// The id that the execution will have.
     pub execution: ExecutionId,
-    /// The step.
+    /// The name of its step.
     pub step: Arc<str>,
-    /// Its scope.
+    /// The scope in which the execution will run.
     pub scope: ScopeId,
-    /// The event that triggered it.
+    /// The event that triggered the execution.
     pub trigger: Seq,
-    /// The events it is bound to one by one, and how many each list holds.
+    /// The bound event of each input, and the length of each list.
     pub inputs: Vec<BoundInput>,
-    /// What it waits for.
+    /// The limit that keeps the execution from beginning.
     pub waits_for: WaitsFor,
 }
 
-/// What an execution waits for before it begins: others come first, and only so many run at a time (S21).
+/// The limit that a scheduled execution waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitsFor {
-    /// Other executions of its step: its `concurrency`.
+    /// The `concurrency` of its step: as many executions of the step run.
     Step {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// How many of its executions may run at a time.
+        /// The most executions of the step at a time, in one run.
         limit: u32,
     },
-    /// Other executions of its run: [`max_concurrent_executions`](crate::EngineBuilder::max_concurrent_executions).
+    /// The executions of its run:
+    /// [`max_concurrent_executions`](crate::EngineBuilder::max_concurrent_executions).
     Run {
-        /// How many executions of the run may run at a time.
+        /// The most executions of the run at a time.
         limit: usize,
     },
-    /// Other runs: [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs), or
-    /// [`max_concurrent_runs_of`](crate::EngineBuilder::max_concurrent_runs_of) its workflow.
+    /// The engine's runs: [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs), or those of its
+    /// workflow: [`max_concurrent_runs_of`](crate::EngineBuilder::max_concurrent_runs_of).
     Runs {
-        /// The workflow, if it is its limit.
+        /// The workflow, if the limit is that of one workflow.
         workflow: Option<Arc<str>>,
-        /// How many runs may run at a time.
+        /// The most runs at a time.
         limit: usize,
     },
-    /// Other child runs: [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
+    /// The engine's child runs: [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
     Children {
-        /// How many child runs have a place to execute steps in.
+        /// The most child runs that execute steps at a time.
         limit: usize,
     },
-    /// Nothing: it is about to begin.
+    /// No limit: the execution is about to begin.
     Nothing,
 }
 
-/// What is due in a run and has not begun, and what it waits for.
+/// The executions of a run that have not begun, and the limits that they wait for.
 #[derive(Default)]
 pub(super) struct Deferred<'a> {
-    /// The most executions of the run at a time, if that is reached.
+    /// The limit on executions of the run, if it is reached.
     full: Option<usize>,
-    /// Where the run itself waits for a permit, if it does.
+    /// The limit at which the run waits for a permit, if it does.
     gate: Option<&'a Gate>,
     unbegun: FxHashSet<ExecutionId>,
     due: Vec<ExecutionStart>,
@@ -124,12 +125,12 @@ impl<'a> Deferred<'a> {
         Self { full: admission.full(), gate: admission.gate(), unbegun, due }
     }
 
-    /// Whether the execution runs by the state of its run and has not begun.
+    /// Whether the state has the execution as running although it has not begun.
     pub(super) fn has(&self, execution: ExecutionId) -> bool {
         self.unbegun.contains(&execution)
     }
 
-    /// The executions that have not begun, in the order in which they became due.
+    /// The executions that have not begun, by their ids.
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
         let table = state.table();
         let due = self.due.iter().map(|start| Unbegun { start: start.clone(), full: None });
@@ -158,7 +159,7 @@ impl<'a> Deferred<'a> {
 }
 
 impl WaitsFor {
-    /// The end of a sentence about so many executions that wait for it.
+    /// The end of a sentence whose subject is this many executions.
     pub(crate) fn told(&self, executions: usize) -> String {
         match (self, executions) {
             (Self::Nothing, 1) => "is about to begin".into(),
