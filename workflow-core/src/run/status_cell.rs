@@ -1,4 +1,4 @@
-//! Where a run stands, for its handles to look at and to wait for.
+//! The status of a run, which handles read and wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -7,12 +7,12 @@ use tokio::task::coop;
 
 use super::RunStatus;
 
-/// The status of a run. A waiter sees the latest, and not all that were between.
+/// The current status. A waiter may miss a status that another one follows at once.
 #[derive(Debug)]
 pub(crate) struct StatusCell {
-    /// The place of the status among all.
+    /// The status as an index into `ALL`.
     now: AtomicU8,
-    /// Whether the run began here, as far as anybody was told.
+    /// Whether the run was announced as started or resumed in this process.
     begun: AtomicBool,
     changed: Notify,
 }
@@ -28,7 +28,7 @@ const ALL: [RunStatus; 7] = [
 ];
 
 impl StatusCell {
-    /// That of a run that runs.
+    /// The status of a running run that was not announced.
     pub(crate) fn new() -> Self {
         Self {
             now: AtomicU8::new(RunStatus::Running as u8),
@@ -46,8 +46,8 @@ impl StatusCell {
         self.changed.notify_waiters();
     }
 
-    /// Notes that the run began here; whether that is new. Wakes nobody: it goes with a status that does, or with
-    /// `look_again`.
+    /// Notes that the run is announced. Returns whether it was not before. Wakes no waiter: `set` or
+    /// `look_again` follows.
     pub(super) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
@@ -56,23 +56,23 @@ impl StatusCell {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Waits until the run began here or ended; whether it began.
+    /// Waits until the run is announced or has ended. Returns whether it was announced.
     pub(crate) async fn begun(&self) -> bool {
         self.wait_for(|status| self.has_begun() || status.is_ended()).await;
         self.has_begun()
     }
 
-    /// Lets those who wait look again, at what they wait for beside the status.
+    /// Wakes all waiters, to check a condition beside the status.
     pub(super) fn look_again(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Waits until that is so of the status, and answers it.
+    /// Waits until the status fulfils the condition, and returns the status.
     pub(super) async fn wait_for(&self, is_due: impl Fn(RunStatus) -> bool) -> RunStatus {
-        // A caller that asks over and over leaves turns to others, also where the answer is there.
+        // A caller that asks in a loop yields to other tasks, even if the answer is there.
         std::future::poll_fn(coop::poll_proceed).await.made_progress();
         loop {
-            // It hears of every change from here on.
+            // This waiter receives every change from here on.
             let changed = self.changed.notified();
             let now = self.now();
             if is_due(now) {
