@@ -40,21 +40,21 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
     if differences.is_empty() {
         return Ok(());
     }
-    let told = Told::by(records);
-    differences.retain(|difference| told.is_contradicted_by(difference));
+    let facts = JournalFacts::by(records);
+    differences.retain(|difference| facts.contradict(difference));
     if differences.is_empty() { Ok(()) } else { Err(Incompatibility::Table(differences)) }
 }
 
 /// The facts of a journal that may contradict a change.
 #[derive(Default)]
-struct Told<'a> {
+struct JournalFacts<'a> {
     /// Steps with an execution, of any outcome.
     ran: HashSet<&'a str>,
     succeeded: HashSet<&'a str>,
     /// Steps whose failure is an event in the log.
     caught: HashSet<&'a str>,
     /// Steps whose failure the run survived without an event for it.
-    passed_over: HashSet<&'a str>,
+    survived: HashSet<&'a str>,
     /// Steps whose preconditions answered.
     asked: HashSet<&'a str>,
     /// Pairs of a step and the name of an event that it emitted.
@@ -65,9 +65,9 @@ struct Told<'a> {
     most: HashMap<&'a str, usize>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> JournalFacts<'a> {
     fn by(records: &'a [Record]) -> Self {
-        let mut told = Self::default();
+        let mut facts = Self::default();
         let mut steps: HashMap<ExecutionId, &'a str> = HashMap::new();
         let mut executions: HashMap<(&'a str, ScopeId), HashSet<ExecutionId>> = HashMap::new();
         for record in records {
@@ -75,9 +75,9 @@ impl<'a> Told<'a> {
                 Record::ExecutionSucceeded { execution, step, scope, fan_outs, .. } => {
                     executions.entry((step, *scope)).or_default().insert(*execution);
                     steps.insert(*execution, step);
-                    told.succeeded.insert(step);
+                    facts.succeeded.insert(step);
                     let items = fan_outs.iter().filter_map(|opened| item_of(&opened.fan_out, step));
-                    told.emitted.extend(items.map(|item| (&**step, item)));
+                    facts.emitted.extend(items.map(|item| (&**step, item)));
                 }
                 Record::ExecutionFailed { execution, step, scope, .. }
                 | Record::RetryScheduled { execution, step, scope, .. } => {
@@ -87,31 +87,31 @@ impl<'a> Told<'a> {
                 Record::ChildStarted { child, scope, .. } => {
                     executions.entry((&child.step, *scope)).or_default().insert(child.execution);
                 }
-                Record::PreconditionAnswered { step, .. } => drop(told.asked.insert(step)),
+                Record::PreconditionAnswered { step, .. } => drop(facts.asked.insert(step)),
                 Record::EventLogged { cause, event, .. } => {
-                    told.note(event);
+                    facts.note(event);
                     match cause {
                         Cause::Execution(execution) => {
-                            told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                            facts.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
                         }
-                        Cause::Failure(execution) => told.caught.extend(steps.get(execution).copied()),
+                        Cause::Failure(execution) => facts.caught.extend(steps.get(execution).copied()),
                         _ => {}
                     }
                 }
                 Record::TimerSet { execution, event, .. } => {
-                    told.note(event);
-                    told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                    facts.note(event);
+                    facts.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
                 }
                 _ => {}
             }
         }
         for ((step, _), executions) in executions {
-            told.ran.insert(step);
-            let most = told.most.entry(step).or_default();
+            facts.ran.insert(step);
+            let most = facts.most.entry(step).or_default();
             *most = executions.len().max(*most);
         }
-        told.passed_over = passed_over(records);
-        told
+        facts.survived = survived(records);
+        facts
     }
 
     fn note(&mut self, event: &'a RecordedEvent) {
@@ -120,7 +120,7 @@ impl<'a> Told<'a> {
     }
 
     /// Whether the journal has a fact that contradicts this change.
-    fn is_contradicted_by(&self, difference: &TableDifference) -> bool {
+    fn contradict(&self, difference: &TableDifference) -> bool {
         let is_touched = |step: &str| self.ran.contains(step) || self.asked.contains(step);
         let has_emitted = |step: &str, event: &str| self.emitted.contains(&(step, event));
         match difference {
@@ -135,12 +135,12 @@ impl<'a> Told<'a> {
             }
             TableDifference::PreconditionAdded { step, .. } => self.ran.contains(&**step),
             TableDifference::PreconditionRemoved { step, .. } => self.asked.contains(&**step),
-            TableDifference::CatchAdded { caught, .. } => self.passed_over.contains(&**caught),
+            TableDifference::CatchAdded { caught, .. } => self.survived.contains(&**caught),
             TableDifference::CatchRemoved { caught, .. } => self.caught.contains(&**caught),
             TableDifference::MaxExecutionsChanged { step, is: Some(is), .. } => {
                 self.most.get(&**step).is_some_and(|most| *most > *is as usize)
             }
-            TableDifference::OnErrorChanged { step, .. } => self.passed_over.contains(&**step),
+            TableDifference::OnErrorChanged { step, .. } => self.survived.contains(&**step),
             TableDifference::EventRemoved { event } | TableDifference::RolesChanged { event, .. } => {
                 self.events.contains_key(&**event)
             }
@@ -162,7 +162,7 @@ fn item_of<'a>(fan_out: &'a str, step: &str) -> Option<&'a str> {
 }
 
 /// The steps whose failures were recorded, before something else and without an event of the failure.
-fn passed_over(records: &[Record]) -> HashSet<&str> {
+fn survived(records: &[Record]) -> HashSet<&str> {
     let caught = records.iter().filter_map(|record| match record {
         Record::EventLogged { cause: Cause::Failure(execution), .. } => Some(*execution),
         _ => None,

@@ -23,13 +23,13 @@ use crate::scheduler::{End, SchedulerLimits};
 use crate::store::{Position, Record};
 
 /// The most snapshots that are compared again at the end.
-const KEPT: usize = 10;
+const SNAPSHOTS: usize = 10;
 
 /// Up to this many records, the check compares after every batch.
-const EACH: usize = 64;
+const COMPARE_EACH: usize = 64;
 
 /// The most records that are checked, which bounds the time and the memory of a check.
-const MOST: usize = 2_048;
+const MAX_RECORDS: usize = 2_048;
 
 /// A second state that follows a run's journal.
 pub(super) struct ReplayCheck {
@@ -41,11 +41,11 @@ pub(super) struct ReplayCheck {
     /// Every record, as it was read back from JSON.
     records: Vec<Record>,
     /// The number of records at which the next comparison is due.
-    next: usize,
+    compare_at: usize,
     /// The last event whose value was compared.
     compared: Seq,
     /// Snapshots of the live state, with the number of records at each.
-    kept: Vec<(usize, String)>,
+    snapshots: Vec<(usize, String)>,
     failures: Arc<ReplayFailures>,
 }
 
@@ -74,7 +74,7 @@ impl ReplayCheck {
         began_at: SystemTime,
         failures: &Arc<ReplayFailures>,
     ) -> Box<Self> {
-        let (host, records, kept) = (Arc::clone(host), Vec::new(), Vec::new());
+        let (host, records, snapshots) = (Arc::clone(host), Vec::new(), Vec::new());
         let replay = Replay::new(Arc::clone(&host), RunState::new(&host.table, limits), began_at);
         let failures = Arc::clone(failures);
         Box::new(Self {
@@ -83,9 +83,9 @@ impl ReplayCheck {
             limits,
             replay: Some(replay),
             records,
-            next: 0,
+            compare_at: 0,
             compared: Seq(0),
-            kept,
+            snapshots,
             failures,
         })
     }
@@ -116,7 +116,7 @@ impl ReplayCheck {
             self.fail(&contradiction, &records);
         }
         self.records.extend(records);
-        if self.records.len() > MOST {
+        if self.records.len() > MAX_RECORDS {
             self.finish();
         }
     }
@@ -127,7 +127,7 @@ impl ReplayCheck {
     /// If the states differ.
     pub(super) fn compare(&mut self, live: &RunState) {
         let is_due = match live.end() {
-            None => self.records.len() >= self.next,
+            None => self.records.len() >= self.compare_at,
             Some(End::Completed(_) | End::Failed(_) | End::Stalled) => true,
             // Any other end follows only from a later record: `RunEnded`.
             Some(_) => false,
@@ -143,14 +143,14 @@ impl ReplayCheck {
         let len = self.records.len();
         // A batch that has no record is a mistake too, and no other batch may follow: short journals are
         // compared each time.
-        self.next = if len < EACH { len } else { len + len / 4 };
-        self.kept.pop_if(|(kept, _)| *kept == len);
-        if self.kept.len() < KEPT {
-            self.kept.push((len, live));
+        self.compare_at = if len < COMPARE_EACH { len } else { len + len / 4 };
+        self.snapshots.pop_if(|(at, _)| *at == len);
+        if self.snapshots.len() < SNAPSHOTS {
+            self.snapshots.push((len, live));
         } else {
             // Old snapshots thin out, so that the rest stays spread over the run.
-            self.kept.remove(1 + len % (KEPT - 1));
-            self.kept.push((len, live));
+            self.snapshots.remove(1 + len % (SNAPSHOTS - 1));
+            self.snapshots.push((len, live));
         }
     }
 
@@ -162,7 +162,7 @@ impl ReplayCheck {
         if self.replay.take().is_none() {
             return;
         }
-        for (len, live) in std::mem::take(&mut self.kept) {
+        for (len, live) in std::mem::take(&mut self.snapshots) {
             let records = &self.records[..len];
             let state = RunState::new(&self.host.table, self.limits);
             let mut replay = Replay::new(Arc::clone(&self.host), state, self.began_at);

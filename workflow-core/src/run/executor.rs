@@ -108,20 +108,20 @@ impl Executor {
         step: usize,
     ) -> Result<(), Begun> {
         let task = begun.weighed(host, step).spawn()?;
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Spawned(execution, task), dropped);
         Ok(())
     }
 
     /// Polls a pending execution from here on.
     pub(super) fn keep(&mut self, execution: ExecutionId, begun: Begun, host: &Arc<Host>, step: usize) {
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
     }
 
     /// Waits for the next attempt of an execution.
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Wait(Due::Retry(execution), due), dropped);
     }
 
@@ -144,7 +144,7 @@ impl Executor {
         self.flights.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
     }
 
-    fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
+    fn drop_signal(&mut self, execution: ExecutionId) -> Arc<Dropped> {
         Arc::clone(self.executions.entry(execution).or_default())
     }
 

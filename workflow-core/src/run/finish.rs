@@ -44,32 +44,32 @@ impl Run {
         self.detach_children();
         self.stop();
         let Committer { shared, state, journal, .. } = &self.driver.committer;
-        let (has_journal, is_left) = (journal.is_some(), self.is_left());
+        let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
         // Most runs have neither, so the task has no room for this future.
         if shared.children.get().is_some() || shared.is_of_resumed() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
-            Box::pin(super::children::end_before(shared, cancelled, is_left)).await;
+            Box::pin(super::children::end_before(shared, cancelled, is_resumable)).await;
         }
         if has_journal {
             Box::pin(self.close_journal()).await;
         }
         self.finish();
         let shared = &self.driver.committer.shared;
-        if shared.contexts.are_used() && !self.is_left() {
+        if shared.contexts.are_used() && !self.is_resumable() {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
     }
 
     /// Whether another process may resume the run. Its children and contexts then stay as they are.
-    fn is_left(&self) -> bool {
+    fn is_resumable(&self) -> bool {
         self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
     }
 
     /// Signals the detach to children of a run that another process resumes. Children receive the detach
     /// signal before the cancel signal that dropping their executions sends.
     fn detach_children(&self) {
-        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_left()) {
+        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
             family.leave();
         }
     }
@@ -113,7 +113,7 @@ impl Run {
             None => RunStatus::from(end),
         };
         let outcome = unwritten.map_or_else(|| self.ending().outcome(end, || self.stall()), Err);
-        self.keep(status, outcome);
+        self.set_result(status, outcome);
     }
 
     /// Sets the result of a run that an earlier process ended, from the last record of its journal.
@@ -124,7 +124,7 @@ impl Run {
             Some(end) => ending.outcome(end, || self.stall()),
             None => Err(ending.past(status, error.unwrap_or_default(), asked)),
         };
-        self.keep(status, outcome);
+        self.set_result(status, outcome);
     }
 
     /// Writes what is left, and then the end of the run.
@@ -146,7 +146,7 @@ impl Run {
     }
 
     /// Keeps the state for reports and explanations, and sets the result.
-    fn keep(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
+    fn set_result(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         shared.shown.close(status);
         let kept = Some(Kept::new(Past { status, state: state.take(), began_at: clock.began_at }));

@@ -232,8 +232,8 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
         match self.ask(|done| Command::Explain { done }).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
-            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
+            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(NoAnswer::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
         }
     }
 
@@ -278,8 +278,8 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
         match self.ask(|done| Command::Report { done }).await {
             Ok(report) => Ok(Arc::new(report)),
-            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(Unasked::Ended(_)) => self.report().await,
+            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(NoAnswer::Ended(_)) => self.report().await,
         }
     }
 
@@ -292,15 +292,15 @@ impl<W: Workflow> RunHandle<W> {
         index.copied().ok_or(SendError::NotTaken { event: event.name() })
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Unasked> {
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoAnswer> {
         let (done, mut answer) = oneshot::channel();
         let mut command = command(done);
         let shared = &self.shared;
         while let Err(back) = shared.signals.send(command).await {
             command = back;
             let woken = shared.wake().await;
-            if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {
-                return Err(Unasked::Ended(self.ended().await));
+            if !woken.map_err(|source| NoAnswer::NotLoaded { run: shared.id.clone(), source })? {
+                return Err(NoAnswer::Ended(self.ended().await));
             }
         }
         // A run that ends may leave a command unread, and thus unanswered.
@@ -310,7 +310,7 @@ impl<W: Workflow> RunHandle<W> {
         };
         match answered {
             Some(answer) => Ok(answer),
-            None => Err(Unasked::Ended(self.ended().await)),
+            None => Err(NoAnswer::Ended(self.ended().await)),
         }
     }
 
@@ -321,16 +321,16 @@ impl<W: Workflow> RunHandle<W> {
 }
 
 /// The reason why a run did not answer.
-enum Unasked {
+enum NoAnswer {
     Ended(SendError),
     NotLoaded { run: RunId, source: StoreError },
 }
 
-impl From<Unasked> for SendError {
-    fn from(unasked: Unasked) -> Self {
-        match unasked {
-            Unasked::Ended(error) => error,
-            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
+impl From<NoAnswer> for SendError {
+    fn from(no_answer: NoAnswer) -> Self {
+        match no_answer {
+            NoAnswer::Ended(error) => error,
+            NoAnswer::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
         }
     }
 }
@@ -350,7 +350,7 @@ fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Resul
         SendError::UnfitReply { request, asked, path, problem }
     };
     let form = asked.reply_form().ok_or_else(|| {
-        unfit(String::new(), "its type does not derive `Event`, which knows how replies are read".into())
+        unfit(String::new(), "its type does not derive `Event`, so no reply to it can be read".into())
     })?;
     (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
 }

@@ -101,7 +101,7 @@ pub(super) enum Arrived {
 impl Due {
     /// The completion if the engine's clock panics, as a clock without timers does. A retry fails its
     /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
-    fn never(self, panic: Box<dyn Any + Send>) -> Arrived {
+    fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Arrived {
         match self {
             Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
             // Only the message goes on: code above here would not drop a payload safely.
@@ -117,9 +117,9 @@ impl Future for Droppable {
         if self.dropped.is_told(cx) {
             return Poll::Ready(Arrived::Dropped);
         }
-        ready!(take_turn(cx));
+        ready!(poll_budget(cx));
         let arrived = ready!(self.what.poll(cx));
-        self.dropped.pass();
+        self.dropped.note_completed();
         Poll::Ready(arrived)
     }
 }
@@ -132,14 +132,14 @@ impl InFlight {
             Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
             Self::Wait(due, sleep) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
                 Ok(slept) => slept.map(|()| Arrived::Due(*due)),
-                Err(panic) => Poll::Ready(due.never(panic)),
+                Err(panic) => Poll::Ready(due.on_clock_panic(panic)),
             },
         }
     }
 }
 
 /// Yields to other tasks once the task's budget is used up, however many futures are woken together.
-fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
+fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     if coop::has_budget_remaining() {
         return coop::poll_proceed(cx).map(|turn| turn.made_progress());
     }
@@ -152,29 +152,29 @@ fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     /// Whether the drop was requested.
-    told: AtomicBool,
+    requested: AtomicBool,
     /// Whether the future completed before it saw the request.
-    passed: AtomicBool,
+    completed: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Dropped {
     /// Requests the drop. Returns `false` if the future has already completed.
     pub(crate) fn tell(&self) -> bool {
-        self.told.store(true, Ordering::Release);
+        self.requested.store(true, Ordering::Release);
         self.waker.wake();
-        !self.passed.load(Ordering::Acquire)
+        !self.completed.load(Ordering::Acquire)
     }
 
-    fn pass(&self) {
-        self.passed.store(true, Ordering::Release);
+    fn note_completed(&self) {
+        self.completed.store(true, Ordering::Release);
     }
 
     /// Whether the drop was requested. Registers the waker for a later request.
     #[inline]
     pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
-        self.told.load(Ordering::Acquire)
+        self.requested.load(Ordering::Acquire)
     }
 }
 
@@ -288,7 +288,7 @@ pub(super) struct AbortOnDrop(JoinHandle<StepResult>);
 
 impl AbortOnDrop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(lost(error))))
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(join_error(error))))
     }
 }
 
@@ -299,7 +299,7 @@ impl Drop for AbortOnDrop {
 }
 
 /// The error of a task that ended without a result: its panic, or its abort.
-fn lost(error: JoinError) -> StepError {
+fn join_error(error: JoinError) -> StepError {
     match error.try_into_panic() {
         Ok(panic) => panicked(panic),
         Err(error) => error.into(),

@@ -32,19 +32,19 @@ struct State {
     is_open: bool,
     /// The engine that loads the run again, while the run is unloaded: the run's handles keep that engine
     /// alive.
-    home: Option<Arc<dyn HostsRuns>>,
+    engine: Option<Arc<dyn HostsRuns>>,
 }
 
 impl Mailbox {
     /// An open mailbox for at most this many commands.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { commands: VecDeque::new(), is_open: true, home: None };
+        let state = State { commands: VecDeque::new(), is_open: true, engine: None };
         Self { room: Semaphore::new(capacity), capacity, state: Mutex::new(state) }
     }
 
     /// Waits for room, puts a command in and wakes the run. Returns the command if the mailbox is closed.
     pub(super) async fn send(&self, command: Command, run: &AtomicWaker) -> Result<(), Command> {
-        let _rings = Rings(run);
+        let _wakes = WakeOnDrop(run);
         // The semaphore is never closed: `discard` empties the mailbox, so waiting senders get their turn.
         let room = self.room.acquire().await;
         let mut state = locked(&self.state);
@@ -102,22 +102,22 @@ impl Mailbox {
     pub(crate) fn reopen(&self) {
         let mut state = locked(&self.state);
         state.is_open = true;
-        let home = state.home.take();
+        let engine = state.engine.take();
         drop(state);
         // Dropped outside of the lock, since it may be the last reference to the engine.
-        drop(home);
+        drop(engine);
     }
 
     /// Keeps the engine alive until it loads the unloaded run.
-    pub(crate) fn leave_to(&self, home: Arc<dyn HostsRuns>) {
-        locked(&self.state).home = Some(home);
+    pub(crate) fn leave_to(&self, engine: Arc<dyn HostsRuns>) {
+        locked(&self.state).engine = Some(engine);
     }
 
     /// Releases the engine: it will not load the run again.
     pub(crate) fn leave_home(&self) {
-        let home = locked(&self.state).home.take();
+        let engine = locked(&self.state).engine.take();
         // Dropped outside of the lock, since it may be the last reference to the engine.
-        drop(home);
+        drop(engine);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -126,9 +126,9 @@ impl Mailbox {
 }
 
 /// Wakes the run when a sender has sent its command, or has given up waiting.
-struct Rings<'a>(&'a AtomicWaker);
+struct WakeOnDrop<'a>(&'a AtomicWaker);
 
-impl Drop for Rings<'_> {
+impl Drop for WakeOnDrop<'_> {
     fn drop(&mut self) {
         self.0.wake();
     }

@@ -31,8 +31,8 @@ use crate::id::RunId;
 /// A limit: at most this many runs at a time.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    places: Arc<Semaphore>,
-    most: usize,
+    permits: Arc<Semaphore>,
+    limit: usize,
     of: Bounded,
 }
 
@@ -48,14 +48,14 @@ pub(crate) enum Bounded {
 }
 
 impl Gate {
-    pub(crate) fn new(most: usize, of: Bounded) -> Self {
-        let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(most)), most, of }
+    pub(crate) fn new(limit: usize, of: Bounded) -> Self {
+        let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Arc::new(Semaphore::new(limit)), limit, of }
     }
 
     /// This limit, as the reason why an execution has not begun.
     pub(super) fn waits_for(&self) -> WaitsFor {
-        let limit = self.most;
+        let limit = self.limit;
         match self.of {
             Bounded::Runs => WaitsFor::Runs { workflow: None, limit },
             Bounded::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
@@ -133,25 +133,25 @@ impl Places {
     /// Waits in the queue of each limit in turn for its permit. Dropping the future returns the permits taken
     /// so far.
     pub(crate) async fn take(self) -> Place {
-        let Some(lent) = self.lent.clone() else { return self.queue_up().await };
-        match select(Box::pin(lent.acquire_owned()), Box::pin(self.queue_up())).await {
+        let Some(lent) = self.lent.clone() else { return self.acquire_in_order().await };
+        match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
             Either::Left((lent, _)) => Place { _permits: lent.into_iter().collect() },
             Either::Right((place, _)) => place,
         }
     }
 
-    async fn queue_up(self) -> Place {
+    async fn acquire_in_order(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for (at, gate) in self.gates.iter().enumerate() {
-            if let Ok(permit) = Arc::clone(&gate.places).try_acquire_owned() {
+            if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
                 permits.push(permit);
                 continue;
             }
             queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
             self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
-            permits.extend(Arc::clone(&gate.places).acquire_owned().await);
+            permits.extend(Arc::clone(&gate.permits).acquire_owned().await);
         }
         Place { _permits: permits }
     }
@@ -162,8 +162,8 @@ impl Places {
     /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
     pub(crate) fn take_now(&self) -> Result<Place, StartError> {
         let permits = self.gates.iter().map(|gate| {
-            let full = |_: TryAcquireError| StartError::Full { limit: gate.most, workflow: gate.workflow() };
-            Arc::clone(&gate.places).try_acquire_owned().map_err(full)
+            let full = |_: TryAcquireError| StartError::Full { limit: gate.limit, workflow: gate.workflow() };
+            Arc::clone(&gate.permits).try_acquire_owned().map_err(full)
         });
         Ok(Place { _permits: permits.collect::<Result<_, _>>()? })
     }
@@ -185,13 +185,13 @@ impl Queue {
         self.lock().runs.values().cloned().collect()
     }
 
-    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> Queued {
+    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> QueueEntry {
         let mut waiting = queue.lock();
         let ticket = waiting.next;
         waiting.next += 1;
         waiting.runs.insert(ticket, run.clone());
         drop(waiting);
-        Queued { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
+        QueueEntry { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -202,13 +202,13 @@ impl Queue {
 
 /// The entry of a waiting run in the queue. Dropping it removes the entry.
 #[derive(Debug)]
-struct Queued {
+struct QueueEntry {
     queue: Arc<Queue>,
     ticket: u64,
     _level: Level,
 }
 
-impl Drop for Queued {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         self.queue.lock().runs.remove(&self.ticket);
     }

@@ -86,7 +86,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
         }
         Batch::Succeeded { execution, returned } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             let fan_outs = opened(returned.emissions(), state);
             Some(Record::ExecutionSucceeded {
                 execution: *execution,
@@ -98,7 +98,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::Retried { execution, failed } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             let attempt = state.trace.attempt(*execution);
             let FailedAttempt { class, error, retry_in, compacts } = failed.clone();
             Some(Record::RetryScheduled {
@@ -115,7 +115,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::Failed { execution, error, not_retried } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             Some(Record::ExecutionFailed {
                 execution: *execution,
                 step: name(step),
@@ -128,13 +128,13 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::ChildStarted { child, at } => {
-            let (_, scope, trigger) = origin(child.execution, state)?;
+            let (_, scope, trigger) = identity_of(child.execution, state)?;
             Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
         }
     }
 }
 
-fn origin(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
+fn identity_of(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
     let execution = state.scheduler.executions().get(execution)?;
     Some((execution.step, execution.scope, execution.trigger))
 }

@@ -68,8 +68,8 @@ impl Run {
             return if self.can_suspend() { Poll::Ready(Paused::Suspendable) } else { Poll::Pending };
         };
         let Driver { committer: Committer { shared, .. }, alarms, .. } = &mut self.driver;
-        let patience = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
-        patience.as_mut().poll(cx).map(|()| {
+        let idle_timeout = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
+        idle_timeout.as_mut().poll(cx).map(|()| {
             alarms.idle = None;
             Paused::Idle
         })
@@ -111,13 +111,13 @@ impl Run {
     pub(super) fn closes(&mut self) -> bool {
         let shared = Arc::clone(&self.driver.committer.shared);
         shared.signals.mailbox.close();
-        let mut told = false;
+        let mut had_commands = false;
         // Taken regardless of the task's budget.
         while let Some(command) = shared.signals.mailbox.take() {
-            told = true;
+            had_commands = true;
             self.driver.handle_command(command);
         }
-        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
+        if had_commands || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
             shared.signals.mailbox.reopen();
             return false;
         }

@@ -61,7 +61,7 @@ impl<'a> Slice<'a> {
             return Progress::Blocked;
         }
         self.read_child_store_failure();
-        self.poll_unwanted(cx);
+        self.read_parent_cancel(cx);
         // One command and one poll of the executor come before anything begins, so that executions that
         // complete at once starve neither.
         if self.accepts_input() {
@@ -185,7 +185,7 @@ impl<'a> Slice<'a> {
     }
 
     /// Cancels a child whose parent does not want it any more.
-    fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
+    fn read_parent_cancel(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = self.driver.committer.shared.birth() else { return };
         // A parent signals the detach before the cancel.
         if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {

@@ -178,13 +178,13 @@ impl fmt::Display for WaitsFor {
                 write!(f, "the run may have {} at a time", counted(*limit, "execution"))
             }
             Self::Runs { workflow: None, limit } => {
-                write!(f, "the engine has {} for runs", counted(*limit, "place"))
+                write!(f, "the engine has {} for runs", counted(*limit, "permit"))
             }
             Self::Runs { workflow: Some(workflow), limit } => {
-                write!(f, "the engine has {} for runs of `{workflow}`", counted(*limit, "place"))
+                write!(f, "the engine has {} for runs of `{workflow}`", counted(*limit, "permit"))
             }
             Self::Children { limit } => {
-                write!(f, "the engine has {} for child runs", counted(*limit, "place"))
+                write!(f, "the engine has {} for child runs", counted(*limit, "permit"))
             }
             Self::Nothing => f.write_str("nothing"),
         }

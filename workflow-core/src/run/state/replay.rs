@@ -156,13 +156,13 @@ impl Replay {
         }
         match record {
             Record::RunStarted { .. } if self.position == Position(0) => {}
-            Record::RunStarted { .. } => return Err("the run begins once more".into()),
+            Record::RunStarted { .. } => return Err("the run starts a second time".into()),
             Record::RunResumed { at, .. } => self.resumed(*at),
             Record::RunWaiting { .. } | Record::RunKept { .. } => {}
             Record::EventLogged { seq, scope, cause, event, at } => {
                 self.logged(*cause, (*seq, *scope), event, *at)?;
             }
-            Record::TimerSet { .. } => return Err("a timer is set by nobody".into()),
+            Record::TimerSet { .. } => return Err("the timer has no execution that set it".into()),
             Record::FanOutGathered { seq, scope, fan_out, .. } => {
                 self.follows(*seq, *scope, fan_out)?;
             }
@@ -215,10 +215,10 @@ impl Replay {
     /// Completes what follows from the batches so far, and takes the results out of the state.
     fn complete(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
-        self.note_derived();
+        self.take_results();
     }
 
-    fn note_derived(&mut self) {
+    fn take_results(&mut self) {
         while let Some(seq) = self.state.take_derived() {
             self.derived.push_back(seq);
         }
@@ -249,7 +249,7 @@ impl Replay {
         }
         let applied = self.state.apply(batch, self.since_began(at));
         if matches!(applied, Applied::Refused) {
-            return Err("it would be refused now".into());
+            return Err("the run would refuse it now".into());
         }
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
@@ -333,7 +333,7 @@ impl Replay {
 
     /// A precondition failed and ended the run. The record names the step alone: of several open questions
     /// the oldest stands for it.
-    fn asked_in_vain(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
+    fn precondition_error(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
         let Some(candidate) = asked.filter(|id| self.state.scheduler.asked(*id).is_some()).min() else {
@@ -347,7 +347,7 @@ impl Replay {
         self.complete();
         let Some(candidate) = self.questions.remove(&question) else {
             let name = &self.host.table.step(question.0).name;
-            return Err(format!("the precondition of `{name}` was asked, and would not be any more"));
+            return Err(format!("the precondition of `{name}` answered, and would not be asked now"));
         };
         let (step, ..) = question;
         self.apply(Batch::Answered { candidate, step, answer: Ok(answer) }, at).map(|_| ())
@@ -362,7 +362,7 @@ impl Replay {
         }
         if let Some((step, error)) = failed {
             let step = self.step(step)?;
-            return self.asked_in_vain(step, error, at);
+            return self.precondition_error(step, error, at);
         }
         match status {
             RunStatus::Cancelled => drop(self.apply(Batch::Stopped(Stop::Cancelled), at)?),
@@ -376,7 +376,7 @@ impl Replay {
     fn follows(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
         self.complete();
         let Some(derived) = self.derived.pop_front() else {
-            return Err(format!("`{name}` was logged, and would not be now"));
+            return Err(format!("`{name}` was logged, and would not be logged now"));
         };
         let record = self.state.log.get(derived);
         let is_it = record.is_some_and(|record| record.scope == scope && self.is_named(record.index, name));

@@ -125,7 +125,7 @@ impl Replay {
                 None => emissions.push(Emission::Timer(self.event_named(event.name())?)),
                 Some(request) => {
                     let place = events.iter().position(|logged| logged.seq == *request);
-                    let place = place.filter(|place| *place >= next).ok_or("a timer closes no request")?;
+                    let place = place.filter(|place| *place >= next).ok_or("a timer expires no request of its batch")?;
                     self.emit(&events[next..place], &mut fan_outs, &mut emissions)?;
                     emissions.push(Emission::Expiring(self.event_named(events[place].event.name())?));
                     next = place + 1;
@@ -160,7 +160,7 @@ impl Replay {
             // The scope is new, so the items of a fan-out begin here. Fan-outs without items may come before
             // it.
             let items = loop {
-                let opened = fan_outs.next().ok_or("an event is of a scope that nobody opened")?;
+                let opened = fan_outs.next().ok_or("an event belongs to a scope that no fan-out opened")?;
                 emissions.push(self.fan_out(opened)?);
                 if opened.items > 0 {
                     break opened.items as usize;

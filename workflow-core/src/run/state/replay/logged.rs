@@ -27,19 +27,19 @@ impl Replay {
         let batch = match cause {
             Cause::Reply(request) => {
                 if !self.state.scheduler.open_requests().any(|(seq, _)| seq == request) {
-                    return Err(format!("somebody replied to {request}, which asks nobody any more"));
+                    return Err(format!("{request} got a reply, and would not be open now"));
                 }
                 Batch::Replied { request, event: self.decoded(recorded, index, Some(request))? }
             }
             Cause::Timer { timer, .. } => {
                 if self.state.scheduler.board().awaited.timer(timer).is_none() {
-                    return Err(format!("timer {timer} fired, which nobody has set"));
+                    return Err(format!("timer {timer} fired, and would not be pending now"));
                 }
                 Batch::Fired { timer, event: self.decoded(recorded, index, None)? }
             }
             Cause::Expired(request) => {
                 let timer = self.closes(request).map(|entry| entry.timer);
-                let timer = timer.ok_or_else(|| format!("{request} expired, which never does any more"))?;
+                let timer = timer.ok_or_else(|| format!("{request} expired, and would have no timer now"))?;
                 Batch::Fired { timer, event: self.decoded(recorded, index, Some(request))? }
             }
             _ => {
@@ -60,7 +60,7 @@ impl Replay {
         let derived = self.derived.pop_front().and_then(|seq| Some((seq, self.state.log.get(seq)?)));
         match derived {
             Some((at, record)) if at == seq && record.scope == scope && record.cause == cause => Ok(()),
-            _ => Err(format!("{}, and would not be now", caused(cause))),
+            _ => Err(format!("{}, and would not be logged now", caused(cause))),
         }
     }
 }
