@@ -125,7 +125,9 @@ impl Replay {
                 None => emissions.push(Emission::Timer(self.event_named(event.name())?)),
                 Some(request) => {
                     let place = events.iter().position(|logged| logged.seq == *request);
-                    let place = place.filter(|place| *place >= next).ok_or("a timer expires no request of its batch")?;
+                    let place = place
+                        .filter(|place| *place >= next)
+                        .ok_or("a timer expires no request of its batch")?;
                     self.emit(&events[next..place], &mut fan_outs, &mut emissions)?;
                     emissions.push(Emission::Expiring(self.event_named(events[place].event.name())?));
                     next = place + 1;
