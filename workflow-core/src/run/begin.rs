@@ -112,6 +112,7 @@ impl Driver {
             }
             Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
         };
+        // A step whose polls proved long moves to a task of its own, so that other cores help.
         let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
             begun = match self.executor.spawn(execution, begun, &self.host, step.get()) {
@@ -131,6 +132,7 @@ impl Driver {
         }
     }
 
+    /// Creates another attempt, with the step's compaction if the failed one asked for it.
     #[inline(never)]
     fn attempt_again(&mut self, start: &ExecutionStart) -> Begun {
         let execution = start.execution;
@@ -142,6 +144,7 @@ impl Driver {
         Begun::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
     }
 
+    /// The call of a step with the events that the execution is bound to.
     #[inline]
     fn step_call(&self, start: &ExecutionStart, attempt: u32) -> StepCall {
         let ExecutionStart { execution, step, scope, .. } = *start;
@@ -161,6 +164,7 @@ impl Driver {
             let value = slot.map(|slot| self.committer.state.log.slot_of(row, binding, slot));
             slots.push(value.unwrap_or(SlotValue::Empty));
         }
+        // A precondition belongs to no execution yet.
         let (run, execution) = (Arc::clone(&self.committer.shared), ExecutionId(0));
         let context = CallContext { run, step: step.get(), execution, attempt: 1, scope };
         let call = StepCall::new(slots, context);

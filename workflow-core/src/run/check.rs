@@ -175,6 +175,7 @@ impl ReplayCheck {
         }
     }
 
+    /// Notes that the journal cannot be replayed.
     fn fail(&self, contradiction: &Contradiction, records: &[Record]) -> ! {
         let Contradiction { position, what } = contradiction;
         self.failures.note(&format!(
@@ -201,6 +202,7 @@ impl ReplayCheck {
         ));
     }
 
+    /// Notes the first line in which two snapshots differ, if they do.
     fn assert_same(&self, live: &str, replayed: &str, position: Position, last: Option<&Record>) {
         if live == replayed {
             return;

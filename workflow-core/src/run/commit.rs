@@ -175,6 +175,7 @@ impl Committer {
         }
     }
 
+    /// Tells observers and viewers of a pending batch that the store now has.
     fn announce_logged(&mut self, logged: &Logged) {
         let events: SmallVec<[_; 4]> = self.state.log.indexes(logged.first, logged.count).collect();
         self.announce(logged.by, events.into_iter());

@@ -152,6 +152,7 @@ impl Run {
         drop(registered);
     }
 
+    /// Polls the run once. Reports how many executions wait for their turn.
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
         let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;

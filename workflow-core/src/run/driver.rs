@@ -71,6 +71,7 @@ impl Driver {
         self.committer.state.scheduler.is_settled() || self.advance_on(work)
     }
 
+    /// The rest of [`advance`](Self::advance), when the state has something to complete.
     #[inline(never)]
     fn advance_on(&mut self, work: &mut usize) -> bool {
         let is_complete = self.committer.advance(work);
@@ -101,6 +102,7 @@ impl Driver {
         if self.committer.state.end().is_some() {
             return false;
         }
+        // Deferred executions come before new effects, oldest first.
         while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
             if !self.committer.state.is_wanted(&begins) {
                 continue;
@@ -123,6 +125,7 @@ impl Driver {
                 self.wait();
                 return true;
             }
+            // Only executions count towards the run's bound. A precondition may pass deferred executions.
             let is_attempt = begins.execution().is_some();
             if is_attempt && !self.admission.has_room(self.executor.executing()) {
                 self.admission.defer(begins);
@@ -137,6 +140,7 @@ impl Driver {
         }
     }
 
+    /// Begins an admitted effect.
     fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
             Begins::Execution(start) => self.run_on(start, AttemptKind::First, left, cx),
@@ -171,6 +175,7 @@ impl Driver {
             Admit::Now | Admit::Later => {}
             Admit::Took => self.count_time(),
             Admit::Waits => self.stop_counting_time(),
+            // `RunKept` is in the journal and is no batch.
             Admit::Queued => self.committer.state.skip(1),
         }
         matches!(admit, Admit::Now | Admit::Took)
@@ -271,6 +276,7 @@ impl Driver {
         self.committer.retract();
     }
 
+    /// The run as reports and explanations see it now.
     pub(super) fn view(&self) -> View<'_> {
         let Committer { shared, state, clock, .. } = &self.committer;
         View {

@@ -144,6 +144,7 @@ impl Executor {
         self.flights.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
     }
 
+    /// The drop signal of an execution. Attempts and waits of one execution share it.
     fn drop_signal(&mut self, execution: ExecutionId) -> Arc<Dropped> {
         Arc::clone(self.executions.entry(execution).or_default())
     }

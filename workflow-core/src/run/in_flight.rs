@@ -55,6 +55,7 @@ struct Droppable {
 pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
 
 impl Flights {
+    /// Polls the future from the next poll on.
     pub(super) fn push(&mut self, what: InFlight, dropped: Arc<Dropped>) {
         self.0.get_or_insert_default().push(Droppable { what, dropped });
     }
@@ -199,6 +200,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
 }
 
 impl<F> Guarded<F> {
+    /// Drops the future. A panic in that drop is discarded.
     fn discard(&mut self) {
         if let Some(future) = self.0.take() {
             discard(future);
@@ -230,6 +232,7 @@ impl Begun {
     #[inline]
     pub(super) fn first(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span) -> Self {
         let step = call.step_index();
+        // The hot path: no middleware and no timeout, so the step's own future is all there is.
         if host.middleware.is_empty() && host.table.steps[step].policy.timeout.is_none() {
             return Self { future: Guarded::new(host.step(step, call)), span };
         }
@@ -263,6 +266,7 @@ impl Begun {
 }
 
 impl GuardedStep {
+    /// Polls the attempt, and counts the time of the poll towards the step's weight.
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let began = Instant::now();
         let polled = self.begun.poll(cx);

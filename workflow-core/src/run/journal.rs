@@ -124,6 +124,7 @@ impl Journal {
         journal
     }
 
+    /// A journal that ends there in the store, with an empty queue.
     fn at(store: Arc<dyn EventStore>, end: Position, run: RunSummary) -> Self {
         Self {
             store,
@@ -199,6 +200,7 @@ impl Journal {
         self.queue_as(records, None);
     }
 
+    /// Queues one batch with the run's new summary, if the batch changes it.
     fn queue_as(&mut self, records: impl IntoIterator<Item = Record>, run: Option<RunSummary>) {
         if self.failure.is_none() {
             self.queue.push(records, run, &self.run);
@@ -285,6 +287,7 @@ impl Journal {
         self.reading.is_some()
     }
 
+    /// Asks the store for a page of the journal.
     fn page(&self, run: &RunId, from: Position) -> StoreFuture<Vec<Record>> {
         let page = caught(|| self.store.read(run, from, PAGE));
         page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))

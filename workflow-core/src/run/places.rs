@@ -141,6 +141,8 @@ impl Places {
         }
     }
 
+    /// Takes one permit of each limit, in their order. The run is in the queue as long as it waits for any of
+    /// them.
     async fn acquire_in_order(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for (at, gate) in self.gates.iter().enumerate() {
@@ -185,6 +187,7 @@ impl Queue {
         self.lock().runs.values().cloned().collect()
     }
 
+    /// Adds a run to the queue, until the entry is dropped.
     fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> QueueEntry {
         let mut waiting = queue.lock();
         let ticket = waiting.next;
@@ -194,6 +197,7 @@ impl Queue {
         QueueEntry { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
     }
 
+    /// Locks the map of waiting runs.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // Each call leaves the map consistent, so a panic elsewhere does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -134,6 +134,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     }
 }
 
+/// The step, scope and trigger of an execution: its identity in records.
 fn identity_of(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
     let execution = state.scheduler.executions().get(execution)?;
     Some((execution.step, execution.scope, execution.trigger))

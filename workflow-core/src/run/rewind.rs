@@ -19,8 +19,8 @@
 //!
 //! # Invariants
 //! - Executions and preconditions in flight follow from records that the store has (S38), so they continue.
-//!   If the replay gives one of them another step, scope or trigger ([`Continuing::agrees`]), the run stops
-//!   instead.
+//!   If the replay gives one of these executions another step, scope or trigger ([`Continuing::agrees`]), the
+//!   run stops instead.
 //! - Pending batches are independent, with one exception: a pending timer may have fired. Its firing gets the
 //!   timer's new number, or is discarded if no batch sets the timer again ([`Unwritten`]).
 //! - An execution that was dropped because of the refused batch begins again, as it does after a resume.
@@ -86,6 +86,8 @@ impl Driver {
         Poll::Ready(())
     }
 
+    /// Goes back to the state of the records, takes over what is in flight, and applies the pending batches
+    /// again.
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
         let continuing = Continuing { executor, admission, live: &committer.state };
@@ -96,6 +98,7 @@ impl Driver {
         else {
             return self.stop_unkept(Some(refused));
         };
+        // From here on the journal ends where the store has it.
         let unwritten = Unwritten::of(journal.written(), journal.rewind());
         // The event that woke the run was refused, or enters again.
         if committer.shared.status() == RunStatus::Running {
@@ -104,12 +107,14 @@ impl Driver {
         let pending = std::mem::take(&mut committer.pending);
         let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
+        // A retry is waited for again unless its wait still runs, or its result is pending.
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
             let is_over = executor.has(*execution) || answered.has(*execution);
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
+        // In flight or answered: not begun a second time.
         let again = continuing.leave_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
@@ -174,9 +179,11 @@ impl Continuing<'_> {
         state.change_effects(|state, begins| match &begins {
             Begins::Execution(_) | Begins::Attempt(_) => {
                 let execution = begins.execution()?;
+                // Its result will come, or is pending.
                 if goes_on.contains(&execution) || answered.has(execution) {
                     return None;
                 }
+                // It waited for its turn, so its first attempt is still to come.
                 if unbegun.contains(&execution) {
                     return state.start_of(execution).map(Begins::Execution);
                 }
@@ -234,6 +241,7 @@ impl Rewind<'_> {
         }
     }
 
+    /// The highest timer number so far, to see which numbers a batch gets.
     fn last_timer(&self) -> TimerId {
         self.driver.committer.state.scheduler.board().awaited.last_timer()
     }
@@ -330,6 +338,7 @@ impl Unwritten {
         Some(Batch::Fired { timer, event })
     }
 
+    /// The unwritten records from one position to another.
     fn between(&self, from: Position, to: Position) -> &[Record] {
         let place = |at: Position| usize::try_from(at.0.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
         self.records.get(place(from)..place(to)).unwrap_or_default()
@@ -346,6 +355,7 @@ struct PendingAnswers {
 }
 
 impl PendingAnswers {
+    /// Collects the results in the pending batches, in order: a later batch replaces an earlier one.
     fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
         let mut answered = Self::default();
         for what in pending {
@@ -367,6 +377,7 @@ impl PendingAnswers {
         answered
     }
 
+    /// Whether a pending batch has the result of the execution's current attempt.
     fn has(&self, execution: ExecutionId) -> bool {
         self.executions.contains(&execution) || self.retried.contains(&execution)
     }

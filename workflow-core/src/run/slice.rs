@@ -94,6 +94,7 @@ impl<'a> Slice<'a> {
         Progress::More
     }
 
+    /// Whether the state has ended.
     fn has_ended(&self) -> bool {
         self.driver.committer.state.end().is_some()
     }
@@ -128,10 +129,12 @@ impl<'a> Slice<'a> {
             && !journal.as_deref().is_some_and(Journal::is_full)
     }
 
+    /// Cancels the run if there is an unread cancel signal. Returns whether there was.
     fn read_cancel_note(&mut self) -> bool {
         self.driver.committer.shared.signals.read_cancel().is_some_and(|reason| self.driver.cancel(reason))
     }
 
+    /// Handles one command. Returns whether there was one.
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
         // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
@@ -141,6 +144,7 @@ impl<'a> Slice<'a> {
         true
     }
 
+    /// Handles one completion. Returns whether there was one.
     fn take_completed(&mut self, cx: &mut Context<'_>) -> bool {
         // Dropped futures go first: they must not outlive their branches.
         if self.driver.executor.is_dropping() {
@@ -160,6 +164,7 @@ impl<'a> Slice<'a> {
         true
     }
 
+    /// Polls the futures in flight once, and queues a completion.
     fn poll_executor(&mut self, cx: &mut Context<'_>) {
         if let Some(completion) = self.driver.executor.poll(cx) {
             self.driver.committer.clock.tick();

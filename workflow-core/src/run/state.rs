@@ -21,8 +21,7 @@
 //!
 //! # Example
 //! `write` emits a `Draft`; `send` takes it and has a precondition. Positions are those of the journal, which
-//! begins with
-//! `RunStarted`.
+//! begins with `RunStarted`.
 //!
 //! ```text
 //! batch                           log              position   effects afterwards
@@ -116,6 +115,7 @@ pub(super) struct SuspendedState {
 }
 
 impl RunState {
+    /// The state before the first event.
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         Self::of(Scheduler::with_limits(Arc::clone(table), limits))
@@ -165,6 +165,7 @@ impl RunState {
     ///
     /// A refused batch changes neither log nor position.
     pub(super) fn apply(&mut self, batch: Batch, at: Duration) -> Applied {
+        // Earlier batches take full effect first.
         if !self.scheduler.is_settled() {
             self.advance(&mut usize::MAX.clone());
         }
@@ -193,6 +194,7 @@ impl RunState {
             },
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
+            // The execution was dropped, or the run has ended: nothing is left to try again.
             Batch::Retried { execution, .. }
                 if !self.scheduler.is_running(execution) || self.end().is_some() =>
             {
@@ -252,6 +254,7 @@ impl RunState {
         let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
         if let Entered::One(_, Some(next)) = &entered {
+            // The only successor, which the scheduler started without its action queue.
             self.trace.schedule(next.execution, self.now);
         }
         Applied::Entered(entered)
@@ -262,6 +265,7 @@ impl RunState {
         matches!(self.scheduler.end(), Some(End::Completed(_)))
     }
 
+    /// An execution succeeded: its emissions enter the log as one batch (S23).
     #[inline(always)]
     fn succeed(&mut self, execution: ExecutionId, returned: Returned) -> Applied {
         let one;
@@ -285,6 +289,7 @@ impl RunState {
         }
     }
 
+    /// The general case of a success: several events, timers, or the items of fan-outs.
     fn enter_many(&mut self, execution: ExecutionId, entered: Entered, many: ReturnedBatch) -> Applied {
         let ReturnedBatch { events, timers, .. } = many;
         debug_assert_eq!(events.len(), entered.events().len(), "a batch is logged as it was committed");
@@ -307,6 +312,8 @@ impl RunState {
         self.enter(entered, 1)
     }
 
+    /// An execution failed for good. If a step catches the failure, it becomes an event. Otherwise the state
+    /// stores the error for the run's end or for a gather, unless the step's policy lets the run continue.
     fn fail(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) -> Applied {
         let Some(step) = self.step_of(execution) else { return Applied::Refused };
         if !self.scheduler.is_running(execution) {
@@ -343,6 +350,8 @@ impl RunState {
         }
     }
 
+    /// A precondition answered. `Ok(true)` makes the execution due; `Ok(false)` leaves the step to its next
+    /// trigger (S18); an error ends the run.
     fn answer(
         &mut self,
         candidate: CandidateId,
@@ -381,6 +390,7 @@ impl RunState {
                     self.trace.dropped(execution, self.now);
                     self.dropped.get_or_insert_default().push(execution);
                 }
+                // The driver compares its questions with the scheduler's when it takes the list.
                 QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
@@ -410,6 +420,7 @@ impl RunState {
         !self.effects.is_empty()
     }
 
+    /// Whether there is still a reason to begin the effect.
     pub(super) fn is_wanted(&self, begins: &Begins) -> bool {
         begins.is_wanted(&self.scheduler)
     }
@@ -425,6 +436,7 @@ impl RunState {
         self.derived.pop_front()
     }
 
+    /// Logs the gather of a settled fan-out: each branch with its item, its events and its failure (S48).
     fn gather(&mut self, entry: Entry, group: &GroupSummary) {
         let mut branches = Vec::with_capacity(group.branches.len());
         for branch in &group.branches {
@@ -438,6 +450,7 @@ impl RunState {
         self.position = self.position.after(1);
     }
 
+    /// The failure of an execution as its gather has it.
     pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
         let step = self.step_of(execution)?;
         let error = self.failure_of(execution)?.clone();
@@ -507,6 +520,7 @@ impl RunState {
             && self.derived.is_empty()
     }
 
+    /// Moves the state into its compact form. [`can_suspend`](Self::can_suspend) must hold.
     pub(super) fn suspend(&mut self) -> SuspendedState {
         SuspendedState {
             scheduler: SuspendedScheduler::of(&mut self.scheduler),

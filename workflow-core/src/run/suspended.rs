@@ -48,6 +48,7 @@ impl Run {
     /// Whether the run fits [`Suspended`]: it waits for its handles alone and has no journal, parent,
     /// children or alarms. A long log does not qualify, because each suspension moves it. O(1).
     pub(super) fn can_suspend(&self) -> bool {
+        // Every field is named, so that a new one cannot be forgotten here.
         let Self { driver, phase } = self;
         let Driver { host: _, executor, admission, alarms, committer, cancel_reason } = driver;
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
@@ -103,6 +104,7 @@ impl Suspended {
 }
 
 impl Parts {
+    /// Builds the run again, with a new executor and new alarms.
     fn restore(self: Box<Self>) -> Box<Run> {
         let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));

@@ -140,6 +140,7 @@ impl<'a> Deferred<'a> {
         waiting
     }
 
+    /// The execution with the first limit on its way: its step's, its run's, then those of runs.
     fn waiting(&self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
         let start = &unbegun.start;
         let row = table.step(start.step);

@@ -156,6 +156,7 @@ impl WriteQueue {
         Some((taken, Batch { records: self.records.iter().take(taken.records).cloned().collect(), run }))
     }
 
+    /// How much the next write takes.
     fn taken_next(&self) -> Taken {
         let most = if self.write_singly > 0 { 1 } else { usize::MAX };
         let (mut taken, mut bytes) = (Taken::default(), 0_usize);

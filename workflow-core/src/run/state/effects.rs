@@ -79,6 +79,7 @@ impl Effects {
         self.first.is_none() && self.rest.is_empty()
     }
 
+    /// Adds an effect behind all others.
     pub(super) fn push_back(&mut self, effect: Effect) {
         if self.is_empty() {
             self.first = Some(effect);
@@ -87,12 +88,14 @@ impl Effects {
         }
     }
 
+    /// Adds an effect before all others.
     pub(super) fn push_front(&mut self, effect: Effect) {
         if let Some(second) = self.first.replace(effect) {
             self.rest.push_front(second);
         }
     }
 
+    /// Takes the oldest effect, whether or not it may begin.
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<Effect> {
         self.first.take().or_else(|| self.rest.pop_front())
@@ -140,6 +143,7 @@ impl Effects {
         self.retain(|effect| effect.begins.execution().is_none_or(|execution| !waiting.contains(&execution)));
     }
 
+    /// Removes the effects for which `stays` is false.
     fn retain(&mut self, mut stays: impl FnMut(&Effect) -> bool) {
         self.first.take_if(|effect| !stays(effect));
         self.rest.retain(stays);

@@ -90,6 +90,7 @@ impl Log {
         Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
+    /// Appends an event, and adds it to the lists of its topics in its scope. O(topics of the event).
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -110,6 +111,7 @@ impl Log {
         self.records.push(LogRecord { event, index: entry.event, scope: entry.scope, cause, at });
     }
 
+    /// The list of a topic in a scope; adds it if it is missing.
     fn list_mut(&mut self, scope: ScopeId, topic: TopicIndex) -> &mut List {
         if scope != ScopeId::ROOT {
             return list_of(self.lists_of_branches.entry(scope).or_default(), topic);
@@ -120,6 +122,7 @@ impl Log {
         self.lists[topic.get()].get_or_insert_default()
     }
 
+    /// The list of a topic in a scope, if an event has entered it.
     fn list(&self, scope: ScopeId, topic: TopicIndex) -> Option<&List> {
         if scope == ScopeId::ROOT {
             return self.lists.get(topic.get())?.as_ref();
@@ -148,6 +151,7 @@ impl Log {
         self.branched
     }
 
+    /// The entry with this sequence number.
     #[inline]
     pub(crate) fn get(&self, seq: Seq) -> Option<&LogRecord> {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
@@ -169,6 +173,7 @@ impl Log {
         self.records.get(0).map_or(Duration::ZERO, |record| record.at)
     }
 
+    /// All entries, in order.
     pub(crate) fn records(&self) -> impl Iterator<Item = (Seq, &LogRecord)> {
         self.records.iter().enumerate().map(|(i, record)| (Seq(i as u64 + 1), record))
     }
@@ -179,6 +184,7 @@ impl Log {
         if let Some(binding) = start.inputs.others() {
             return (0..step.inputs.len()).map(|slot| self.slot_of(step, binding, slot)).collect();
         }
+        // No other binding: every input that takes events is bound to the trigger.
         let triggered = |topic: Option<TopicIndex>| match topic {
             Some(_) => self.one(start.trigger),
             None => SlotValue::Empty,
@@ -201,6 +207,7 @@ impl Log {
         Some(GatheredBranch { scope: branch.scope, item, events, failure })
     }
 
+    /// The value of a slot that is bound to one event.
     #[inline]
     fn one(&self, seq: Seq) -> SlotValue {
         self.get(seq).map_or(SlotValue::Empty, |record| SlotValue::One(seq, record.event.clone()))
@@ -211,6 +218,7 @@ impl Log {
         self.slot(&binding[slot], step.inputs[slot].topic)
     }
 
+    /// The value of a slot with this binding.
     fn slot(&self, bound: &Bound, topic: Option<TopicIndex>) -> SlotValue {
         match bound {
             Bound::Nothing => SlotValue::Empty,
@@ -219,6 +227,7 @@ impl Log {
         }
     }
 
+    /// The prefix of a list input: one segment for each scope from the root inwards.
     fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
         let list = |scope: ScopeId| topic.and_then(|topic| self.list(scope, topic));
         let segments = prefixes

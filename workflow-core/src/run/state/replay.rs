@@ -11,14 +11,14 @@
 //! ExecutionSucceeded write  ┐
 //! EventLogged 2 Draft       ┘ (one batch)    Succeeded write -> Draft   log 2, effect: send's precondition
 //! PreconditionAnswered send                  Answered send -> true      effect: send
-//! FanOutGathered / EventLogged (a failure)   -  `advance` logged it already: only compared
+//! FanOutGathered, EventLogged (a failure)    -                          logged already: only compared
 //! ```
 //!
 //! # Invariants
 //! - Every record follows from those before it. A record that does not is a [`Contradiction`] with its
 //!   position: the table changed incompatibly, or the journal is damaged.
-//! - Entries that follow from a batch without a record of their own cause (gathers, caught failures) must
-//!   stand behind the batch, before the next one. `derived` has those that the journal has not reached.
+//! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
+//!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
 //! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
 //!   turns its first attempt into [`Begins::Attempt`], which is *another* attempt.
 
@@ -131,6 +131,8 @@ impl Replay {
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
         // An effect that follows from records before the last batch may have begun in the earlier process.
+        // During replay, positions of effects count only the records of batches. The journal has all of them,
+        // so afterwards each effect may begin at once.
         let last = std::mem::replace(&mut self.state.position, self.position);
         let effects = std::mem::take(&mut self.effects);
         for Effect { after, begins } in effects {
@@ -140,9 +142,11 @@ impl Replay {
             let begins = if after < last { begins.again() } else { begins };
             self.state.effects.push_back(Effect { after: Position(0), begins });
         }
+        // `take_results` left it out on the way: the run waits only if it waits at the end.
         if self.state.scheduler.waits() {
             self.state.effects.push_back(Effect { after: Position(0), begins: Begins::Wait });
         }
+        // An execution that ended since, or whose next attempt began, waits for none.
         let running = self.retries.into_iter().filter(|(id, _)| self.state.scheduler.is_running(*id));
         let retries = running.filter(|(id, _)| self.state.trace.next_attempt(*id).is_some()).collect();
         Replayed { state: self.state, retries, derived: self.derived }
@@ -158,6 +162,7 @@ impl Replay {
             Record::RunStarted { .. } if self.position == Position(0) => {}
             Record::RunStarted { .. } => return Err("the run starts a second time".into()),
             Record::RunResumed { at, .. } => self.resumed(*at),
+            // Neither changes the state: waiting follows from the batches, and `RunKept` is about the lease.
             Record::RunWaiting { .. } | Record::RunKept { .. } => {}
             Record::EventLogged { seq, scope, cause, event, at } => {
                 self.logged(*cause, (*seq, *scope), event, *at)?;
@@ -193,6 +198,7 @@ impl Replay {
             }
             Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at } => {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
+                // The live error, if there is one, has more than the text.
                 let known = self.failures.remove(execution);
                 let error = known.unwrap_or_else(|| StepError::new(*class, error.clone()));
                 self.failed(*execution, error, *not_retried, *at)?;
@@ -218,6 +224,8 @@ impl Replay {
         self.take_results();
     }
 
+    /// Takes derived entries and effects out of the state. Dropped executions need nothing: no future is in
+    /// flight here.
     fn take_results(&mut self) {
         while let Some(seq) = self.state.take_derived() {
             self.derived.push_back(seq);
@@ -251,6 +259,7 @@ impl Replay {
         if matches!(applied, Applied::Refused) {
             return Err("the run would refuse it now".into());
         }
+        // The driver would begin this execution directly. Here it becomes an effect like any other.
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
         {
@@ -267,21 +276,25 @@ impl Replay {
         let at = self.since_began(at);
         self.state.active.restart(self.state.now, at);
         self.state.now = self.state.now.max(at);
+        // Each of them may have begun in the process before.
         for effect in std::mem::take(&mut self.effects) {
             self.effects.push_back(Effect { after: effect.after, begins: effect.begins.again() });
         }
     }
 
+    /// The step of that name in the present table.
     fn step(&self, name: &str) -> Taken<StepIndex> {
         let step = self.host.table.step_named(name);
         step.ok_or_else(|| format!("step `{name}` ran, which the workflow does not have any more"))
     }
 
+    /// The event type of that name in the present table.
     fn event_named(&self, name: &str) -> Taken<EventIndex> {
         let event = self.host.table.event_named(name);
         event.ok_or_else(|| format!("event `{name}` was logged, which the workflow does not know any more"))
     }
 
+    /// Decodes an event of the journal. `request` is that of a reply or an expiry.
     fn decoded(&self, event: &RecordedEvent, index: EventIndex, request: Option<Seq>) -> Taken<AnyEvent> {
         let request = request.and_then(|seq| self.state.log.get(seq)).map(|record| &record.event);
         self.host.read(event, index, request).map_err(|error| {
@@ -306,6 +319,7 @@ impl Replay {
         ))
     }
 
+    /// `ExecutionFailed`: the event of a caught failure is in the log now, and must be the next record.
     fn failed(
         &mut self,
         execution: ExecutionId,
@@ -343,6 +357,7 @@ impl Replay {
         self.apply(Batch::Answered { candidate, step, answer }, at).map(|_| ())
     }
 
+    /// `PreconditionAnswered`: an error has no such record, as it ends the run.
     fn answered(&mut self, question: Evaluated, answer: bool, at: SystemTime) -> Taken {
         self.complete();
         let Some(candidate) = self.questions.remove(&question) else {
@@ -386,6 +401,7 @@ impl Replay {
         Err(format!("`{name}` was logged, and would be logged elsewhere now"))
     }
 
+    /// Whether the event type has this name.
     fn is_named(&self, event: EventIndex, name: &str) -> bool {
         *self.host.table.event(event).name == *name
     }

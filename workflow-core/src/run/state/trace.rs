@@ -151,6 +151,7 @@ impl Trace {
         self.scheduled = self.scheduled.saturating_add(1);
         let (order, now) = (self.scheduled, Nanos::from(now));
         let entry = TraceEntry { order, started: now, ended: now, ..TraceEntry::unscheduled() };
+        // Most executions are scheduled in the order of their numbers.
         if place == self.entries.len() {
             return self.entries.push(entry);
         }
@@ -177,6 +178,7 @@ impl Trace {
         self.entries.get(place_of(execution)?).filter(|entry| entry.order > 0)
     }
 
+    /// The entry of a scheduled execution.
     #[inline]
     fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut TraceEntry> {
         self.entries.get_mut(place_of(execution)?).filter(|entry| entry.order > 0)
@@ -262,6 +264,7 @@ impl Trace {
         self.attempted_again(execution);
     }
 
+    /// The execution failed for good.
     pub(super) fn failed(
         &mut self,
         execution: ExecutionId,
@@ -284,6 +287,7 @@ impl Trace {
         true
     }
 
+    /// The run dropped the execution. Returns false if it had ended before.
     pub(crate) fn dropped(&mut self, execution: ExecutionId, now: Duration) -> bool {
         self.end(execution, now, TraceState::Dropped)
     }

@@ -85,6 +85,7 @@ impl Replay {
         for TimerSet { request, due, event } in &set {
             let index = self.event_named(event.name())?;
             timed.push(index);
+            // An expiry is decoded with the request that expires, which is in the same batch.
             let asked = request.and_then(|seq| logged.iter().position(|logged| logged.seq == seq));
             let asked = asked.and_then(|place| events.get(place));
             let decoded = self.host.read(event, index, asked);
@@ -97,6 +98,7 @@ impl Replay {
         let returned = Returned::of(emissions, events, timers);
         let applied = self.apply(Batch::Succeeded { execution, returned }, at)?;
         let Applied::Entered(entered) = applied else { return Ok(1) };
+        // The state must have given each event the place that the journal has.
         let mut places = entered.events().iter().zip(logged.iter().zip(types));
         let agree = places.all(|(entry, (Logged { seq, scope, .. }, event))| {
             *entry == Entry { seq: *seq, scope: *scope, event }
@@ -119,6 +121,7 @@ impl Replay {
         timers: &[TimerSet<'_>],
     ) -> Taken<Vec<Emission>> {
         let mut emissions = Vec::new();
+        // `next`: the first event that has no emission yet.
         let (mut next, mut fan_outs) = (0, fan_outs.iter());
         for TimerSet { request, event, .. } in timers {
             match request {
@@ -145,12 +148,14 @@ impl Replay {
         Ok(emissions)
     }
 
+    /// Adds the emissions of these events: plain events, and fan-outs where a new scope begins.
     fn emit<'a>(
         &self,
         events: &[Logged<'_>],
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
         emissions: &mut Vec<Emission>,
     ) -> Taken {
+        // A scope beyond those that exist so far is opened by this very batch.
         let known = self.state.log.branched();
         let mut rest = events;
         while let Some((logged, behind)) = rest.split_first() {
@@ -173,6 +178,7 @@ impl Replay {
         Ok(())
     }
 
+    /// The emission that opens a fan-out, if the present table still has it.
     fn fan_out(&self, opened: &OpenedFanOut) -> Taken<Emission> {
         let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
         let gathers = self.host.table.event(self.event_named(name)?).gathers;

@@ -11,6 +11,7 @@ use crate::scheduler::Cause;
 use crate::store::RecordedEvent;
 
 impl Replay {
+    /// Applies the batch that an `EventLogged` record stands for, and checks the event's place in the log.
     pub(super) fn logged(
         &mut self,
         cause: Cause,
