@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! effect ──▶ lease of the engine ──▶ permit of the run ──▶ executions of the run ──▶ begins
-//!            (fence)                 (seat, places)        (most, deferred)
+//!            (fence)                 (seat, places)        (limit, deferred)
 //! ```
 //!
 //! Admission knows neither futures nor what an effect does. The driver asks, performs the effect, and gives
@@ -40,11 +40,11 @@ use crate::scheduler::ExecutionStart;
 #[derive(Default)]
 pub(super) struct Admission {
     /// The run's permit among the engine's running runs; `None` if no limit applies.
-    seat: Option<Box<Seat>>,
+    permit: Option<Box<Seat>>,
     /// The check of the engine's lease; `None` without leases.
-    fence: Option<Box<Fence>>,
+    lease_guard: Option<Box<Fence>>,
     /// The most executions of the run at a time.
-    most: usize,
+    limit: usize,
     /// Executions that wait for others of the run to complete, oldest first.
     deferred: VecDeque<Begins>,
 }
@@ -67,37 +67,37 @@ impl Admission {
     pub(super) fn new(
         slots: Option<(Places, Option<Place>)>,
         lease: Option<&Arc<Lease>>,
-        most: usize,
+        limit: usize,
     ) -> Self {
         Self {
-            seat: slots.map(|(places, place)| Seat::new(places, place)),
-            fence: lease.map(|lease| Box::new(Fence::new(lease))),
-            most,
+            permit: slots.map(|(places, place)| Seat::new(places, place)),
+            lease_guard: lease.map(|lease| Box::new(Fence::new(lease))),
+            limit,
             deferred: VecDeque::new(),
         }
     }
 
     /// The admission of a run that was suspended with this permit and this bound.
-    pub(super) fn of_seat(seat: Option<Box<Seat>>, most: usize) -> Self {
-        Self { seat, most, ..Self::default() }
+    pub(super) fn of_seat(permit: Option<Box<Seat>>, limit: usize) -> Self {
+        Self { permit, limit, ..Self::default() }
     }
 
     pub(super) fn take_seat(&mut self) -> (Option<Box<Seat>>, usize) {
-        (self.seat.take(), self.most)
+        (self.permit.take(), self.limit)
     }
 
     pub(super) fn fence_mut(&mut self) -> Option<&mut Fence> {
-        self.fence.as_deref_mut()
+        self.lease_guard.as_deref_mut()
     }
 
     /// The term of the lease in which the run is known to belong to this engine.
     pub(super) fn term(&self) -> Option<u64> {
-        self.fence.as_deref().and_then(Fence::term)
+        self.lease_guard.as_deref().and_then(Fence::term)
     }
 
     /// Whether neither a lease nor a deferred execution keeps the run from being suspended.
     pub(super) fn is_plain(&self) -> bool {
-        self.fence.is_none() && self.deferred.is_empty()
+        self.lease_guard.is_none() && self.deferred.is_empty()
     }
 
     /// Whether the run may begin anything now. Takes the run's permit if one is free; else the waker wakes
@@ -108,26 +108,26 @@ impl Admission {
         at: SystemTime,
         cx: &mut Context<'_>,
     ) -> Admit {
-        if let (Some(fence), Some(journal)) = (&mut self.fence, journal) {
-            let fenced = fence.admit(journal, at, cx);
-            if fenced != Admit::Now {
-                return fenced;
+        if let (Some(guard), Some(journal)) = (&mut self.lease_guard, journal) {
+            let admit = guard.admit(journal, at, cx);
+            if admit != Admit::Now {
+                return admit;
             }
         }
-        self.seat.as_mut().map_or(Admit::Now, |seat| seat.admit(cx))
+        self.permit.as_mut().map_or(Admit::Now, |permit| permit.admit(cx))
     }
 
     /// Whether another execution may begin beside `executing` others.
     #[inline]
     pub(super) fn has_room(&self, executing: usize) -> bool {
-        executing < self.most
+        executing < self.limit
     }
 
     /// Whether the run may begin something without [`admit`](Self::admit): it needs no lease and has its
     /// permit.
     #[inline]
     pub(super) fn is_admitted(&self) -> bool {
-        self.fence.is_none() && self.seat.as_ref().is_none_or(|seat| seat.has_place())
+        self.lease_guard.is_none() && self.permit.as_ref().is_none_or(|permit| permit.has_place())
     }
 
     /// Whether another execution may begin directly, with no check and no deferred one before it.
@@ -169,25 +169,25 @@ impl Admission {
 
     /// The bound on executions, if executions are deferred because of it.
     pub(super) fn full(&self) -> Option<usize> {
-        (!self.deferred.is_empty()).then_some(self.most)
+        (!self.deferred.is_empty()).then_some(self.limit)
     }
 
     /// Forgets a lease record that a rewind removed from the journal. It is queued again if still needed.
     pub(super) fn rewind(&mut self) {
-        if let Some(fence) = &mut self.fence {
-            fence.rewind();
+        if let Some(guard) = &mut self.lease_guard {
+            guard.rewind();
         }
     }
 
     /// The limit at which the run waits for a permit, if it does.
     pub(super) fn gate(&self) -> Option<&Gate> {
-        self.seat.as_ref().and_then(|seat| seat.gate())
+        self.permit.as_ref().and_then(|permit| permit.gate())
     }
 
     /// Gives the run's permit to another run, because this one waits or has ended.
     pub(super) fn give_up_permit(&mut self) {
-        if let Some(seat) = &mut self.seat {
-            seat.give_up_permit();
+        if let Some(permit) = &mut self.permit {
+            permit.give_up_permit();
         }
     }
 }

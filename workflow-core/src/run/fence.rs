@@ -27,7 +27,7 @@ pub(super) struct Fence {
     /// The term in which the run is known to belong to this engine; `None` if there was no lease.
     term: Option<u64>,
     /// The term that a queued `RunKept` confirms, and the end of the journal with that record.
-    asking: Option<(u64, Position)>,
+    confirming: Option<(u64, Position)>,
     /// The wait for a renewal of the lease.
     wait: Option<BoxFuture<'static, ()>>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Fence {
 impl Fence {
     /// Created before the run writes that it starts or resumes: that write confirms the current term.
     pub(super) fn new(lease: &Arc<Lease>) -> Self {
-        Self { term: lease.term(), lease: Arc::clone(lease), asking: None, wait: None }
+        Self { term: lease.term(), lease: Arc::clone(lease), confirming: None, wait: None }
     }
 
     /// The term in which the run is known to belong to this engine.
@@ -50,24 +50,24 @@ impl Fence {
 
     /// Forgets the queued `RunKept`, because a rewind removed it.
     pub(super) fn rewind(&mut self) {
-        self.asking = None;
+        self.confirming = None;
     }
 
     /// Whether the run may begin anything now. Two engines must not begin the same execution or precondition.
     /// The waker wakes the run when the answer may have changed. O(1).
     pub(super) fn admit(&mut self, journal: &mut Journal, at: SystemTime, cx: &mut Context<'_>) -> Admit {
-        if let Some((term, _)) = self.asking.take_if(|(_, end)| journal.written() >= *end) {
+        if let Some((term, _)) = self.confirming.take_if(|(_, end)| journal.written() >= *end) {
             self.term = Some(term);
         }
         // The store's answer to the record wakes the run as well.
-        if self.asking.is_some() || self.has_lapsed(cx) {
+        if self.confirming.is_some() || self.has_lapsed(cx) {
             return Admit::Later;
         }
         match self.lease.term() {
             Some(term) if Some(term) == self.term => Admit::Now,
             Some(term) => {
                 journal.queue([Record::RunKept { at }]);
-                self.asking = Some((term, journal.end()));
+                self.confirming = Some((term, journal.end()));
                 Admit::Queued
             }
             // The lease lapsed since the last look.

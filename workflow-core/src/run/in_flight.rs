@@ -46,7 +46,7 @@ pub(super) enum InFlight {
 
 /// A future in flight with its drop signal.
 struct Droppable {
-    what: InFlight,
+    future: InFlight,
     dropped: Arc<Dropped>,
 }
 
@@ -56,8 +56,8 @@ pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
 
 impl Flights {
     /// Polls the future from the next poll on.
-    pub(super) fn push(&mut self, what: InFlight, dropped: Arc<Dropped>) {
-        self.0.get_or_insert_default().push(Droppable { what, dropped });
+    pub(super) fn push(&mut self, future: InFlight, dropped: Arc<Dropped>) {
+        self.0.get_or_insert_default().push(Droppable { future, dropped });
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
@@ -119,7 +119,7 @@ impl Future for Droppable {
             return Poll::Ready(Arrived::Dropped);
         }
         ready!(poll_budget(cx));
-        let arrived = ready!(self.what.poll(cx));
+        let arrived = ready!(self.future.poll(cx));
         self.dropped.note_completed();
         Poll::Ready(arrived)
     }

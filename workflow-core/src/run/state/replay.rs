@@ -169,7 +169,7 @@ impl Replay {
             }
             Record::TimerSet { .. } => return Err("the timer has no execution that set it".into()),
             Record::FanOutGathered { seq, scope, fan_out, .. } => {
-                self.follows(*seq, *scope, fan_out)?;
+                self.check_derived(*seq, *scope, fan_out)?;
             }
             Record::PreconditionAnswered { step, scope, trigger, answer, at } => {
                 self.answered((self.step(step)?, *scope, *trigger), *answer, *at)?;
@@ -388,7 +388,7 @@ impl Replay {
     }
 
     /// Checks that the next record is the oldest entry that the state has logged by itself.
-    fn follows(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
+    fn check_derived(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
         self.complete();
         let Some(derived) = self.derived.pop_front() else {
             return Err(format!("`{name}` was logged, and would not be logged now"));
