@@ -10,7 +10,7 @@
 //! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
 //! - [`drive`] with [`slice`], [`resume`], [`release`], [`suspended`] and [`finish`]: the life of the task.
-//! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: what a run shares with its handles.
+//! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
 use std::fmt;
 

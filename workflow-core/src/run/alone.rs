@@ -131,7 +131,7 @@ impl Alone {
         Batch::Retried { execution, failed }
     }
 
-    /// Applies a batch at this time, and completes what follows.
+    /// Applies a batch at this time, and completes its consequences.
     pub(super) fn apply(&mut self, seconds: u64, batch: Batch) {
         let applied = self.state.apply(batch, Duration::from_secs(seconds));
         assert!(!matches!(applied, Applied::Refused), "the run takes it");

@@ -136,7 +136,7 @@ mod tests {
 
     // S28
     #[test]
-    fn nothing_is_attempted_again_in_a_run_that_has_ended() {
+    fn an_ended_run_attempts_nothing_again() {
         let mut run = Alone::begun();
         run.apply(1, Batch::Stopped(Stop::Cancelled));
         assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::RunEnding));

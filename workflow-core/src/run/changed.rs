@@ -7,7 +7,7 @@
 //! output removed                 such an event by the step
 //! precondition added             an execution of the step
 //! precondition removed           an answer of it
-//! catch added                    a failure of the step that nobody caught and the run survived
+//! catch added                    a failure of the step, uncaught, that the run survived
 //! version lowered                an event of a later version
 //! ```
 

@@ -18,7 +18,7 @@ pub(super) fn failure_of(error: &RunError) -> Option<StoreError> {
 
 impl RunShared {
     /// Whether the run stops and leaves its journal open, after this end of a child or an earlier signal. The
-    /// step then learns of no end. A run without a journal goes on, since nothing could resume it.
+    /// step then learns of no end. A run without a journal continues, since nothing could resume it.
     pub(crate) fn stops_after_child(&self, error: &RunError) -> bool {
         // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
         // detaches.
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_whose_childs_task_is_gone_is_left() {
+    fn a_run_whose_childs_task_is_gone_is_detached() {
         let run = run(true);
         assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_detach());
     }
 
     #[test]
-    fn a_run_without_a_journal_goes_on() {
+    fn a_run_without_a_journal_continues() {
         let run = run(false);
         assert!(!run.stops_after_child(&store_failed()) && !run.stops_after_child(&RunError::Abandoned));
     }

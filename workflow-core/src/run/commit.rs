@@ -1,5 +1,5 @@
-//! The committer: the only way into a live run's log, and from there to the store and to everyone who
-//! watches.
+//! The committer: the only way into a live run's log, and from there to the store and to its
+//! observers.
 //!
 //! `commit` applies a batch and queues its records. `advance` does so for entries that follow without a
 //! batch, such as gathers. The committer knows nothing of futures in flight, permits or alarms.
@@ -181,7 +181,7 @@ impl Committer {
         self.announce(logged.by, events.into_iter());
     }
 
-    /// Completes what follows from the batches so far, in at most `work` units, and journals the entries that
+    /// Completes the consequences of the batches so far, in at most `work` units, and journals the entries that
     /// followed by themselves. Returns whether all of it is complete. Dropped executions stay in the state
     /// for the driver.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {

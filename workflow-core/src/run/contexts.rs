@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_use_the_contexts_of_a_run_that_has_ended() {
+    fn the_contexts_of_an_ended_run_refuse_every_call() {
         let store = Arc::new(MemoryContexts::default());
         let run = run(&store, None);
         assert!(!run.contexts.are_used());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_run_may_have_left_something_in_its_contexts() {
+    fn the_contexts_of_a_resumed_run_may_have_values() {
         let mut contexts = Contexts::new(Some("t".into()));
         assert!(!contexts.are_used() && !contexts.thread_is_private());
         contexts.restore(true);

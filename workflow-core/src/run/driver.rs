@@ -47,7 +47,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Applies a batch after completing what follows from earlier ones. Returns the execution that may begin
+    /// Applies a batch after completing the consequences of earlier ones. Returns the execution that may begin
     /// directly, if nothing else follows.
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
@@ -64,7 +64,7 @@ impl Driver {
         self.committer.follow(next);
     }
 
-    /// Completes what follows from the batches so far, in at most `work` units: journals entries that follow
+    /// Completes the consequences of the batches so far, in at most `work` units: journals entries that follow
     /// by themselves, and drops executions and preconditions. Returns whether all of it is complete.
     #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {

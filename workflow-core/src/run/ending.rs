@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_whose_precondition_failed_is_told_of_in_the_same_way_by_its_journal() {
+    fn a_failed_precondition_reads_the_same_from_the_state_and_from_the_journal() {
         let mut run = Alone::begun();
         answer(&mut run, Err(StepError::permanent("no list")));
         let failed = outcome(&run).unwrap_err();

@@ -127,7 +127,7 @@ impl Run {
         self.set_result(status, outcome);
     }
 
-    /// Writes what is left, and then the end of the run.
+    /// Writes the rest of the journal, and then the end of the run.
     async fn close_journal(&mut self) {
         self.driver.record_children();
         std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;

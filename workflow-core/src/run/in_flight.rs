@@ -105,7 +105,7 @@ impl Due {
     fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Arrived {
         match self {
             Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
-            // Only the message goes on: code above here would not drop a payload safely.
+            // Only the message is passed on: code above here would not drop a payload safely.
             Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }
     }

@@ -19,7 +19,7 @@ use crate::panics::locked;
 
 /// The commands that the run has not taken. An empty mailbox needs no memory.
 pub(crate) struct Mailbox {
-    /// A permit for each free place. Senders that wait for one get it in order.
+    /// A permit for each free slot. Senders that wait for one get it in order.
     room: Semaphore,
     /// The most commands in the mailbox.
     capacity: usize,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_room_waits_and_has_its_turn_in_order() {
+    fn senders_without_room_wait_in_order() {
         let (mailbox, run) = (Mailbox::new(1), AtomicWaker::new());
         assert!(send_now(&mailbox, "a").is_ok());
         let mut second = pin!(mailbox.send(command("b"), &run));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_the_wait_takes_no_room_and_the_run_hears_of_it() {
+    fn a_sender_that_gives_up_takes_no_room_and_wakes_the_run() {
         let (mailbox, run, wakes) = (Mailbox::new(1), AtomicWaker::new(), Arc::new(Wakes::default()));
         assert!(send_now(&mailbox, "a").is_ok());
         {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_closed_one_comes_back_and_what_was_there_is_taken() {
+    fn a_closed_mailbox_returns_new_commands_and_still_gives_out_earlier_ones() {
         let mailbox = Mailbox::new(2);
         assert!(send_now(&mailbox, "a").is_ok());
         mailbox.close();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_for_room_are_told_that_it_was_closed() {
+    fn every_sender_that_waits_for_room_gets_its_command_back_when_the_mailbox_closes() {
         let (mailbox, run, wakes) = (Mailbox::new(1), AtomicWaker::new(), Arc::new(Wakes::default()));
         assert!(send_now(&mailbox, "a").is_ok());
         let told = Arc::clone(&wakes).into();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_opened_again_has_all_of_its_room() {
+    fn a_mailbox_that_is_opened_again_has_all_of_its_room() {
         let mailbox = Mailbox::new(2);
         for text in ["a", "b"] {
             assert!(send_now(&mailbox, text).is_ok());

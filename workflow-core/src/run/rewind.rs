@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_its_answer_is_known_by_the_batches_that_are_pending() {
+    fn pending_batches_tell_which_executions_and_preconditions_have_results() {
         let run = Alone::new();
         let retried = |execution| {
             let class = crate::error::ErrorClass::Tool;
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_an_execution_or_a_sender_can_fail_alone() {
+    fn only_a_batch_of_an_execution_or_a_sender_can_fail_alone() {
         let run = Alone::new();
         let (done, _hears) = tokio::sync::oneshot::channel();
         assert!(entered(run.returned(WRITE, Draft), None).can_fail_alone());

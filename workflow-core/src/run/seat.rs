@@ -1,5 +1,5 @@
 //! The permit of one run among the engine's running ones. Steps and preconditions need it; events enter the
-//! log without it. A run without limits has no seat.
+//! log without it. A run without limits has none.
 
 use std::fmt;
 use std::task::{Context, Poll};

@@ -120,7 +120,7 @@ impl RunShared {
         Arc::clone(&self.table.steps[step].name)
     }
 
-    /// The hub of what the run displays. Observers receive every item too.
+    /// The hub of the run's display. Observers receive every item too.
     pub(crate) fn display(&self) -> DisplayHub {
         self.shown.hub(|| {
             let hub = DisplayHub::new(self.common.settings.display_capacity);
@@ -297,12 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_share_takes_no_more_memory_than_before() {
+    fn the_shared_part_of_a_run_is_at_most_432_bytes() {
         assert!(size_of::<RunShared>() <= 432, "{}", size_of::<RunShared>());
     }
 
     #[test]
-    fn a_resumed_run_begins_once_it_goes_on() {
+    fn a_resumed_run_is_announced_once() {
         let run = run(RunExtras::default()).restored(false, None).resumed(None);
         assert!(run.is_of_resumed() && !run.has_private_thread() && !run.has_begun());
         assert!(run.status.begun().now_or_never().is_none());

@@ -91,7 +91,7 @@ pub(crate) struct RunState {
     pub(super) children: Vec<(ChildRun, SystemTime)>,
     /// How long the run has been active, for its timeout (S32).
     pub(super) active: ActiveTime,
-    /// What is to begin, oldest first.
+    /// The effects that have not begun, oldest first.
     pub(super) effects: Effects,
     /// Executions that the scheduler dropped since the driver last took them. The list is empty if the
     /// scheduler withdrew only questions to preconditions.
@@ -160,7 +160,7 @@ impl RunState {
         self.scheduler.end()
     }
 
-    /// Applies a batch at a time from the beginning of the run. Completes first what follows from earlier
+    /// Applies a batch at a time from the beginning of the run. Completes first the consequences of earlier
     /// batches.
     ///
     /// A refused batch changes neither log nor position.
@@ -374,7 +374,7 @@ impl RunState {
         self.note(records)
     }
 
-    /// Completes what follows from the batches so far, in at most `work` units, and subtracts the units used.
+    /// Completes the consequences of the batches so far, in at most `work` units, and subtracts the units used.
     /// Returns whether all of it is complete.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         while let Some(queued) = self.scheduler.next_within(work) {
@@ -431,7 +431,7 @@ impl RunState {
         self.dropped.take()
     }
 
-    /// Takes the oldest gather that `advance` logged and nobody has journaled: a batch of its own.
+    /// Takes the oldest gather that `advance` logged and the driver has not journaled: a batch of its own.
     pub(super) fn take_derived(&mut self) -> Option<Seq> {
         self.derived.pop_front()
     }

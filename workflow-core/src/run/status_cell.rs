@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_is_where_it_is_looked_for() {
+    fn each_status_is_read_as_it_was_set() {
         let status_cell = StatusCell::new();
         assert_eq!(status_cell.now(), RunStatus::Running);
         for status in ALL {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_begins_once_and_who_waits_for_that_looks_again() {
+    fn a_run_is_announced_once_and_its_waiters_look_again() {
         let status_cell = StatusCell::new();
         let mut begun = pin!(status_cell.begun());
         assert_eq!(begun.as_mut().now_or_never(), None);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_of_the_latest_status_when_it_is_due() {
+    fn a_waiter_receives_the_latest_status_once_it_fulfils_the_condition() {
         let status_cell = StatusCell::new();
         let mut ends = pin!(status_cell.wait_for(RunStatus::is_ended));
         assert_eq!(ends.as_mut().now_or_never(), None);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_change_is_missed_however_it_coincides_with_a_wait() {
+    async fn a_waiter_misses_no_change_that_coincides_with_its_wait() {
         for _ in 0..1_000 {
             let status_cell = Arc::new(StatusCell::new());
             let waits = tokio::spawn({

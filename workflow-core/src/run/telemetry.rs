@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_of_steps_with_a_precondition_are_told() {
+    fn only_steps_with_a_precondition_report_answers() {
         let run = Alone::begun();
         for step in ["write", "send"] {
             Telemetry::answered(&run.shared, &run.state, (run.step(step), Seq(1)), Some(true));

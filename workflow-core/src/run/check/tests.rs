@@ -159,7 +159,7 @@ impl Driven {
         returned(execution, vec![emission], events, vec![])
     }
 
-    /// Completes what follows from the batches, and journals the entries that followed by themselves.
+    /// Completes the consequences of the batches, and journals the entries that followed by themselves.
     fn advance(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
         let _ = self.state.take_dropped();

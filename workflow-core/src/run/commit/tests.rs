@@ -62,7 +62,7 @@ impl Commits {
 }
 
 #[test]
-fn without_a_store_everybody_learns_of_a_batch_at_once_and_one_follower_needs_no_queue() {
+fn without_a_store_a_batch_is_reported_at_once_and_its_only_successor_needs_no_queue() {
     let mut run = Commits::in_memory();
     let (next, mut hears) = run.commit();
     assert_eq!(next.map(|start| start.execution), Some(WRITE));
@@ -77,7 +77,7 @@ fn without_a_store_everybody_learns_of_a_batch_at_once_and_one_follower_needs_no
 
 // S38
 #[test]
-fn with_a_store_they_learn_of_it_and_something_follows_once_the_store_has_it() {
+fn with_a_store_a_batch_is_reported_and_has_effects_once_the_store_has_it() {
     let mut run = Commits::with_store();
     let (next, mut hears) = run.commit();
     assert!(next.is_none() && run.due().is_none() && hears.try_recv().is_err());
@@ -90,7 +90,7 @@ fn with_a_store_they_learn_of_it_and_something_follows_once_the_store_has_it() {
 }
 
 #[test]
-fn a_question_about_the_state_has_its_answer_once_the_store_has_what_it_is_about() {
+fn a_question_about_the_state_is_answered_once_the_store_has_the_state() {
     let mut run = Commits::with_store();
     let _ = run.commit();
     let again = |done| super::super::Command::Timers { done };
@@ -106,7 +106,7 @@ fn a_question_about_the_state_has_its_answer_once_the_store_has_what_it_is_about
 
 // S28, S38
 #[test]
-fn what_the_store_did_not_take_is_in_no_log_and_nobody_saw_it() {
+fn a_batch_that_the_store_did_not_take_is_in_no_log_and_no_observer_saw_it() {
     let mut run = Commits::with_store();
     let _ = run.commit();
     run.write();
@@ -125,7 +125,7 @@ fn what_the_store_did_not_take_is_in_no_log_and_nobody_saw_it() {
 
 // S40
 #[test]
-fn a_journal_that_somebody_else_writes_is_a_conflict() {
+fn a_journal_that_another_process_writes_is_a_conflict() {
     let mut run = Commits::with_store();
     let (expected, found) = (crate::store::Position(0), crate::store::Position(1));
     let why = StoreError::Conflict { expected, found };
@@ -134,7 +134,7 @@ fn a_journal_that_somebody_else_writes_is_a_conflict() {
 }
 
 #[test]
-fn what_came_too_late_is_refused_and_an_execution_that_returned_nothing_succeeded() {
+fn late_events_are_refused_and_an_execution_that_returned_nothing_succeeded() {
     let mut run = Commits::in_memory();
     let _ = run.commit();
     run.seen.take();
@@ -144,7 +144,7 @@ fn what_came_too_late_is_refused_and_an_execution_that_returned_nothing_succeede
 }
 
 #[test]
-fn a_run_that_waited_is_woken_by_what_enters() {
+fn a_waiting_run_is_running_once_a_batch_enters() {
     let mut run = Commits::in_memory();
     assert!(!run.committer.note_running(), "it runs");
     run.committer.rest();

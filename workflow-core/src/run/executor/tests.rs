@@ -45,7 +45,7 @@ fn a_precondition_that_panics_answers_with_an_error() {
 }
 
 #[test]
-fn questions_that_nobody_wants_answered_are_dropped_and_the_others_are_not() {
+fn unwanted_preconditions_are_dropped_and_the_others_are_not() {
     let mut executor = Executor::default();
     for candidate in 1..=3 {
         executor.ask(CandidateId(candidate), step(), Box::pin(pending()));
@@ -98,7 +98,7 @@ fn an_execution_that_waits_for_its_next_attempt_counts_until_it_is_due_or_droppe
 }
 
 #[test]
-fn what_completed_has_its_turn_in_order_and_comes_first_again_if_it_was_not_its_turn() {
+fn completions_have_their_turns_in_order_and_one_that_is_put_back_comes_first() {
     let mut executor = Executor::default();
     for execution in 1..=3 {
         executor.returned(ExecutionId(execution), Err(StepError::permanent("enough")));

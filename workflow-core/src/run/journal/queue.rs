@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_by_batches_or_records_behind_those_that_a_write_has_taken() {
+    fn a_queue_is_full_by_batches_or_records_beyond_the_write_under_way() {
         let many = queue(&[1; MOST_QUEUED]);
         assert!(many.is_full(Taken::default()));
         assert!(!many.is_full(Taken { batches: 1, records: 1 }));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_leaves_the_run_as_its_last_batch_that_says_so() {
+    fn a_write_has_the_summary_of_its_last_batch_with_one() {
         let mut queue = queue(&[1]);
         let status = |queue: &WriteQueue, before: RunSummary| {
             queue.next_write(&before).map(|(_, batch)| batch.run.status)
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_can_be_queued_again_also_behind_an_end() {
+    fn removed_records_can_be_queued_again_also_behind_an_end() {
         let mut queue = queue(&[1, 2]);
         queue.close();
         assert_eq!(queue.rewind(Position(10)).len(), 3);

@@ -198,7 +198,7 @@ fn batches_behind_a_refused_write_are_written_together_again() {
 }
 
 #[test]
-fn a_store_that_lets_the_run_down_is_not_asked_again() {
+fn a_store_that_failed_is_not_asked_again() {
     let conflict = || StoreError::Conflict { expected: Position(2), found: Position(3) };
     for error in [conflict(), StoreError::unavailable(std::fmt::Error), StoreError::ShutDown] {
         let store = Arc::new(Picky::default());
@@ -215,7 +215,7 @@ fn a_store_that_lets_the_run_down_is_not_asked_again() {
 }
 
 #[test]
-fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
+fn a_rewound_journal_ends_where_the_store_has_it_and_continues_there() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     journal.queue([record("good")]);
@@ -241,7 +241,7 @@ fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
 }
 
 #[test]
-fn a_journal_that_is_not_there_any_more_cannot_be_read_back() {
+fn a_journal_that_was_removed_cannot_be_read_back() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     journal.queue([record("bad")]);
@@ -256,7 +256,7 @@ fn a_journal_that_is_not_there_any_more_cannot_be_read_back() {
 }
 
 #[test]
-fn a_run_that_goes_on_says_so_with_its_next_batch() {
+fn the_next_batch_of_a_woken_run_sets_its_status_to_running() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     let status = || now(store.kept.runs(&RunQuery::new())).unwrap()[0].run.status;

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_a_queue_at_both_ends() {
+    fn effects_are_a_queue_at_both_ends() {
         let mut effects = filled(1..4);
         effects.push_front(effect(0));
         assert_eq!((effects.len(), numbers(&effects)), (4, vec![0, 1, 2, 3]));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn some_are_taken_out_and_some_come_first() {
+    fn effects_can_be_removed_and_moved_to_the_front() {
         for popped in [false, true] {
             let mut effects = filled(0..6);
             effects.retain(|effect| !matches!(effect.begins, Begins::Attempt(ExecutionId(0 | 3))));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_journal_stays_first() {
+    fn an_effect_that_was_put_back_stays_first() {
         let mut effects = filled(1..4);
         effects.is_known_to_wait();
         effects.begun_before([ExecutionId(2)].into_iter());

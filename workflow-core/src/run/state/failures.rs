@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_precondition_failed_with_is_found_by_its_question() {
+    fn the_error_of_a_precondition_is_found_by_its_candidate() {
         let mut failures = failed(&[]);
         assert!(failures.is_empty());
         failures.insert_precondition(CandidateId(4), StepIndex::at(1), StepError::permanent("no"));

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retracted_is_in_no_log() {
+    fn retracted_events_and_branches_are_in_no_log() {
         let mut log = filled(&[0, 1, 0, 2]);
         log.branch(branch(1, 2));
         log.branch(branch(2, 4));

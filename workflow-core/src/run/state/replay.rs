@@ -2,7 +2,7 @@
 //!
 //! [`Replay`] reads records in order, makes of each the batch that it was, and applies the batch with the
 //! same [`RunState::apply`] that drove the run. It performs no effect and knows no store. At the end,
-//! [`Replayed`] has the state, and what is left to do: effects, retries, and entries that the journal lacks.
+//! [`Replayed`] has the state and the work that is left: effects, retries, and entries that the journal lacks.
 //!
 //! ```text
 //! records                                    batch                      the state has now
@@ -65,7 +65,7 @@ pub(crate) struct Replay {
     ended: Option<RunStatus>,
 }
 
-/// The state at the end of a journal, and what is left to do.
+/// The state at the end of a journal, and the work that is left.
 pub(crate) struct Replayed {
     pub(crate) state: RunState,
     /// Executions that wait for their next attempts, with the times at which these are due.
@@ -127,7 +127,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The state at the end of the records, with what is left to do.
+    /// The state at the end of the records, with the work that is left.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
         // An effect that follows from records before the last batch may have begun in the earlier process.
@@ -218,7 +218,7 @@ impl Replay {
         at.duration_since(self.began_at).unwrap_or_default()
     }
 
-    /// Completes what follows from the batches so far, and takes the results out of the state.
+    /// Completes the consequences of the batches so far, and takes the results out of the state.
     fn complete(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
         self.take_results();
