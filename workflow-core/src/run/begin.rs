@@ -84,7 +84,8 @@ impl Driver {
         }
     }
 
-    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels come first.
+    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels
+    /// come first.
     fn may_commit_directly(&self) -> bool {
         !self.committer.state.has_effects()
             && !self.executor.has_completed()

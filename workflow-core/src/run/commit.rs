@@ -181,9 +181,9 @@ impl Committer {
         self.announce(logged.by, events.into_iter());
     }
 
-    /// Completes the consequences of the batches so far, in at most `work` units, and journals the entries that
-    /// followed by themselves. Returns whether all of it is complete. Dropped executions stay in the state
-    /// for the driver.
+    /// Completes the consequences of the batches so far, in at most `work` units, and journals the entries
+    /// that followed by themselves. Returns whether all of it is complete. Dropped executions stay in the
+    /// state for the driver.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         let is_complete = self.state.advance(work);
         while let Some(seq) = self.state.take_derived() {

@@ -47,8 +47,8 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Applies a batch after completing the consequences of earlier ones. Returns the execution that may begin
-    /// directly, if nothing else follows.
+    /// Applies a batch after completing the consequences of earlier ones. Returns the execution that may
+    /// begin directly, if nothing else follows.
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
@@ -64,8 +64,8 @@ impl Driver {
         self.committer.follow(next);
     }
 
-    /// Completes the consequences of the batches so far, in at most `work` units: journals entries that follow
-    /// by themselves, and drops executions and preconditions. Returns whether all of it is complete.
+    /// Completes the consequences of the batches so far, in at most `work` units: journals entries that
+    /// follow by themselves, and drops executions and preconditions. Returns whether all of it is complete.
     #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         self.committer.state.scheduler.is_settled() || self.advance_on(work)

@@ -88,8 +88,8 @@ impl Run {
         polled.await
     }
 
-    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven here
-    /// depends on it.
+    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven
+    /// here depends on it.
     fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         state.scheduler.waits()

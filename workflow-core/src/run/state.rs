@@ -374,8 +374,8 @@ impl RunState {
         self.note(records)
     }
 
-    /// Completes the consequences of the batches so far, in at most `work` units, and subtracts the units used.
-    /// Returns whether all of it is complete.
+    /// Completes the consequences of the batches so far, in at most `work` units, and subtracts the units
+    /// used. Returns whether all of it is complete.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {

@@ -2,7 +2,8 @@
 //!
 //! [`Replay`] reads records in order, makes of each the batch that it was, and applies the batch with the
 //! same [`RunState::apply`] that drove the run. It performs no effect and knows no store. At the end,
-//! [`Replayed`] has the state and the work that is left: effects, retries, and entries that the journal lacks.
+//! [`Replayed`] has the state and the work that is left: effects, retries, and entries that the journal
+//! lacks.
 //!
 //! ```text
 //! records                                    batch                      the state has now
