@@ -41,7 +41,7 @@ const SLICES: usize = 4;
 /// A poll that has taken this long begins no further slice.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
-/// One run.
+/// A run: its driver, and who holds it.
 pub(crate) struct Run {
     pub(super) driver: Driver,
     pub(super) phase: Phase,

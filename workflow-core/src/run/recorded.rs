@@ -86,7 +86,7 @@ use crate::table::DependencyTable;
 /// assert_eq!(recorded.report().executions("greet"), 1);
 /// assert_eq!(recorded.explain().to_string(), run.explain().await?.to_string());
 ///
-/// // Without its end the run is on its way.
+/// // Without its last records the run has not ended.
 /// let recorded = RecordedRun::of(run.id(), &records[..2])?;
 /// assert_eq!(recorded.status(), RunStatus::Running);
 /// # Ok(())

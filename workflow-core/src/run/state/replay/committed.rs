@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! records                                  emissions
-//! ExecutionSucceeded fan_outs: [Pages x2]  Event Begin
-//! EventLogged 5 Begin   scope of the run   FanOut Pages x2     (5 and 6 are in new scopes)
+//! ExecutionSucceeded fan_outs: [Pages x2]  Event Note
+//! EventLogged 5 Note    scope of the run   FanOut Pages x2     (6 and 7 are in new scopes)
 //! EventLogged 6, 7 Page new scopes         Expiring Ask        (its timer names the request)
 //! EventLogged 8 Ask     scope of the run   Timer Remind
 //! TimerSet request: 8
