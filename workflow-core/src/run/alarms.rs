@@ -76,6 +76,7 @@ impl Alarms {
     ) {
         let Some(limit) = self.limit.filter(|_| self.limit_alarm.is_none()) else { return };
         active.resume(clock.now);
+        // The alarm is by the engine's clock, and the active time by the run's.
         let Some(end) = active.runs_out(limit) else { return };
         let left = end.saturating_sub(clock.now);
         // A time beyond the clock's range never comes.

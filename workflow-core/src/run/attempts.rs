@@ -33,6 +33,7 @@ impl Attempts<'_> {
         if trace.next_attempt(execution).is_some() {
             return Err(NotRetried::Clock);
         }
+        // Each class has its own count of retries.
         let earlier = trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = trace.elapsed(execution, self.now);

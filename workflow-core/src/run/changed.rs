@@ -36,6 +36,7 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
         what: format!("the table that it was written by cannot be read: {error}"),
     })?;
     let mut differences = shape.differences(&table.shape());
+    // A compatible change fits every journal.
     differences.retain(|difference| !difference.is_compatible());
     if differences.is_empty() {
         return Ok(());
@@ -66,6 +67,7 @@ struct JournalFacts<'a> {
 }
 
 impl<'a> JournalFacts<'a> {
+    /// Collects the facts of a journal. O(records).
     fn by(records: &'a [Record]) -> Self {
         let mut facts = Self::default();
         let mut steps: HashMap<ExecutionId, &'a str> = HashMap::new();

@@ -232,6 +232,7 @@ fn read_back(record: &Record) -> Option<Record> {
     serde_json::from_slice(&serde_json::to_vec(record).ok()?).ok()
 }
 
+/// The records as JSON, a line each.
 fn text_of(records: &[Record]) -> String {
     let lines = records.iter().map(|record| serde_json::to_string(record).unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! # Invariants
-//! - `pending` has, oldest first, every batch that is in the state and not in the store. Its last end is the
-//!   state's position.
+//! - `pending` has every journaled batch that the store does not have, oldest first, and between them the
+//!   questions about the state that wait for the store.
 //! - A sender gets `Ok`, and observers see an event, only once the store has the batch (S38). Without a
 //!   journal that is at once.
 //! - If the store fails, `retract` takes the pending batches out of the log again: the run ends before them.

@@ -122,17 +122,20 @@ struct RunContexts {
 }
 
 impl RunContexts {
+    /// The contexts of a run over the engine's store.
     fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
         let private = run.private_thread();
         let (closed, is_kept, marked) = (false.into(), run.common.is_kept, private.is_none().into());
         Self { store, closed, private, is_kept, marked }
     }
 
+    /// A store that refuses every call.
     fn closed() -> Self {
         let store = Arc::new(MemoryContexts::default());
         Self { store, closed: true.into(), private: None, is_kept: false, marked: true.into() }
     }
 
+    /// The store, unless the run has ended.
     fn open(&self) -> Result<&dyn ContextStore, ContextError> {
         if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
     }

@@ -3,7 +3,7 @@
 //! It knows nothing of scheduling and of journals. Counts and ids here follow three lifetimes:
 //!
 //! ```text
-//! executions   from the first pending poll, or the wait for a retry, until completion or drop
+//! executions   from the spawn, the first pending poll or the wait for a retry, until completion or drop
 //! questions    from the first pending poll of a precondition until its answer or drop
 //! dropping     from the drop request until the future itself is gone
 //! ```

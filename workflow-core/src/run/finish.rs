@@ -67,7 +67,7 @@ impl Run {
     }
 
     /// Signals the detach to children of a run that another process resumes. Children receive the detach
-    /// signal before the cancel signal that dropping their executions sends.
+    /// signal before the cancel signal, which they get when the executions that wait for them are dropped.
     fn detach_children(&self) {
         if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
             family.leave();
@@ -84,6 +84,7 @@ impl Run {
         }
         // Callers that still wait learn how the run ended.
         shared.signals.mailbox.discard();
+        // Completions that wait for their turn come too late: the run refuses and reports them (S28).
         while let Some(completion) = self.driver.executor.next_completed() {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             self.driver.complete(completion, &mut 0, &mut cx);

@@ -322,7 +322,9 @@ impl<W: Workflow> RunHandle<W> {
 
 /// The reason why a run did not answer.
 enum NoAnswer {
+    /// The run has ended.
     Ended(SendError),
+    /// The run is unloaded and could not be loaded.
     NotLoaded { run: RunId, source: StoreError },
 }
 

@@ -38,9 +38,13 @@ pub(super) type StepResult = Result<Emitted, StepError>;
 
 /// One future that a run waits for.
 pub(super) enum InFlight {
+    /// An attempt, polled in the run's own task.
     Execution(ExecutionId, GuardedStep),
+    /// An attempt in a task of its own.
     Spawned(ExecutionId, AbortOnDrop),
+    /// An asynchronous precondition.
     Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>),
+    /// A sleep by the engine's clock.
     Wait(Due, BoxFuture<'static, ()>),
 }
 
@@ -93,9 +97,13 @@ pub(super) enum Due {
 /// A future that has completed.
 #[derive(Debug)]
 pub(super) enum Arrived {
+    /// An attempt returned, failed or panicked.
     Execution(ExecutionId, StepResult),
+    /// A future that was requested to drop is gone.
     Dropped,
+    /// A precondition answered.
     Check(CandidateId, Result<bool, StepError>),
+    /// A sleep ended.
     Due(Due),
 }
 
@@ -167,6 +175,7 @@ impl Dropped {
         !self.completed.load(Ordering::Acquire)
     }
 
+    /// Notes that the future has completed, so that a later request comes too late.
     fn note_completed(&self) {
         self.completed.store(true, Ordering::Release);
     }
@@ -189,6 +198,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, StepError>> {
+        // Empty after a panic: never ready again.
         let Some(future) = &mut self.0 else { return Poll::Pending };
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx)));
         polled.unwrap_or_else(|panic| {

@@ -95,7 +95,7 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
     }
 
-    /// Adds a batch without events, unless nothing is pending before it.
+    /// Adds a batch without events, unless the store has the whole journal.
     pub(super) fn note_pending(&mut self, batch: Option<Batch>) {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)

@@ -103,8 +103,8 @@ impl Run {
             && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }
 
-    /// Closes the mailbox if the run can be unloaded: no command came meanwhile. The caller holds the run's
-    /// lock.
+    /// Closes the mailbox if the run can be unloaded. Returns false, with the mailbox open, if a command, a
+    /// cancel or a detach came meanwhile. The caller holds the run's lock.
     ///
     /// Commands that are there are handled now, without waiting: a sender in the middle of a send may never
     /// be polled again.

@@ -95,6 +95,7 @@ impl Run {
         *committer.state = state;
         committer.state.limit(limits);
         committer.check_replay(host, records);
+        // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
         for (child, at) in &committer.state.children {
             committer.shared.family().recall(child.clone(), *at);

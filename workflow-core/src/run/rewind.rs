@@ -115,7 +115,7 @@ impl Driver {
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
         // In flight or answered: not begun a second time.
-        let again = continuing.leave_begun(&mut state, &answered);
+        let again = continuing.remove_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
         committer.check_replay(host, &records);
@@ -170,17 +170,17 @@ impl Continuing<'_> {
 
     /// Removes effects that are in flight or have their answer. Returns the executions that had begun and
     /// were dropped since: they begin again.
-    fn leave_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
+    fn remove_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
         let unbegun = self.admission.unbegun(self.live);
-        let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
-        goes_on.extend(self.executor.returned_executions());
-        goes_on.extend(self.admission.deferred().filter_map(Begins::execution));
+        let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
+        continuing.extend(self.executor.returned_executions());
+        continuing.extend(self.admission.deferred().filter_map(Begins::execution));
         let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
             Begins::Execution(_) | Begins::Attempt(_) => {
                 let execution = begins.execution()?;
                 // Its result will come, or is pending.
-                if goes_on.contains(&execution) || answered.has(execution) {
+                if continuing.contains(&execution) || answered.has(execution) {
                     return None;
                 }
                 // It waited for its turn, so its first attempt is still to come.

@@ -41,6 +41,7 @@ impl StatusCell {
         ALL[usize::from(self.now.load(Ordering::Acquire))]
     }
 
+    /// Sets the status and wakes all waiters.
     pub(super) fn set(&self, status: RunStatus) {
         self.now.store(status as u8, Ordering::Release);
         self.changed.notify_waiters();

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! ```text
-//! Run ──suspend──▶ Suspended ──news (command, cancel, detach)──▶ restore ──▶ Run
+//! Run ──suspend──▶ Suspended ──news (command, cancel)──▶ restore ──▶ Run
 //! ```
 //!
 //! Only a run without a journal is suspended; one with a journal is [unloaded](super::release). Nothing may
@@ -52,10 +52,13 @@ impl Run {
         let Self { driver, phase } = self;
         let Driver { host: _, executor, admission, alarms, committer, cancel_reason } = driver;
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
+        // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
         let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
         let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
+        // No parent and no children, whose ends the run would have to handle.
         let is_alone = shared.birth().is_none() && shared.children.get().is_none();
+        // Spans would be lost, and unread signals need the run.
         let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
     }

@@ -70,12 +70,15 @@ pub(crate) struct TraceEntry {
 /// How far an execution has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceState {
+    /// It runs, or waits for its turn or its next attempt.
     Running,
+    /// Its batch is in the log.
     Succeeded,
     /// The error is in `Trace::failures`.
     Failed,
     /// The execution returned after the run had ended (S28).
     Refused,
+    /// The run dropped it.
     Dropped,
 }
 
