@@ -72,6 +72,7 @@ impl Driver {
         while let Some(start) = next.take() {
             let execution = start.execution;
             let Some(result) = self.start(&start, kind, cx) else { return };
+            // The slice is used up, or earlier work comes first: the result waits for its turn.
             if *left < HOP || !self.may_commit_directly() {
                 return self.executor.returned(execution, result);
             }

@@ -17,6 +17,16 @@
 //! - A sender gets `Ok`, and observers see an event, only once the store has the batch (S38). Without a
 //!   journal that is at once.
 //! - If the store fails, `retract` takes the pending batches out of the log again: the run ends before them.
+//!
+//! # Example
+//! A client sends `Begin` to a run with a store, and `write` takes it:
+//!
+//! ```text
+//! commit(Received Begin, done)    log: 1 Begin   pending: Begin   effect: write, waits for the store
+//! write                           one `append` is under way
+//! poll_answer -> Written          pending: -     done <- Ok       observers: EventLogged Begin
+//!                                                                 effect: write may begin
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
