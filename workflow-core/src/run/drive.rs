@@ -4,7 +4,7 @@
 //! waits, it is unloaded (with a journal) or suspended (without).
 //!
 //! ```text
-//!            ┌──────────── idle timeout: released, the task ends, the journal has the run
+//!            ┌──────────── idle timeout: unloaded, the task ends, the journal has the run
 //! drive_on ──┼─ suspendable: Suspended ── news ──▶ drive_on
 //!            └─ ended, or detached ──▶ end: children, journal, report, handles
 //! ```
@@ -50,7 +50,7 @@ pub(crate) struct Run {
 /// What holds the run now. Decides what dropping [`Run`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// This task drives it. Dropping it abandons the run.
+    /// This task drives it. Dropping it before the end abandons the run.
     Driven,
     /// The journal has it until it is loaded again.
     Unloaded,
@@ -140,6 +140,7 @@ impl Run {
                     continue;
                 }
             }
+            // The lock keeps others from loading or looking up the run while it is unloaded.
             let Some(held) = Box::pin(self.take_hold(registered.hold())).await else { break };
             if self.closes() {
                 let shared = Arc::clone(&self.driver.committer.shared);

@@ -78,6 +78,7 @@ impl<'a> Slice<'a> {
                 return Progress::Blocked;
             }
             if !self.driver.advance(&mut work) {
+                // The work units are used up. The next slice continues, and nothing begins before.
                 break;
             }
             if self.driver.begin_next(&mut self.left, cx) {
@@ -86,6 +87,7 @@ impl<'a> Slice<'a> {
             if self.has_ended() && self.driver.committer.is_written_out() {
                 return Progress::Ended;
             }
+            // With no effect to begin, the run takes its next input, and then looks at the journal.
             if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
