@@ -1,4 +1,4 @@
-//! What a run leaves for people: outcome, quality, executions per step, trace, violations and surplus (S34).
+//! The report of a run: outcome, quality, executions per step, trace, violations and surplus (S34).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,47 +22,47 @@ pub use timeline::Timeline;
 pub use timers::PendingTimer;
 pub use waiting::{WaitingExecution, WaitsFor};
 
-/// How many executions with attempts that failed are printed.
+/// The most executions with failed attempts that a printed report has.
 const TRIED: usize = 20;
 
-/// Everything a run did (S34).
+/// The report of a run: everything that it did.
 ///
 /// It prints as a table for people, and serialises for machines.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The thread it belonged to.
+    /// The thread to which the run belonged.
     pub thread: ThreadId,
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// How it ended.
+    /// How the run ended, or its status when the report was made.
     pub status: RunStatus,
-    /// Whether anything went wrong on the way.
+    /// Whether something failed.
     pub quality: Quality,
     /// A row per step, in declaration order.
     pub steps: Vec<StepReport>,
-    /// Every execution that has begun, in the order in which they did.
+    /// Every execution that has begun, in the order in which they were scheduled.
     pub trace: Vec<ExecutionTrace>,
-    /// The executions that are due and have not begun, in the order in which they became due (S21); none of a run that
+    /// The executions that are scheduled and have not begun, in the order of their ids. Empty once the run
     /// has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingExecution>,
     /// Every event of the log.
     pub log: Vec<LoggedEvent>,
-    /// The timers that are pending, in the order in which they will fire; none of a run that has ended.
+    /// The pending timers, in the order in which they will fire. Empty once the run has ended.
     pub timers: Vec<PendingTimer>,
-    /// Every branch of every fan-out, in the order in which their items entered the log (S44).
+    /// Every branch of every fan-out, in the order in which their items entered the log.
     pub branches: Vec<BranchReport>,
-    /// What was refused.
+    /// The commits that the run refused.
     pub violations: Vec<Violation>,
-    /// The labels it was started with.
+    /// The labels from the options of the run.
     pub metadata: BTreeMap<String, String>,
-    /// Which run it is a child of.
+    /// The parent of the run, if it is a child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
-    /// Its child runs, in the order in which they started.
+    /// The child runs, in the order in which they started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildReport>,
 }
@@ -71,113 +71,115 @@ pub struct RunReport {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ChildReport {
-    /// The child.
+    /// The identity of the child.
     #[serde(flatten)]
     pub child: ChildRun,
-    /// How it ended, or how it stood when the report was made.
+    /// How the child ended, or its status when the report was made.
     pub status: RunStatus,
-    /// What it did. Of a child that was waited for and has ended; the others belong to nobody's report but their own.
+    /// The child's own report, if the parent awaited the child and the child has ended. Other children have
+    /// reports of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Arc<RunReport>>,
 }
 
-/// How well a run went.
+/// Whether a run went well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
-    /// Nothing failed for good: an execution that succeeded after a retry is as good as any.
+    /// No execution failed for good. Retries do not count against it.
     Clean,
-    /// Something failed and was handled.
+    /// An execution or a child failed, and the run handled the failure.
     Degraded,
     /// The run did not complete.
     Failed,
 }
 
-/// One step of a run.
+/// One step in the report of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StepReport {
-    /// The step.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// How often it was executed, in all scopes; what waits for its turn is not among it.
+    /// How many executions of the step have begun, in all scopes.
     pub executions: u64,
-    /// How many events came after a fixed list of it was full (S17).
+    /// How many events arrived after a fixed list of the step was full.
     pub surplus: u64,
 }
 
-/// One execution of a run.
+/// One execution in the report of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ExecutionTrace {
-    /// Which.
+    /// The id of the execution.
     pub execution: ExecutionId,
-    /// The step.
+    /// The name of its step.
     pub step: Arc<str>,
-    /// Its scope.
+    /// The scope in which the execution will run.
     pub scope: ScopeId,
-    /// The event that triggered it.
+    /// The event that triggered the execution.
     pub trigger: Seq,
-    /// The events it was bound to one by one, and how many each list held.
+    /// The bound event of each input, and the length of each list.
     pub inputs: Vec<BoundInput>,
-    /// The events it left in the log.
+    /// The events that it emitted into the log.
     pub emitted: Vec<Seq>,
-    /// When it started, from when the first event entered the log.
+    /// When it started, measured from the first event in the log.
     pub started: Duration,
-    /// How long it took, by the engine's clock, with every attempt and the time between them.
+    /// How long it took by the engine's clock, with every attempt and the delays between them.
     pub took: Duration,
-    /// The attempts that failed and were followed by another, or were to be, in order (S35); what the last attempt came
-    /// to is the outcome.
+    /// The failed attempts that another attempt followed, or was to follow, in order. The last attempt is the
+    /// outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
-    /// Of an execution that waits for another attempt, or ended while it did: when that attempt is, or was, due, from
-    /// when the first event entered the log.
+    /// When the next attempt is due, measured from the first event in the log. Also set if the execution
+    /// ended while it waited for that attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Duration>,
-    /// What came of it.
+    /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
-    /// The event that its failure is, if a step catches it (S29).
+    /// The event with its failure, if a step catches it.
     pub failure: Option<Seq>,
-    /// The executions that this event triggered or was handed to by itself, in the order in which they started.
+    /// The executions that took that event as their trigger or as a single input, in the order in which they
+    /// were scheduled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub caught_by: Vec<ExecutionId>,
-    /// The child runs that it started, in their order; [`RunReport::children`] has what became of them.
+    /// The child runs that it started, in order. [`RunReport::children`] has their outcomes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunId>,
 }
 
-/// What one parameter was bound to.
+/// The binding of one parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundInput {
-    /// An injectable, or an optional input without an event.
+    /// No event: an injectable, or an optional input without one.
     Nothing,
-    /// The event at this position.
+    /// The event with this sequence number.
     One(Seq),
-    /// A list of so many events.
+    /// A list of this many events.
     List(u32),
 }
 
-/// What came of an execution.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExecutionOutcome {
-    /// It committed.
+    /// The execution succeeded, and its events are in the log.
     Succeeded,
-    /// It failed and left nothing in the log (S23).
+    /// The execution failed, and none of its events is in the log.
     Failed {
-        /// What kind of failure.
+        /// The class of the failure.
         class: ErrorClass,
-        /// The error's text.
+        /// The text of the error.
         error: String,
-        /// Why it was not attempted again.
+        /// The reason why no other attempt followed.
         not_retried: NotRetried,
     },
-    /// It returned after the run had ended; its events were refused (S28).
+    /// The execution returned after the run had ended. The run refused its events.
     Refused,
-    /// It was dropped: the run ended, or its branch was dropped.
+    /// The run dropped the execution, because the run ended or dropped its branch.
     Dropped,
-    /// It is still running, or waits for its next attempt.
+    /// The execution is running, or waits for its next attempt.
     Running,
 }
 
@@ -213,58 +215,59 @@ pub enum ExecutionOutcome {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct LoggedEvent {
-    /// Its position.
+    /// The sequence number of the event.
     pub seq: Seq,
-    /// Its scope.
+    /// The scope to which the event belongs.
     pub scope: ScopeId,
-    /// Its wire name.
+    /// The wire name of the event.
     pub event: Arc<str>,
-    /// The event itself, shared with the run. It is left out where a report is serialised: reports are kept and
-    /// handed on, and values may be large or confidential.
+    /// The event itself, shared with the run. A serialised report leaves it out, because values may be large
+    /// or confidential.
     #[serde(skip)]
     pub value: AnyEvent,
-    /// The execution that emitted it, or set the timer for it; none for what came from outside and for gathers.
+    /// The execution that emitted the event or set its timer. `None` for an event from outside and for a
+    /// gather.
     pub execution: Option<ExecutionId>,
-    /// The timer that it came from.
+    /// The timer that fired the event.
     pub timer: Option<TimerId>,
-    /// The request of which it says that it expired, by its position.
+    /// The sequence number of the request whose expiry this event is.
     pub expired: Option<Seq>,
-    /// The request that it is the reply to, by its position.
+    /// The sequence number of the request to which this event replies.
     pub reply_to: Option<Seq>,
-    /// When it entered the log, by the engine's clock.
+    /// When the event entered the log, by the engine's clock.
     pub at: SystemTime,
 }
 
-/// One branch of a fan-out.
+/// One branch of a fan-out in the report of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BranchReport {
-    /// Its scope.
+    /// The scope of the branch.
     pub scope: ScopeId,
-    /// The scope it was opened in.
+    /// The scope in which the fan-out was opened.
     pub parent: ScopeId,
-    /// The step that fanned out.
+    /// The step that opened the fan-out.
     pub step: Arc<str>,
-    /// The execution that fanned out.
+    /// The execution that opened the fan-out.
     pub opener: ExecutionId,
-    /// Its item.
+    /// The sequence number of the branch's item.
     pub item: Seq,
-    /// How many executions ran in it, not counting branches below.
+    /// How many executions ran in the branch, without branches below it.
     pub executions: u64,
-    /// Whether one of them failed, and no step caught it.
+    /// Whether an execution in the branch failed and no step caught the failure.
     pub failed: bool,
 }
 
-/// Something a run refused.
+/// A commit that a run refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Violation {
-    /// An execution wanted to commit after the end (S28).
+    /// An execution returned events after the run had ended.
     CommitAfterEnd {
-        /// Which.
+        /// The id of the execution.
         execution: ExecutionId,
-        /// The step.
+        /// The name of its step.
         step: Arc<str>,
         /// The wire names of the events.
         events: Vec<String>,
@@ -272,7 +275,7 @@ pub enum Violation {
 }
 
 impl ExecutionTrace {
-    /// Whether there is more to say of its attempts than what its outcome is.
+    /// Whether its attempts say more than its outcome does.
     fn tells_of_attempts(&self) -> bool {
         let is_news =
             matches!(self.outcome, ExecutionOutcome::Failed { not_retried, .. } if not_retried.is_news());
@@ -281,7 +284,7 @@ impl ExecutionTrace {
 }
 
 impl ExecutionOutcome {
-    /// What became of the next attempt of an execution that has come so far, if one is or was due.
+    /// Whether the next attempt began, is due or never came, of an execution with this outcome.
     pub(crate) fn next(&self, next_attempt: Option<Duration>) -> NextAttempt {
         match (next_attempt, self) {
             (None, _) => NextAttempt::Began,
@@ -290,7 +293,7 @@ impl ExecutionOutcome {
         }
     }
 
-    /// The rest of a line about the execution: nothing if it went well.
+    /// The end of a line about the execution: empty if it succeeded.
     pub(crate) fn told(&self, next_attempt: Option<Duration>) -> String {
         match self {
             Self::Succeeded => String::new(),
@@ -311,14 +314,15 @@ impl ExecutionOutcome {
 }
 
 impl LoggedEvent {
-    /// Whether it says that a fan-out is gathered (S48).
+    /// Whether the event is the gather of a fan-out.
     pub fn is_gathered(&self) -> bool {
         self.value.event_type().type_id() == Gathered::TYPE.type_id()
     }
 }
 
 impl Drop for RunReport {
-    /// Runs may nest deeply: each report is dropped here, and not in the drop of the one that it is in.
+    /// Drops nested reports in a loop: runs may nest so deeply that a recursive drop would overflow the
+    /// stack.
     fn drop(&mut self) {
         let mut below = std::mem::take(&mut self.children);
         while let Some(child) = below.pop() {
@@ -330,17 +334,18 @@ impl Drop for RunReport {
 }
 
 impl RunReport {
-    /// How often the step was executed, in all scopes; 0 for a step the workflow does not have.
+    /// How many executions of the step have begun, in all scopes; 0 for a step that the workflow does not
+    /// have.
     pub fn executions(&self, step: &str) -> u64 {
         self.steps.iter().find(|row| &*row.step == step).map_or(0, |row| row.executions)
     }
 
-    /// What the run did over time, an execution a line, for people.
+    /// The run over time, for people: a line per execution.
     pub fn timeline(&self) -> Timeline<'_> {
         Timeline::of(self)
     }
 
-    /// Failures that were caught: a line per step that failed.
+    /// Prints the caught failures: a line per step that failed.
     fn fmt_caught(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.steps {
             let of_step = self.trace.iter().filter(|trace| trace.step == row.step && trace.failure.is_some());
@@ -362,7 +367,7 @@ impl RunReport {
         Ok(())
     }
 
-    /// What waits for its turn: a line per step and what it waits for.
+    /// Prints the waiting executions: a line per step and limit.
     fn fmt_waiting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows: Vec<(&str, &WaitsFor, usize)> = Vec::new();
         for WaitingExecution { step, waits_for, .. } in &self.waiting {
@@ -377,7 +382,7 @@ impl RunReport {
         })
     }
 
-    /// The executions that were attempted more than once, or might have been; of many the first.
+    /// Prints the executions with failed attempts, up to a bound.
     fn fmt_retries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = self.trace.iter().filter(|trace| trace.tells_of_attempts());
         for trace in told.by_ref().take(TRIED) {
@@ -393,7 +398,7 @@ impl RunReport {
         }
     }
 
-    /// Branches are folded: a line per step that fanned out.
+    /// Prints the branches: a line per step that fanned out.
     fn fmt_branches(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.steps {
             let branches = self.branches.iter().filter(|branch| branch.step == row.step);
@@ -442,7 +447,7 @@ impl fmt::Display for RunReport {
     }
 }
 
-/// Who started it, and below that its report, further in.
+/// Prints the execution that started the child, and indented below that the child's report.
 impl fmt::Display for ChildReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ChildRun { run, workflow, step, execution, awaited, .. } = &self.child;

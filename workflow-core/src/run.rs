@@ -1,5 +1,16 @@
-//! Runs: one run is one task that owns its state. It performs the scheduler's actions and feeds facts back;
-//! it is the only place that polls steps and keeps the log.
+//! One run. A run is one task that owns its state, polls its steps and appends to its log.
+//!
+//! The modules, from the state outwards:
+//!
+//! - [`state`]: the pure part. A batch goes in; log, trace, timers and effects follow. Replay is here too.
+//! - [`commit`] with [`records`], [`journal`] and [`pending`]: the way of a batch into the log and to the
+//!   store.
+//! - [`executor`] and [`in_flight`]: the futures of executions and preconditions. [`admission`]: whether one
+//!   may begin.
+//! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
+//!   part that sees all others.
+//! - [`drive`] with [`slice`], [`resume`], [`release`], [`suspended`] and [`finish`]: the life of the task.
+//! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
 use tokio::sync::oneshot;
 
@@ -92,7 +103,7 @@ pub(crate) use signals::Signals;
 pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
 
-/// What a run begins with, and who wants to know that it was taken.
+/// The first event of a run that is about to start, and the channel that answers its sender.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) event: AnyEvent,

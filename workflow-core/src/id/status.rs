@@ -4,32 +4,33 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a run stands.
+/// The state of a run, as handles, listings and reports show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// Something runs, is scheduled or is left to evaluate.
+    /// An execution runs or is scheduled, or an event has not been evaluated yet.
     Running,
-    /// Nothing can happen before a timer fires, or a reply or an external event arrives of which at least one would
-    /// make a step run (S30).
+    /// Nothing happens before a timer fires, or a reply or an external event arrives. At least one of these
+    /// would
+    /// make a step run.
     Waiting,
-    /// A stop event is in the log (S28).
+    /// A stop event is in the log.
     Completed,
-    /// An execution or a precondition failed, and nothing took the failure (S29), the log was full, or the
-    /// store did not take what the run wrote.
+    /// An execution or a precondition failed and no step caught the failure, the log was full, or the store
+    /// did not take what the run wrote.
     Failed,
-    /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
-    /// step run (S30). It is noticed at once.
+    /// Nothing ran or was scheduled, and nothing from outside could have made a step run. The engine detects
+    /// this at once.
     Stalled,
-    /// It was cancelled (S31).
+    /// A cancel request ended the run.
     Cancelled,
-    /// It was active for as long as it may (S32).
+    /// The run used up its active time.
     TimedOut,
 }
 
 impl RunStatus {
-    /// Whether the run has ended: nothing enters its log any more (S33).
+    /// Whether the run has ended: its log takes no more events.
     pub const fn is_ended(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }

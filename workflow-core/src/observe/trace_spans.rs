@@ -51,18 +51,18 @@ impl Observer for TracingObserver {
     }
 }
 
-/// What came of an execution.
+/// The outcome of an execution, for spans and metrics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ended<'a> {
     Succeeded,
     Failed(&'a StepError),
-    /// It returned when the run had ended (S28).
+    /// The execution returned after the run had ended (S28).
     Refused,
     Dropped,
 }
 
 impl Ended<'_> {
-    /// How spans and metrics call it.
+    /// The name in spans and metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",

@@ -1,4 +1,4 @@
-//! What a run asks people: open requests, with what a front end needs to show them and to reply.
+//! Open requests of a run, with everything that a front end needs to show them and to reply.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,8 +13,9 @@ use crate::id::Seq;
 
 /// A request that waits for its reply.
 ///
-/// It serialises with everything that a page which knows no types has to show: its position and name, its data,
-/// the JSON schema of the reply if the reply's type has one, and its times. What people enter goes back with
+/// An open request serialises with everything that a generic page needs: its sequence number and name, its
+/// data, the JSON schema of the reply if the reply's type has one, and its times. The page sends the entered
+/// reply with
 /// [`RunHandle::reply_json`](crate::RunHandle::reply_json).
 ///
 /// ```
@@ -67,7 +68,7 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// What a reply names, if the request is an `R`.
+    /// The id for a typed reply, if the request is an `R`.
     pub fn id<R: Request>(&self) -> Option<RequestId<R>> {
         self.event.downcast_ref::<R>().map(|_| RequestId::new(self.seq))
     }
@@ -77,12 +78,12 @@ impl OpenRequest {
         self.event.downcast_ref()
     }
 
-    /// The request, whatever its type.
+    /// The request, of any type.
     pub fn event(&self) -> &AnyEvent {
         &self.event
     }
 
-    /// The request's position in the log.
+    /// The request's sequence number in the log.
     pub fn seq(&self) -> Seq {
         self.seq
     }
@@ -95,23 +96,25 @@ impl OpenRequest {
     /// The request as JSON.
     ///
     /// # Errors
-    /// What the type's own `Serialize` reports.
+    /// The error of the type's own `Serialize`.
     pub fn data(&self) -> Result<Value, serde_json::Error> {
         self.event.to_json()
     }
 
-    /// The JSON schema of the reply, if its type implements `schemars::JsonSchema` (of version 1) and the request
-    /// is derived.
+    /// The JSON schema of the reply.
+    ///
+    /// `None` unless the reply's type implements `schemars::JsonSchema` (version 1) and the request type
+    /// derives `Event`.
     pub fn reply_schema(&self) -> Option<Value> {
         self.event.reply_form()?.schema.map(|schema| schema())
     }
 
-    /// When it was asked, by the engine's clock.
+    /// When a step made the request, by the engine's clock.
     pub fn asked_at(&self) -> SystemTime {
         self.asked_at
     }
 
-    /// When it will expire, if it [does](crate::Expiring).
+    /// When the request expires; `None` unless it is [`Expiring`](crate::Expiring).
     pub fn expires_at(&self) -> Option<SystemTime> {
         self.expires_at
     }
@@ -130,22 +133,22 @@ impl Serialize for OpenRequest {
     }
 }
 
-/// The identity of an open request of type `R` in its run: the position at which it was logged.
+/// The id of an open request of type `R` in its run: the request's sequence number.
 ///
-/// It can be kept outside of the process as its [`seq`](Self::seq) and made again with
-/// [`new`](Self::new); whether the request really is an `R` is checked when it is replied to.
+/// A program can store its [`seq`](Self::seq) and make the id again with [`new`](Self::new). The run checks
+/// at the reply whether the request really is an `R`.
 pub struct RequestId<R> {
     seq: Seq,
     request: PhantomData<fn() -> R>,
 }
 
 impl<R: Request> RequestId<R> {
-    /// The request of type `R` at this position.
+    /// The id of the request with this sequence number.
     pub fn new(seq: Seq) -> Self {
         Self { seq, request: PhantomData }
     }
 
-    /// The request's position in the log.
+    /// The request's sequence number in the log.
     pub fn seq(&self) -> Seq {
         self.seq
     }

@@ -1,4 +1,4 @@
-//! A run over time, as text: a line per execution, with a bar from its start to its end.
+//! A run over time as text: a line per execution, with a bar from its start to its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,12 +6,14 @@ use std::time::Duration;
 use super::{ExecutionOutcome, ExecutionTrace, RunReport};
 use crate::id::ScopeId;
 
-/// How many characters the bars are wide.
+/// The width of a bar in characters.
 const WIDTH: usize = 48;
-/// How many executions are drawn; the rest is counted.
+/// The most executions that are drawn. The line after them has the number of the rest.
 const LINES: usize = 200;
 
-/// A run over time, made by [`RunReport::timeline`]. It prints a line per execution, at most 200.
+/// A run over time, for people. Made by [`RunReport::timeline`].
+///
+/// It prints a line per execution, at most 200.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeline<'a> {
     report: &'a RunReport,

@@ -8,28 +8,28 @@ use serde::Serialize;
 
 use crate::id::{ScopeId, Seq, TimerId};
 
-/// A timer that is pending: what [`RunHandle::timers`](crate::RunHandle::timers) lists.
+/// A pending timer, as [`RunHandle::timers`](crate::RunHandle::timers) lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PendingTimer {
-    /// Which.
+    /// The id of the timer.
     pub timer: TimerId,
-    /// The step that has set it.
+    /// The step that set it.
     pub step: Arc<str>,
     /// The wire name of the event that enters the log when it fires.
     pub event: Arc<str>,
-    /// The scope that the event will be of.
+    /// The scope of that event.
     pub scope: ScopeId,
-    /// For one that closes a request: the request's position.
+    /// The sequence number of the request, if the timer expires one.
     pub request: Option<Seq>,
-    /// When it is due, by the engine's clock.
+    /// When the timer is due, by the engine's clock.
     pub due: SystemTime,
-    /// The same from when the first event entered the log; 0 if it was due before.
+    /// The due time from the moment at which the first event entered the log; 0 if it was due before.
     pub after: Duration,
 }
 
 impl fmt::Display for PendingTimer {
-    /// Without a date, which is for people to choose a calendar and a place for.
+    /// Without a date, because the caller knows the reader's calendar and time zone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { timer, step, event, after, .. } = self;
         match self.request {

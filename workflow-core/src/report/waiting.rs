@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::BoundInput;
 use crate::id::{ExecutionId, ScopeId, Seq};
 
-/// An execution that is due and has not begun (S21).
+/// An execution that is scheduled and has not begun.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -50,56 +50,57 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WaitingExecution {
-    /// Which it will be.
+    /// The id that the execution will have.
     pub execution: ExecutionId,
-    /// The step.
+    /// The name of its step.
     pub step: Arc<str>,
-    /// Its scope.
+    /// The scope in which it ran.
     pub scope: ScopeId,
-    /// The event that triggered it.
+    /// The event that triggered the execution.
     pub trigger: Seq,
-    /// The events it is bound to one by one, and how many each list holds.
+    /// The bound event of each input, and the length of each list.
     pub inputs: Vec<BoundInput>,
-    /// What it waits for.
+    /// The limit that keeps the execution from beginning.
     pub waits_for: WaitsFor,
 }
 
-/// What an execution waits for before it begins: others come first, and only so many run at a time (S21).
+/// The limit that a scheduled execution waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitsFor {
-    /// Other executions of its step: its `concurrency`.
+    /// The `concurrency` of its step: as many executions of the step run.
     Step {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// How many of its executions may run at a time.
+        /// The most executions of the step at a time, in one run.
         limit: u32,
     },
-    /// Other executions of its run: [`max_concurrent_executions`](crate::EngineBuilder::max_concurrent_executions).
+    /// The executions of its run:
+    /// [`max_concurrent_executions`](crate::EngineBuilder::max_concurrent_executions).
     Run {
-        /// How many executions of the run may run at a time.
+        /// The most executions of the run at a time.
         limit: usize,
     },
-    /// Other runs: [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs), or
-    /// [`max_concurrent_runs_of`](crate::EngineBuilder::max_concurrent_runs_of) its workflow.
+    /// The engine's runs: [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs), or those of its
+    /// workflow: [`max_concurrent_runs_of`](crate::EngineBuilder::max_concurrent_runs_of).
     Runs {
-        /// The workflow, if it is its limit.
+        /// The workflow, if the limit is that of one workflow.
         workflow: Option<Arc<str>>,
-        /// How many runs may run at a time.
+        /// The most runs at a time.
         limit: usize,
     },
-    /// Other child runs: [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
+    /// The engine's child runs: [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
     Children {
-        /// How many child runs have a place to execute steps in.
+        /// The most child runs that execute steps at a time.
         limit: usize,
     },
-    /// Nothing: it is about to begin.
+    /// No limit: the execution is about to begin.
     Nothing,
 }
 
 impl WaitsFor {
-    /// The end of a sentence about so many executions that wait for it.
+    /// The end of a sentence whose subject is this many executions.
     pub(crate) fn told(&self, executions: usize) -> String {
         match (self, executions) {
             (Self::Nothing, 1) => "is about to begin".into(),
@@ -118,13 +119,13 @@ impl fmt::Display for WaitsFor {
                 write!(f, "the run may have {} at a time", counted(*limit, "execution"))
             }
             Self::Runs { workflow: None, limit } => {
-                write!(f, "the engine has {} for runs", counted(*limit, "place"))
+                write!(f, "the engine has {} for runs", counted(*limit, "permit"))
             }
             Self::Runs { workflow: Some(workflow), limit } => {
-                write!(f, "the engine has {} for runs of `{workflow}`", counted(*limit, "place"))
+                write!(f, "the engine has {} for runs of `{workflow}`", counted(*limit, "permit"))
             }
             Self::Children { limit } => {
-                write!(f, "the engine has {} for child runs", counted(*limit, "place"))
+                write!(f, "the engine has {} for child runs", counted(*limit, "permit"))
             }
             Self::Nothing => f.write_str("nothing"),
         }

@@ -1,4 +1,4 @@
-//! The times that a run waits for: the earliest of its timers, and the end of the time that it may be active (S32).
+//! The alarms of a run: for its earliest timer, for the end of its active time, and for its unloading (S32).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,50 +11,51 @@ use super::driver::Driver;
 use super::in_flight::{Dropped, Due};
 use super::state::ActiveTime;
 
-/// What wakes a run at a time.
+/// The pending alarms of a run. Each is a sleep in the executor that can be dropped.
 #[derive(Default)]
 pub(super) struct Alarms {
-    /// For the earliest timer, and how to drop it.
+    /// The alarm for the earliest timer: its time and its drop signal.
     timer: Option<(SystemTime, Arc<Dropped>)>,
-    /// The latest time that an alarm has ended for: it has come, whatever the run's own reckoning says.
+    /// The latest time for which an alarm rang. That time has come, even if the clock was set back.
     rang: Option<SystemTime>,
-    /// How long the run may be active.
+    /// The most time that the run may be active; `None` without a timeout.
     limit: Option<Duration>,
-    /// For the end of that time; none while the run waits.
+    /// The alarm for the end of the active time; `None` while the run waits.
     limit_alarm: Option<Arc<Dropped>>,
-    /// Until the run is unloaded, while it waits.
+    /// The idle timeout until the run is unloaded, while it waits.
     pub(super) idle: Option<BoxFuture<'static, ()>>,
 }
 
 impl Alarms {
-    /// Of a run that may be active for so long.
+    /// The alarms of a run with this limit on its active time.
     pub(super) fn of(limit: Option<Duration>) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// How long the run may be active; no time for one without a bound.
+    /// The limit on the active time; zero without one.
     pub(super) fn limit(&self) -> Duration {
         self.limit.unwrap_or_default()
     }
 
-    /// The alarm for a timer that is due then has rung.
+    /// Notes that the alarm for this time rang.
     pub(super) fn rings(&mut self, at: SystemTime) {
         self.timer.take_if(|(due, _)| *due == at);
         self.rang = self.rang.max(Some(at));
     }
 
-    /// Timers are set from here on. The clock may have been set back since the last alarm rang: it says when they are due.
+    /// Notes that new timers are set. From here on the clock alone decides what is due, since it may have
+    /// been set back.
     pub(super) fn sets_timers(&mut self) {
         self.rang = None;
     }
 
-    /// Whether the time of a timer has come: the clock shows it, or an alarm has rung for it.
+    /// Whether a timer is due: by the clock, or because an alarm rang for its time.
     pub(super) fn has_come(&self, due: SystemTime, wall: SystemTime) -> bool {
         due <= wall || Some(due) <= self.rang
     }
 
-    /// Sets the alarm for the timer that is due then, unless there is one for that time. Returns the one before it, for the
-    /// caller to drop.
+    /// Sets the alarm for the earliest timer, unless there is one for that time. Returns the alarm before,
+    /// for the caller to drop.
     pub(super) fn set(
         &mut self,
         due: SystemTime,
@@ -66,7 +67,7 @@ impl Alarms {
         self.timer.replace((due, wait())).map(|(_, alarm)| alarm)
     }
 
-    /// Counts the time from here on, until the run waits. `wait` makes the alarm for the end of the time.
+    /// Starts to count active time. `wait` creates the alarm for its end.
     fn count(
         &mut self,
         active: &mut ActiveTime,
@@ -75,33 +76,34 @@ impl Alarms {
     ) {
         let Some(limit) = self.limit.filter(|_| self.limit_alarm.is_none()) else { return };
         active.resume(clock.now);
+        // The alarm is by the engine's clock, and the active time by the run's.
         let Some(end) = active.runs_out(limit) else { return };
         let left = end.saturating_sub(clock.now);
-        // A time that no clock can show does not come.
+        // A time beyond the clock's range never comes.
         self.limit_alarm = clock.wall().checked_add(left).map(wait);
     }
 
-    /// Stops counting. Returns the alarm, for the caller to drop.
+    /// Stops counting active time. Returns the alarm, for the caller to drop.
     fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<Dropped>> {
         self.limit?;
         active.rest(now);
         self.limit_alarm.take()
     }
 
-    /// The alarm for the end of the time has rung; says whether that is of interest. One that rang while the run came to wait
-    /// is not.
+    /// Notes that the alarm for the active time rang. Returns false if the run waits meanwhile: the alarm is
+    /// then void.
     pub(super) fn time_is_over(&mut self) -> bool {
         self.limit_alarm.take().is_some()
     }
 
-    /// Whether there is none, and there will be none.
+    /// Whether the run has no alarm and will set none.
     pub(super) fn are_none(&self) -> bool {
         self.timer.is_none() && self.rang.is_none() && self.limit.is_none() && self.idle.is_none()
     }
 }
 
 impl Driver {
-    /// From here on the time counts, until the run waits.
+    /// Starts to count active time, until the run waits.
     pub(super) fn count_time(&mut self) {
         let Committer { shared, state, clock, .. } = &mut self.committer;
         self.alarms.count(&mut state.active, clock, |end| {
@@ -109,7 +111,7 @@ impl Driver {
         });
     }
 
-    /// The time that passes from here on is not the run's own: it waits, or others have its permit.
+    /// Stops counting active time: the run waits, or other runs have the permits.
     pub(super) fn stop_counting_time(&mut self) {
         let Committer { state, clock, .. } = &mut self.committer;
         let alarm = self.alarms.rest(&mut state.active, clock.now);

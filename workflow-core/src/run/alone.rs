@@ -1,5 +1,5 @@
-//! A run for the unit tests of its parts: its state and what its handles share, without an engine and a runtime. Its steps
-//! are not called: tests say what they return.
+//! A run for unit tests: its state and its shared part, without an engine and a runtime. The tests say what
+//! the steps return; no step is called.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -29,7 +29,7 @@ pub(super) struct Draft;
 #[event(stop, crate = crate)]
 pub(super) struct Done;
 
-/// A draft is made and then sent, if it may be.
+/// Writes a draft, and sends it if the precondition allows.
 pub(super) struct Letters;
 
 #[workflow(crate = crate)]
@@ -61,7 +61,7 @@ pub(super) struct Alone {
     pub(super) seen: Arc<Seen>,
 }
 
-/// What observers see, by the names of the variants.
+/// Records the names of the observations that an observer receives.
 #[derive(Default)]
 pub(super) struct Seen(Mutex<Vec<String>>);
 
@@ -80,14 +80,14 @@ impl Observer for Seen {
 }
 
 impl Seen {
-    /// What was seen since this was asked last.
+    /// The observations since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
 impl Alone {
-    /// One that has nothing in its log.
+    /// A run with an empty log.
     pub(super) fn new() -> Self {
         let (host, error) = Host::new(Unhosted::new(Letters));
         assert!(error.is_none(), "{error:?}");
@@ -99,7 +99,7 @@ impl Alone {
         Self { host: Arc::new(host), shared: Arc::new(shared), state, seen }
     }
 
-    /// One that has its start event, of which `write` is to begin.
+    /// A run that has its start event: `write` is about to begin.
     pub(super) fn begun() -> Self {
         let mut run = Self::new();
         run.apply(0, run.received());
@@ -119,19 +119,19 @@ impl Alone {
         Batch::Received { event: AnyEvent::new(Begin), index: self.event::<Begin>() }
     }
 
-    /// The batch with which an execution returns this event.
+    /// The batch of an execution that emits this event.
     pub(super) fn returned<E: Event>(&self, execution: ExecutionId, event: E) -> Batch {
         let returned = Returned::Event(self.event::<E>(), AnyEvent::new(event));
         Batch::Succeeded { execution, returned }
     }
 
-    /// The batch with which another attempt follows a failed one of an execution.
+    /// The batch of a failed attempt that another one follows.
     pub(super) fn retried(execution: ExecutionId, class: ErrorClass, retry_in: Duration) -> Batch {
         let failed = FailedAttempt { class, error: "busy".into(), retry_in, compacts: false };
         Batch::Retried { execution, failed }
     }
 
-    /// A batch enters the state after so many seconds, and takes effect.
+    /// Applies a batch at this time, and completes its consequences.
     pub(super) fn apply(&mut self, seconds: u64, batch: Batch) {
         let applied = self.state.apply(batch, Duration::from_secs(seconds));
         assert!(!matches!(applied, Applied::Refused), "the run takes it");

@@ -1,5 +1,5 @@
-//! Failed attempts (S35): whether another one follows, when, and how the journal describes the failed one. This part decides
-//! by the run's state; the driver records the decision and waits.
+//! Failed attempts (S35): whether another one follows, and when. This module decides by the run's state; the
+//! driver records the decision and waits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, RunId};
 use crate::retry::{FailedAttempt, NotRetried, RetryPolicy};
 
-/// The attempts of a run's executions, at a time from the beginning of the run.
+/// The attempts of a run, at a time from the beginning of the run.
 pub(super) struct Attempts<'a> {
     pub(super) run: &'a RunId,
     pub(super) state: &'a RunState,
@@ -19,7 +19,8 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Whether the attempt that an execution is at, which failed, is followed by another, and after which time.
+    /// Decides whether the failed current attempt of an execution is followed by another, and after which
+    /// delay.
     pub(super) fn decide(
         &self,
         policy: &RetryPolicy,
@@ -27,10 +28,12 @@ impl Attempts<'_> {
         class: ErrorClass,
     ) -> Result<Duration, NotRetried> {
         let trace = &self.state.trace;
-        // The wait for this attempt failed, since the engine's clock panicked. Retry policies do not apply to that.
+        // The wait for this attempt failed, because the engine's clock panicked. Retry policies do not apply
+        // to that.
         if trace.next_attempt(execution).is_some() {
             return Err(NotRetried::Clock);
         }
+        // Each class has its own count of retries.
         let earlier = trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = trace.elapsed(execution, self.now);
@@ -41,16 +44,17 @@ impl Attempts<'_> {
     }
 }
 
-/// An attempt with this error that is followed by another. That begins with the step's compaction, if it has one and the
-/// error says that the input was too large.
+/// The record of a failed attempt that is followed by another. The next one begins with the step's
+/// compaction, if the step has one and the input was too large.
 pub(super) fn failed_attempt(error: &StepError, retry_in: Duration, has_compaction: bool) -> FailedAttempt {
     let class = error.class();
     let too_large = class == ErrorClass::ContextLimit || error.is_of_compaction();
     FailedAttempt { class, error: error.to_string(), retry_in, compacts: too_large && has_compaction }
 }
 
-/// Ready when the next attempt of an execution may begin (S36): after that time by the engine's clock, and once the children
-/// have ended that the failed attempt waited for, as two attempts never work at the same time. None if it may at once.
+/// Ready when the next attempt may begin (S36): after the delay by the engine's clock, and once the children
+/// that the failed attempt waited for have ended. Two attempts never work at the same time. `None` if it may
+/// begin at once.
 pub(super) fn until_next(
     run: &RunShared,
     execution: ExecutionId,
@@ -69,8 +73,8 @@ pub(super) fn until_next(
     }))
 }
 
-/// What jitter is drawn from: another for each attempt, and the same whenever the same program makes the run again
-/// under its id.
+/// The seed of the jitter: different for each attempt, and the same when the same program runs the same run
+/// id again.
 fn seed(run: &str, execution: ExecutionId, attempt: u32) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -89,7 +93,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// What becomes of the attempt that `write` is at, which fails after so many seconds.
+    /// The decision about the current attempt of `write`, which fails after so many seconds.
     fn decided(run: &Alone, seconds: u64, class: ErrorClass) -> Result<Duration, NotRetried> {
         let transient = Retries::exponential(2, SECOND);
         let policy = RetryPolicy::none()
@@ -133,7 +137,7 @@ mod tests {
 
     // S28
     #[test]
-    fn nothing_is_attempted_again_in_a_run_that_has_ended() {
+    fn an_ended_run_attempts_nothing_again() {
         let mut run = Alone::begun();
         run.apply(1, Batch::Stopped(Stop::Cancelled));
         assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::RunEnding));

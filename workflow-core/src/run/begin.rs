@@ -1,5 +1,13 @@
-//! Beginning what is due: attempts of executions, and preconditions. Where an attempt returns at once and one execution
-//! follows from what it returned, that begins without a queue in between.
+//! Beginning effects: attempts of executions, and preconditions.
+//!
+//! The hot path is a chain of steps that return at once. If a result leads to exactly one execution, and
+//! nothing else waits for its turn, that execution begins without a queue in between:
+//!
+//! ```text
+//! run_on: start ─▶ poll once ─▶ ready ─▶ executed (commit) ─▶ the next start ─▶ ...
+//!                     │
+//!                     └─▶ pending: the executor keeps it
+//! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,22 +25,22 @@ use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
 
-/// How much of a slice one direct step costs: a result, its batch, and a start.
+/// The share of a slice that one direct step takes: a result, its batch and a start.
 const HOP: usize = 3;
 
-/// Which attempt begins.
+/// Which attempt of an execution begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptKind {
     /// The first one.
     First,
-    /// The first one, right after the execution was scheduled: the trace has its start time.
+    /// The first one, right after the execution was scheduled. The trace already has its start time.
     FirstWhenScheduled,
-    /// A later one, or the one that an earlier process was at.
+    /// A later one, or the one that an earlier process may have begun.
     Again,
 }
 
 impl Driver {
-    /// Begins an execution that follows directly, unless others come first or it may not begin now.
+    /// Begins an execution that follows directly, or queues it if something else comes first.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
         if self.may_begin_directly() {
             self.run_on(start, AttemptKind::FirstWhenScheduled, left, cx);
@@ -41,7 +49,8 @@ impl Driver {
         }
     }
 
-    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread cancel.
+    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread
+    /// cancel.
     fn may_begin_directly(&self) -> bool {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
@@ -50,8 +59,8 @@ impl Driver {
             && !shared.signals.cancel_is_unread()
     }
 
-    /// Begins an attempt, and what follows from it directly, as long as that handles no more than `left`, from which it
-    /// is subtracted.
+    /// Begins an attempt and the chain of executions that follow directly. Subtracts their cost from `left`,
+    /// and stops when that is used up.
     pub(super) fn run_on(
         &mut self,
         start: ExecutionStart,
@@ -63,6 +72,7 @@ impl Driver {
         while let Some(start) = next.take() {
             let execution = start.execution;
             let Some(result) = self.start(&start, kind, cx) else { return };
+            // The slice is used up, or earlier work comes first: the result waits for its turn.
             if *left < HOP || !self.may_commit_directly() {
                 return self.executor.returned(execution, result);
             }
@@ -75,7 +85,8 @@ impl Driver {
         }
     }
 
-    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels come first.
+    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels
+    /// come first.
     fn may_commit_directly(&self) -> bool {
         !self.committer.state.has_effects()
             && !self.executor.has_completed()
@@ -85,7 +96,7 @@ impl Driver {
             && !self.committer.shared.signals.cancel_is_unread()
     }
 
-    /// Begins the first attempt of an execution, or another (S37): what it returned, if it did so at once.
+    /// Begins an attempt (S37). Returns its result if it completed in its first poll.
     fn start(
         &mut self,
         start: &ExecutionStart,
@@ -103,6 +114,7 @@ impl Driver {
             }
             Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
         };
+        // A step whose polls proved long moves to a task of its own, so that other cores help.
         let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
             begun = match self.executor.spawn(execution, begun, &self.host, step.get()) {
@@ -110,7 +122,7 @@ impl Driver {
                 Err(begun) => begun,
             };
         }
-        // Polled at once; what is pending stays in this task.
+        // Polled at once. A pending future stays in this task.
         let polled = begun.poll(cx);
         self.host.weight(step.get()).note(self.committer.clock.tick());
         match polled {
@@ -122,6 +134,7 @@ impl Driver {
         }
     }
 
+    /// Creates another attempt, with the step's compaction if the failed one asked for it.
     #[inline(never)]
     fn attempt_again(&mut self, start: &ExecutionStart) -> Begun {
         let execution = start.execution;
@@ -133,6 +146,7 @@ impl Driver {
         Begun::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
     }
 
+    /// The call of a step with the events that the execution is bound to.
     #[inline]
     fn step_call(&self, start: &ExecutionStart, attempt: u32) -> StepCall {
         let ExecutionStart { execution, step, scope, .. } = *start;
@@ -141,7 +155,7 @@ impl Driver {
         StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
     }
 
-    /// A precondition gets the step's slots in the order of its own parameters (S18).
+    /// Asks a precondition with the slots of the step, in the order of its own parameters (S18).
     pub(super) fn ask(&mut self, candidate: CandidateId) {
         let Some(asked) = self.committer.state.scheduler.asked(candidate) else { return };
         let Candidate { step, scope, ref binding, .. } = *asked;
@@ -152,6 +166,7 @@ impl Driver {
             let value = slot.map(|slot| self.committer.state.log.slot_of(row, binding, slot));
             slots.push(value.unwrap_or(SlotValue::Empty));
         }
+        // A precondition belongs to no execution yet.
         let (run, execution) = (Arc::clone(&self.committer.shared), ExecutionId(0));
         let context = CallContext { run, step: step.get(), execution, attempt: 1, scope };
         let call = StepCall::new(slots, context);
@@ -162,7 +177,7 @@ impl Driver {
         }
     }
 
-    /// A precondition answered, unless nobody wants to know any more.
+    /// Commits the answer of a precondition, unless the scheduler has withdrawn the question.
     pub(super) fn answer(
         &mut self,
         candidate: CandidateId,

@@ -1,5 +1,5 @@
-//! Cancelling a run by dropping a value. A drop can neither wait nor fail, so it does not go through the run's
-//! mailbox, which may be full: it is a signal beside it.
+//! Cancelling a run by dropping a value. A drop can neither wait nor fail, so it is a signal beside the run's
+//! mailbox, which may be full.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use super::RunHandle;
 
-/// A handle that cancels its run when it is dropped: for a run that only makes sense while somebody waits for it.
-/// [`RunHandle::cancel_on_drop`] makes one.
+/// A handle that cancels its run when it is dropped.
 ///
-/// It can be dropped anywhere, also outside of a runtime and while it unwinds from a panic: it neither waits nor
-/// panics, and a run that has ended by then is left as it is. The run notices before it takes in what comes next, and
-/// ends as by [`RunHandle::cancel`] (S31), unless it ends by itself before.
+/// Use it for a run that makes sense only while a caller waits for it. [`RunHandle::cancel_on_drop`] makes
+/// one.
+///
+/// The guard can be dropped anywhere, also outside of a runtime and while a panic unwinds. Dropping it
+/// neither waits nor
+/// panics, and does nothing to a run that has ended. The run reads the cancel before its next input, and ends
+/// as it does by [`RunHandle::cancel`], unless it ends by itself before.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -48,20 +51,22 @@ use super::RunHandle;
 #[must_use = "dropping it cancels the run"]
 pub struct CancelGuard<W> {
     handle: RunHandle<W>,
-    /// None once it is disarmed.
+    /// `None` once the guard is disarmed.
     reason: Option<Arc<str>>,
 }
 
 impl<W> RunHandle<W> {
-    /// Makes the handle one that cancels the run when it is dropped, until it is
-    /// [disarmed](CancelGuard::disarm). Of several that cancel a run the first gives the reason.
+    /// Turns the handle into a guard that cancels the run when it is dropped.
+    ///
+    /// [`disarm`](CancelGuard::disarm) turns it back. If several callers cancel a run, the first one gives
+    /// the reason.
     pub fn cancel_on_drop(self, reason: impl Into<Arc<str>>) -> CancelGuard<W> {
         CancelGuard { handle: self, reason: Some(reason.into()) }
     }
 }
 
 impl<W> CancelGuard<W> {
-    /// Gives the handle back, whose drop leaves the run alone.
+    /// Turns the guard back into a handle, without cancelling the run.
     pub fn disarm(mut self) -> RunHandle<W> {
         self.reason = None;
         self.handle.clone()

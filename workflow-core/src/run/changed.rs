@@ -1,5 +1,15 @@
-//! Whether a run can go on by the table that its workflow has now: what has changed since its journal was written stands
-//! in the way only where the journal tells of it (S39, S41). The rest of what cannot be is found by reading the journal.
+//! Compatibility of a journal with the present table of its workflow (S39, S41). A changed table is refused
+//! only if the journal has a fact that contradicts the change; replay finds the remaining contradictions.
+//!
+//! ```text
+//! change of the table            refused if the journal has
+//! step removed, input changed    an execution of the step, or an answer of its precondition
+//! output removed                 such an event by the step
+//! precondition added             an execution of the step
+//! precondition removed           an answer of it
+//! catch added                    a failure of the step, uncaught, that the run survived
+//! version lowered                an event of a later version
+//! ```
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +19,11 @@ use crate::scheduler::Cause;
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, TableDifference};
 
-/// Compares the table by which the end of the journal was written with the one that the workflow has now. Only a
-/// comparison of fingerprints if it is the same.
+/// Compares the table of the last process with the present one. If it is the same, costs one comparison of
+/// fingerprints.
+///
+/// # Errors
+/// The changes that the journal contradicts, or an unreadable table in the journal.
 pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), Incompatibility> {
     let tables = records.iter().enumerate().rev();
     let mut tables = tables.filter_map(|(place, record)| Some((place, record.table()?)));
@@ -23,38 +36,40 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
         what: format!("the table that it was written by cannot be read: {error}"),
     })?;
     let mut differences = shape.differences(&table.shape());
+    // A compatible change fits every journal.
     differences.retain(|difference| !difference.is_compatible());
     if differences.is_empty() {
         return Ok(());
     }
-    let told = Told::by(records);
-    differences.retain(|difference| told.is_contradicted_by(difference));
+    let facts = JournalFacts::by(records);
+    differences.retain(|difference| facts.contradict(difference));
     if differences.is_empty() { Ok(()) } else { Err(Incompatibility::Table(differences)) }
 }
 
-/// What a journal tells of.
+/// The facts of a journal that may contradict a change.
 #[derive(Default)]
-struct Told<'a> {
-    /// Steps that ran, whatever came of it.
+struct JournalFacts<'a> {
+    /// Steps with an execution, of any outcome.
     ran: HashSet<&'a str>,
     succeeded: HashSet<&'a str>,
-    /// Steps of whose failure there is an event.
+    /// Steps whose failure is an event in the log.
     caught: HashSet<&'a str>,
-    /// Steps after whose failure the run went on without an event of it.
-    passed_over: HashSet<&'a str>,
+    /// Steps whose failure the run survived without an event for it.
+    survived: HashSet<&'a str>,
     /// Steps whose preconditions answered.
     asked: HashSet<&'a str>,
-    /// What came of which step.
+    /// Pairs of a step and the name of an event that it emitted.
     emitted: HashSet<(&'a str, &'a str)>,
-    /// Events that are in the log or in timers, each with its latest version.
+    /// Names of events in the log and in timers, with the latest version of each.
     events: HashMap<&'a str, u32>,
-    /// How often each step executed, in the scope where that was most often.
+    /// The most executions of each step in one scope.
     most: HashMap<&'a str, usize>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> JournalFacts<'a> {
+    /// Collects the facts of a journal. O(records).
     fn by(records: &'a [Record]) -> Self {
-        let mut told = Self::default();
+        let mut facts = Self::default();
         let mut steps: HashMap<ExecutionId, &'a str> = HashMap::new();
         let mut executions: HashMap<(&'a str, ScopeId), HashSet<ExecutionId>> = HashMap::new();
         for record in records {
@@ -62,9 +77,9 @@ impl<'a> Told<'a> {
                 Record::ExecutionSucceeded { execution, step, scope, fan_outs, .. } => {
                     executions.entry((step, *scope)).or_default().insert(*execution);
                     steps.insert(*execution, step);
-                    told.succeeded.insert(step);
+                    facts.succeeded.insert(step);
                     let items = fan_outs.iter().filter_map(|opened| item_of(&opened.fan_out, step));
-                    told.emitted.extend(items.map(|item| (&**step, item)));
+                    facts.emitted.extend(items.map(|item| (&**step, item)));
                 }
                 Record::ExecutionFailed { execution, step, scope, .. }
                 | Record::RetryScheduled { execution, step, scope, .. } => {
@@ -74,31 +89,31 @@ impl<'a> Told<'a> {
                 Record::ChildStarted { child, scope, .. } => {
                     executions.entry((&child.step, *scope)).or_default().insert(child.execution);
                 }
-                Record::PreconditionAnswered { step, .. } => drop(told.asked.insert(step)),
+                Record::PreconditionAnswered { step, .. } => drop(facts.asked.insert(step)),
                 Record::EventLogged { cause, event, .. } => {
-                    told.note(event);
+                    facts.note(event);
                     match cause {
                         Cause::Execution(execution) => {
-                            told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                            facts.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
                         }
-                        Cause::Failure(execution) => told.caught.extend(steps.get(execution).copied()),
+                        Cause::Failure(execution) => facts.caught.extend(steps.get(execution).copied()),
                         _ => {}
                     }
                 }
                 Record::TimerSet { execution, event, .. } => {
-                    told.note(event);
-                    told.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
+                    facts.note(event);
+                    facts.emitted.extend(steps.get(execution).map(|step| (*step, event.name())));
                 }
                 _ => {}
             }
         }
         for ((step, _), executions) in executions {
-            told.ran.insert(step);
-            let most = told.most.entry(step).or_default();
+            facts.ran.insert(step);
+            let most = facts.most.entry(step).or_default();
             *most = executions.len().max(*most);
         }
-        told.passed_over = passed_over(records);
-        told
+        facts.survived = survived(records);
+        facts
     }
 
     fn note(&mut self, event: &'a RecordedEvent) {
@@ -106,8 +121,8 @@ impl<'a> Told<'a> {
         *latest = event.version().max(*latest);
     }
 
-    /// Whether what it tells of cannot have come of a workflow that differs like this.
-    fn is_contradicted_by(&self, difference: &TableDifference) -> bool {
+    /// Whether the journal has a fact that contradicts this change.
+    fn contradict(&self, difference: &TableDifference) -> bool {
         let is_touched = |step: &str| self.ran.contains(step) || self.asked.contains(step);
         let has_emitted = |step: &str, event: &str| self.emitted.contains(&(step, event));
         match difference {
@@ -122,19 +137,19 @@ impl<'a> Told<'a> {
             }
             TableDifference::PreconditionAdded { step, .. } => self.ran.contains(&**step),
             TableDifference::PreconditionRemoved { step, .. } => self.asked.contains(&**step),
-            TableDifference::CatchAdded { caught, .. } => self.passed_over.contains(&**caught),
+            TableDifference::CatchAdded { caught, .. } => self.survived.contains(&**caught),
             TableDifference::CatchRemoved { caught, .. } => self.caught.contains(&**caught),
             TableDifference::MaxExecutionsChanged { step, is: Some(is), .. } => {
                 self.most.get(&**step).is_some_and(|most| *most > *is as usize)
             }
-            TableDifference::OnErrorChanged { step, .. } => self.passed_over.contains(&**step),
+            TableDifference::OnErrorChanged { step, .. } => self.survived.contains(&**step),
             TableDifference::EventRemoved { event } | TableDifference::RolesChanged { event, .. } => {
                 self.events.contains_key(&**event)
             }
             TableDifference::VersionChanged { event, is, .. } => {
                 self.events.get(&**event).is_some_and(|written| written > is)
             }
-            // Fewer at a time: whether they ended in an order that there still is, is seen when the journal is read.
+            // A lower concurrency may contradict the order in which executions ended. Replay finds that.
             TableDifference::ConcurrencyChanged { .. }
             | TableDifference::MaxExecutionsChanged { .. }
             | TableDifference::StepAdded { .. }
@@ -143,13 +158,13 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The event type of a fan-out's items, out of the name of the event that says that it is gathered.
+/// The item type of a fan-out, from the name of its gather event.
 fn item_of<'a>(fan_out: &'a str, step: &str) -> Option<&'a str> {
     fan_out.strip_prefix(step)?.strip_prefix('.')?.strip_suffix(".gathered")
 }
 
-/// The steps after whose failures something was recorded, and no event of the failure.
-fn passed_over(records: &[Record]) -> HashSet<&str> {
+/// The steps whose failures were recorded, before something else and without an event of the failure.
+fn survived(records: &[Record]) -> HashSet<&str> {
     let caught = records.iter().filter_map(|record| match record {
         Record::EventLogged { cause: Cause::Failure(execution), .. } => Some(*execution),
         _ => None,

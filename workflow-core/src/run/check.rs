@@ -1,10 +1,16 @@
-//! The replay check: a second state follows the journal of a run, out of records that were written and read back, and has
-//! to be what the run itself has come to. It is for tests, and costs a run many times what it costs alone.
+//! The replay check, for tests: a second state follows the journal of a live run and must equal the run's own
+//! state (S39). A
+//! checked run costs many times as much as an unchecked one.
 //!
-//! Every record goes through JSON before the second state takes it in. Whenever all that follows from a batch is in the
-//! run's state, both are compared as [text](RunState::snapshot); in a long run at ever longer distances. When the run ends,
-//! the whole journal is replayed once more from its beginning to each of ten positions in between. Of a very long journal
-//! only the beginning is checked.
+//! ```text
+//! batch ─▶ RunState (live) ───────────────────────────┐
+//!   └────▶ records ─▶ JSON ─▶ records ─▶ Replay ──────┴─▶ equal as text, or the test fails
+//! ```
+//!
+//! The check compares whenever the live state has everything that follows from a batch: each time in a short
+//! journal, at growing distances in a long one. At the end of the run it replays the whole journal from the
+//! beginning to each of ten positions, and compares again. Of a very long journal it checks only the
+//! beginning.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -16,59 +22,59 @@ use crate::json::Difference;
 use crate::scheduler::{End, SchedulerLimits};
 use crate::store::{Position, Record};
 
-/// The most looks that are kept to be compared with another replay.
-const KEPT: usize = 10;
+/// The most snapshots that are compared again at the end.
+const SNAPSHOTS: usize = 10;
 
-/// Up to so many records, each batch is compared.
-const EACH: usize = 64;
+/// Up to this many records, the check compares after every batch.
+const COMPARE_EACH: usize = 64;
 
-/// Of a longer journal only so many records are checked, so that a check is bounded in time and memory.
-const MOST: usize = 2_048;
+/// The most records that are checked, which bounds the time and the memory of a check.
+const MAX_RECORDS: usize = 2_048;
 
-/// A state that follows a run's journal.
+/// A second state that follows a run's journal.
 pub(super) struct ReplayCheck {
     host: Arc<Host>,
     began_at: SystemTime,
     limits: SchedulerLimits,
-    /// None once a record could not be written as JSON: such a run has no journal.
+    /// `None` once a record has no JSON, since such a run has no journal, and once the check is over.
     replay: Option<Replay>,
-    /// Every record, as it is read back.
+    /// Every record, as it was read back from JSON.
     records: Vec<Record>,
-    /// How many records there are at the next comparison.
-    next: usize,
-    /// The last event of the log that was compared.
+    /// The number of records at which the next comparison is due.
+    compare_at: usize,
+    /// The last event whose value was compared.
     compared: Seq,
-    /// What the run had come to when its journal ended there.
-    kept: Vec<(usize, String)>,
+    /// Snapshots of the live state, with the number of records at each.
+    snapshots: Vec<(usize, String)>,
     failures: Arc<ReplayFailures>,
 }
 
-/// What the replay checks of an engine's runs have found.
+/// The differences that the replay checks of an engine's runs have found.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayFailures(Mutex<Vec<String>>);
 
 impl ReplayFailures {
-    /// Notes a failure. The run's task ends with it, and its test when the engine is dropped.
+    /// Notes a failure and panics. The panic ends the run's task; the test fails when it drops the engine.
     fn note(&self, failure: &str) -> ! {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(failure.to_owned());
         panic!("{failure}");
     }
 
-    /// What was found first, if anything was.
+    /// The first failure, if there is one.
     pub(crate) fn first(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
     }
 }
 
 impl ReplayCheck {
-    /// Of a run that began then, and has this in its journal.
+    /// The check of a run that began at this time, before its first record.
     pub(super) fn new(
         host: &Arc<Host>,
         limits: SchedulerLimits,
         began_at: SystemTime,
         failures: &Arc<ReplayFailures>,
     ) -> Box<Self> {
-        let (host, records, kept) = (Arc::clone(host), Vec::new(), Vec::new());
+        let (host, records, snapshots) = (Arc::clone(host), Vec::new(), Vec::new());
         let replay = Replay::new(Arc::clone(&host), RunState::new(&host.table, limits), began_at);
         let failures = Arc::clone(failures);
         Box::new(Self {
@@ -77,14 +83,14 @@ impl ReplayCheck {
             limits,
             replay: Some(replay),
             records,
-            next: 0,
+            compare_at: 0,
             compared: Seq(0),
-            kept,
+            snapshots,
             failures,
         })
     }
 
-    /// Follows the journal that a run resumes from.
+    /// Reads the journal that a run resumes from.
     pub(super) fn resume(&mut self, records: &[Record]) {
         self.recall(records);
         self.take(records);
@@ -96,10 +102,10 @@ impl ReplayCheck {
         }
     }
 
-    /// More of the journal: what enters it at once.
+    /// Reads the records of one batch of the journal.
     ///
     /// # Panics
-    /// If it does not follow from what was there before.
+    /// If the records do not follow from those before them.
     pub(super) fn take(&mut self, records: &[Record]) {
         let Some(replay) = &mut self.replay else { return };
         let Some(records) = records.iter().map(read_back).collect::<Option<Vec<_>>>() else {
@@ -110,20 +116,20 @@ impl ReplayCheck {
             self.fail(&contradiction, &records);
         }
         self.records.extend(records);
-        if self.records.len() > MOST {
+        if self.records.len() > MAX_RECORDS {
             self.finish();
         }
     }
 
-    /// Compares, if it is time, once all that follows from the journal so far is in the run's state.
+    /// Compares both states, if a comparison is due. The live state must have everything that follows.
     ///
     /// # Panics
-    /// If the two differ.
+    /// If the states differ.
     pub(super) fn compare(&mut self, live: &RunState) {
         let is_due = match live.end() {
-            None => self.records.len() >= self.next,
+            None => self.records.len() >= self.compare_at,
             Some(End::Completed(_) | End::Failed(_) | End::Stalled) => true,
-            // What else ends a run does not follow from its journal before that says so.
+            // Any other end follows only from a later record: `RunEnded`.
             Some(_) => false,
         };
         let Some(replay) = self.replay.as_mut().filter(|_| is_due) else { return };
@@ -135,27 +141,28 @@ impl ReplayCheck {
         let position = replay.position();
         self.assert_same(&live, &replayed, position, self.records.last());
         let len = self.records.len();
-        // A batch that is in no record is a mistake too, and none may follow: short journals are compared each time.
-        self.next = if len < EACH { len } else { len + len / 4 };
-        self.kept.pop_if(|(kept, _)| *kept == len);
-        if self.kept.len() < KEPT {
-            self.kept.push((len, live));
+        // A batch that has no record is a mistake too, and no other batch may follow: short journals are
+        // compared each time.
+        self.compare_at = if len < COMPARE_EACH { len } else { len + len / 4 };
+        self.snapshots.pop_if(|(at, _)| *at == len);
+        if self.snapshots.len() < SNAPSHOTS {
+            self.snapshots.push((len, live));
         } else {
-            // Old looks thin out, so that those that stay are spread over the run.
-            self.kept.remove(1 + len % (KEPT - 1));
-            self.kept.push((len, live));
+            // Old snapshots thin out, so that the rest stays spread over the run.
+            self.snapshots.remove(1 + len % (SNAPSHOTS - 1));
+            self.snapshots.push((len, live));
         }
     }
 
-    /// Replays the journal from its beginning to each position that was kept.
+    /// Ends the check: replays the journal from its beginning to each snapshot.
     ///
     /// # Panics
-    /// If a state differs from the one that the run had there.
+    /// If a state differs from its snapshot.
     pub(super) fn finish(&mut self) {
         if self.replay.take().is_none() {
             return;
         }
-        for (len, live) in std::mem::take(&mut self.kept) {
+        for (len, live) in std::mem::take(&mut self.snapshots) {
             let records = &self.records[..len];
             let state = RunState::new(&self.host.table, self.limits);
             let mut replay = Replay::new(Arc::clone(&self.host), state, self.began_at);
@@ -168,6 +175,7 @@ impl ReplayCheck {
         }
     }
 
+    /// Notes that the journal cannot be replayed.
     fn fail(&self, contradiction: &Contradiction, records: &[Record]) -> ! {
         let Contradiction { position, what } = contradiction;
         self.failures.note(&format!(
@@ -177,7 +185,7 @@ impl ReplayCheck {
         ));
     }
 
-    /// What JSON cannot tell apart, the snapshots do not.
+    // The text of a snapshot is JSON, so it cannot show this difference.
     fn fail_event(&self, live: &RunState, seq: Seq, Difference { path, sides }: &Difference) -> ! {
         let is_it = |record: &Record| matches!(record, Record::EventLogged { seq: at, .. } if *at == seq);
         let before = self.records.iter().position(is_it).unwrap_or(self.records.len());
@@ -194,6 +202,7 @@ impl ReplayCheck {
         ));
     }
 
+    /// Notes the first line in which two snapshots differ, if they do.
     fn assert_same(&self, live: &str, replayed: &str, position: Position, last: Option<&Record>) {
         if live == replayed {
             return;
@@ -209,7 +218,7 @@ impl ReplayCheck {
     }
 }
 
-/// The first event behind those that were compared that differs, and how.
+/// The first event that was not compared yet and differs, with the difference.
 fn event_difference(live: &RunState, replayed: &RunState, compared: &mut Seq) -> Option<(Seq, Difference)> {
     let pairs = live.log.since(*compared).zip(replayed.log.since(*compared));
     pairs.into_iter().find_map(|(live, replayed)| {
@@ -218,11 +227,12 @@ fn event_difference(live: &RunState, replayed: &RunState, compared: &mut Seq) ->
     })
 }
 
-/// The record as it comes back from a store that keeps bytes; nothing if it has no JSON.
+/// The record as a store that keeps bytes returns it; `None` if it has no JSON.
 fn read_back(record: &Record) -> Option<Record> {
     serde_json::from_slice(&serde_json::to_vec(record).ok()?).ok()
 }
 
+/// The records as JSON, a line each.
 fn text_of(records: &[Record]) -> String {
     let lines = records.iter().map(|record| serde_json::to_string(record).unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! A run among its parent and its children: it records these, and ends after them (S31).
+//! A run as a parent and as a child: records its children, ends after them (S31), and tells its own parent.
 
 use super::commit::Committer;
 use super::driver::Driver;
@@ -7,7 +7,7 @@ use super::state::Batch;
 use crate::id::RunStatus;
 
 impl Driver {
-    /// Which children there are by now enters the journal.
+    /// Journals the children that have started since the last call.
     pub(super) fn record_children(&mut self) {
         let Committer { journal, shared, .. } = &self.committer;
         if journal.is_none() {
@@ -20,8 +20,9 @@ impl Driver {
     }
 }
 
-/// Children first: those that end with the run, which was cancelled or not, have ended before anybody is told that it has.
-/// Those of a run that goes on elsewhere, or may, are left as they are.
+/// Ends the run's children and waits for them, so that they end before anyone learns of the run's own end.
+/// A resumed run also ends children of its earlier process that no step has asked for again. `left`: another
+/// process resumes the run, so its children stay as they are.
 pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
     if let Some(family) = run.children.get() {
         for child in family.close(cancelled, left) {
@@ -33,7 +34,7 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
     }
 }
 
-/// The task of a run is gone. Nothing waits for its children, but they are told.
+/// Tells the children of a run whose task is gone that their parent is gone. Does not wait for them.
 pub(super) fn disown(run: &RunShared) {
     if let Some(family) = run.children.get() {
         let unfinished = run.finished.get().is_none();
@@ -41,7 +42,7 @@ pub(super) fn disown(run: &RunShared) {
     }
 }
 
-/// Tells whom a child's end concerns, before everybody is told.
+/// Tells the parent that this child has ended, before handles and observers learn of it.
 pub(super) fn part(run: &RunShared, status: RunStatus) {
     if let Some(birth) = &run.birth() {
         birth.ended(status);

@@ -1,11 +1,11 @@
-//! A run whose child's store failed, or that has a child which this program cannot resume: how the child ends is not known
-//! before another engine drives it. So no step is told, and the run stops too and leaves its journal open.
+//! Failures of a child's store. Such a child has no known end: another engine may still drive it. So the
+//! parent's steps learn of no end, and the parent stops too and leaves its journal open.
 
 use super::RunShared;
 use crate::outcome::{RunError, StartError};
 use crate::store::StoreError;
 
-/// What is wrong with the store of a child that ended like that; none if nothing is.
+/// The store failure behind a child's end; `None` if the child has a real end.
 pub(super) fn failure_of(error: &RunError) -> Option<StoreError> {
     match error {
         RunError::Store { source } | RunError::Start(StartError::Store(source)) => Some(source.clone()),
@@ -17,17 +17,18 @@ pub(super) fn failure_of(error: &RunError) -> Option<StoreError> {
 }
 
 impl RunShared {
-    /// Whether the run stops and leaves its journal open, because of that end of a child or of a signal before: then no
-    /// step is told. A run without a journal does not: there is nowhere to go on from.
+    /// Whether the run stops and leaves its journal open, after this end of a child or an earlier signal. The
+    /// step then learns of no end. A run without a journal continues, since nothing could resume it.
     pub(crate) fn stops_after_child(&self, error: &RunError) -> bool {
-        // The child's task is gone, and nothing is wrong with the store: neither is anything with the run's own journal.
+        // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
+        // detaches.
         if self.common.is_kept && matches!(error, RunError::Abandoned) {
             self.note_leave();
         }
         self.common.is_kept && (self.signals.child_ended(error) || self.stops())
     }
 
-    /// Whether it stops and leaves its journal open.
+    /// Whether the run stops and leaves its journal open.
     pub(crate) fn stops(&self) -> bool {
         self.common.is_kept && (self.is_to_detach() || self.signals.child_store_failure().is_some())
     }
@@ -72,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_whose_childs_task_is_gone_is_left() {
+    fn a_run_whose_childs_task_is_gone_is_detached() {
         let run = run(true);
         assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_detach());
     }
 
     #[test]
-    fn a_run_without_a_journal_goes_on() {
+    fn a_run_without_a_journal_continues() {
         let run = run(false);
         assert!(!run.stops_after_child(&store_failed()) && !run.stops_after_child(&RunError::Abandoned));
     }

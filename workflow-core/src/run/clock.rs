@@ -1,33 +1,41 @@
-//! The time of one run, by the engine's clock. One reading serves everything that happens between two polls of
-//! user code. What is recorded in memory is the time since the run began; what people see of it is made when they ask.
+//! The clock of one run, by the engine's clock.
 //!
-//! The system's clock can be set, and it goes on while the machine sleeps. How long something took is reckoned without
-//! it. What is waited for goes by it: when something is due, and whether it is, are both told by `wall`.
-//! Records have the time by `stamp`.
+//! One reading serves everything that happens between two polls of user code. The run has three times:
+//!
+//! | time | is | used for |
+//! |---|---|---|
+//! | `now` | real time since the run's beginning; never goes back | the state, durations |
+//! | `stamp` | beginning + `now` | records, reports |
+//! | `wall` | the engine's clock | due times of timers, and whether they are due |
+//!
+//! The system's clock can be set, and it continues while the machine sleeps; so durations do not use it, and
+//! sleeps do.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::clock::EngineClock;
 
-/// A thousand years: longer than any process goes on.
+/// A thousand years: longer than any process runs.
 const ROOM: Duration = Duration::from_hours(24 * 366 * 1_000);
 
+/// The times of one run.
 #[derive(Debug, Clone)]
 pub(super) struct RunClock {
-    /// The last reading, from the beginning of the run. It never goes backwards.
+    /// The last reading, from the beginning of the run. Never goes back.
     pub(super) now: Duration,
     pub(super) began_at: SystemTime,
-    /// Whether there are times as late as [`ROOM`] after it.
+    /// Whether [`SystemTime`] reaches [`ROOM`] beyond the beginning.
     has_room: bool,
-    /// What the system's clock showed since it was read last, if somebody wanted to know.
+    /// The system's time at the last reading, if it was needed since.
     shown: Cell<Option<SystemTime>>,
-    /// When it was read last. The cost of polls is weighed by this, whatever the engine's clock is.
+    /// The real time of the last reading. The cost of polls is measured by this, whatever the engine's clock
+    /// is.
     read: Instant,
     clock: EngineClock,
 }
 
-/// The clock of a suspended run, without what the engine has too.
+/// The clock of a suspended run, without the parts that the engine has too.
 #[derive(Debug)]
 pub(super) struct SuspendedClock {
     now: Duration,
@@ -41,7 +49,7 @@ impl RunClock {
         Self::resume(clock, began_at)
     }
 
-    /// The clock of a run that began then.
+    /// The clock of a run that began at this time.
     pub(super) fn resume(clock: EngineClock, began_at: SystemTime) -> Self {
         Self {
             now: Duration::ZERO,
@@ -53,30 +61,30 @@ impl RunClock {
         }
     }
 
-    /// What a suspended run keeps of it.
+    /// The clock in its compact form.
     pub(super) fn suspend(&self) -> SuspendedClock {
         SuspendedClock { now: self.now, began_at: self.began_at, read: self.read }
     }
 
-    /// The same as before it was suspended: the time since then counts.
+    /// The clock as it was before it was suspended. The time since then counts.
     pub(super) fn restore(clock: EngineClock, suspended: &SuspendedClock) -> Self {
         let SuspendedClock { now, began_at, read } = *suspended;
         Self { now, read, ..Self::resume(clock, began_at) }
     }
 
-    /// Shows the time that a record tells of.
+    /// Moves `now` forward to the time of a record.
     pub(super) fn show(&mut self, at: SystemTime) {
         self.now = self.now.max(at.duration_since(self.began_at).unwrap_or_default());
     }
 
-    /// Shows what time it is by now, however long nobody looked.
+    /// Moves `now` forward to the engine's time, however long nobody read the clock.
     pub(super) fn catch_up(&mut self) {
         self.show(self.clock.now());
         self.shown.set(None);
         self.read = Instant::now();
     }
 
-    /// Reads the clock; returns the real time since the last reading.
+    /// Reads the clock. Returns the real time since the last reading.
     #[inline]
     pub(super) fn tick(&mut self) -> Duration {
         let read = Instant::now();
@@ -90,22 +98,23 @@ impl RunClock {
         passed
     }
 
-    /// So much later, if there is a time to be shown for it: a journal may say that its run began when there is hardly one.
+    /// `now` later by `passed`, if a [`SystemTime`] can show it: a journal may claim that its run began near
+    /// the end of time.
     fn later(&self, passed: Duration) -> Option<Duration> {
         let now = self.now.checked_add(passed)?;
         let is_shown = self.has_room && now < ROOM || self.began_at.checked_add(now).is_some();
         is_shown.then_some(now)
     }
 
-    /// The last reading as people and records have it. A run's state goes by `now`, and a replay makes its times of those in
-    /// the records: so both are one reading, whatever the system's clock was set to. Only the time at which a timer was set
-    /// is by `wall`, as the time at which it is due.
+    /// The last reading as a time for records and reports. A replay takes its times from records, and the
+    /// state uses `now`; so both must be the same reading, even if the system's clock is set. Only the time
+    /// at which a timer is set uses `wall`, as its due time does.
     pub(super) fn stamp(&self) -> SystemTime {
         self.began_at + self.now
     }
 
-    /// What the clock shows by which sleeps end: when timers are due, and whether they are. Of a clock that the engine was
-    /// given it is the last reading, and never an earlier time than before.
+    /// The time by which sleeps end: when timers fall due, and whether they are due. With a clock of the
+    /// engine's own it is the last reading, and never goes back.
     pub(super) fn wall(&self) -> SystemTime {
         if !self.clock.is_system() {
             return self.stamp();
@@ -162,7 +171,7 @@ mod tests {
     }
     const TEN_MINUTES: Duration = Duration::from_mins(10);
 
-    /// How long a timer for ten minutes takes that is set after the clock was set by so many seconds.
+    /// How long a ten-minute timer takes if it is set after the clock was set by `set_by` seconds.
     async fn takes(set_by: i64) -> Duration {
         let system = SetClock::new();
         let mut clock = RunClock::start(system.of_engine());
@@ -253,7 +262,7 @@ mod tests {
     #[event(stop, crate = crate)]
     struct Done;
 
-    /// Sets the clock, and then an alarm; twice.
+    /// Sets the clock, and then a timer; twice.
     struct Alarms(SetClock, i64);
 
     #[workflow(crate = crate)]

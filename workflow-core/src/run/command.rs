@@ -1,4 +1,4 @@
-//! What handles ask of a run, and what it answers.
+//! Commands from handles: sends, replies, cancels and questions about the run's state.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -35,7 +35,7 @@ impl Driver {
                 self.committer.answer_when_written(done, requests, |done| Command::Requests { done });
             }
             Command::Cancel { reason, done } => {
-                // Without an answer the handle waits for the end and is told of it.
+                // A cancel after the end has no answer: the handle waits for the end and reports it.
                 if self.cancel(reason) {
                     let _ = done.send(());
                 }
@@ -65,7 +65,7 @@ fn reply(run: &RunShared, state: &RunState, request: Seq, make: MakeReply) -> Re
     Ok(reply)
 }
 
-/// O(events since the request): only who replies in vain asks.
+/// The reason why a request takes no reply. O(events since the request), on this error path only.
 pub(super) fn why_not_open(state: &RunState, request: Seq) -> SendError {
     for record in state.log.since(request) {
         match record.cause {

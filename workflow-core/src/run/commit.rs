@@ -1,6 +1,32 @@
-//! The one way into a run's log while it is driven: `commit` applies a batch and queues its records, and `advance` does
-//! so for entries that follow by themselves. The sender of a batch is notified, and observers and viewers learn of it,
-//! once the store has it (S38). This part knows nothing of what is in flight, of permits and of alarms.
+//! The committer: the only way into a live run's log, and from there to the store and to its
+//! observers.
+//!
+//! `commit` applies a batch and queues its records. `advance` does so for entries that follow without a
+//! batch, such as gathers. The committer knows nothing of futures in flight, permits or alarms.
+//!
+//! ```text
+//!            ┌─▶ RunState ─▶ log
+//! batch ─────┤
+//!            └─▶ records ─▶ Journal ─▶ store ── written ─▶ pending batches up to there:
+//!                                                          answer the sender, tell observers and viewers
+//! ```
+//!
+//! # Invariants
+//! - `pending` has every journaled batch that the store does not have, oldest first, and between them the
+//!   questions about the state that wait for the store.
+//! - A sender gets `Ok`, and observers see an event, only once the store has the batch (S38). Without a
+//!   journal that is at once.
+//! - If the store fails, `retract` takes the pending batches out of the log again: the run ends before them.
+//!
+//! # Example
+//! A client sends `Begin` to a run with a store, and `write` takes it:
+//!
+//! ```text
+//! commit(Received Begin, done)    log: 1 Begin   pending: Begin   effect: write, waits for the store
+//! write                           one `append` is under way
+//! poll_answer -> Written          pending: -     done <- Ok       observers: EventLogged Begin
+//!                                                                 effect: write may begin
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,23 +54,23 @@ use crate::scheduler::{End, Entered, ExecutionStart};
 use crate::store::{JOURNAL_FORMAT, Record, StoreError, WaitingFor};
 use crate::table::EventIndex;
 
-/// Notifies the sender of a batch.
+/// The channel that answers the sender of a batch.
 pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 
-/// The state of a run, and what has to learn of each batch that enters it.
+/// The state of a run, with everything that must learn of each batch.
 pub(super) struct Committer {
     pub(super) shared: Arc<RunShared>,
     pub(super) state: HeldState,
-    /// None without a store.
+    /// `None` without a store, and once the run is detached.
     pub(super) journal: Option<Box<Journal>>,
-    /// What is in the state and the store does not have, oldest first.
+    /// Batches and questions that wait for the store, oldest first.
     pub(super) pending: VecDeque<PendingBatch>,
     pub(super) telemetry: Telemetry,
     pub(super) clock: RunClock,
 }
 
 impl Committer {
-    /// Of a run with this state and no journal.
+    /// A committer without a journal.
     pub(super) fn new(
         shared: Arc<RunShared>,
         state: HeldState,
@@ -54,12 +80,12 @@ impl Committer {
         Self { shared, state, journal: None, pending: VecDeque::new(), telemetry, clock }
     }
 
-    /// From here on batches go to this journal, if there is one, in the name of this engine.
+    /// Sends batches to this journal from here on. Its writes name the run's engine as owner.
     pub(super) fn keep_journal(&mut self, journal: Option<Journal>) {
         self.journal = journal.map(|journal| Box::new(journal.owned_by(self.shared.owner())));
     }
 
-    /// From here on the journal, which has these records, is checked, where the engine says so.
+    /// Starts the replay check if the engine has it on. `records` are those that the journal already has.
     pub(super) fn check_replay(&mut self, host: &Arc<Host>, records: &[Record]) {
         let Some(failures) = self.shared.common.replay_check.as_ref() else { return };
         let limits = unlimited(&host.table, records);
@@ -70,16 +96,16 @@ impl Committer {
         self.telemetry.check = Some(check);
     }
 
-    /// Applies a batch and queues its records. Returns the execution that may begin directly, if it is all that
-    /// follows; with a journal that execution is queued as an effect instead.
+    /// Applies a batch and queues its records. Returns the execution that may begin directly, if nothing else
+    /// follows. With a journal that execution becomes an effect instead.
     ///
-    /// `done` gets `Ok` once the store has the batch, and [`SendError::Refused`] if the store refuses its content. It
-    /// is dropped without an answer if the state refuses the batch or the store fails: the sender then waits for the
-    /// end of the run.
+    /// `done` gets `Ok` once the store has the batch, and [`SendError::Refused`] if the store refuses its
+    /// content. If the state refuses the batch or the store fails, `commit` drops `done`: the sender then
+    /// waits for the end of the run.
     #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
-        // With a journal: applied again if the store refuses an earlier batch.
+        // Applied again if the store refuses an earlier batch. Only with a journal.
         let replayable = self.journal.is_some().then(|| batch.clone());
         let by = batch.succeeded_execution();
         let applied = self.state.apply(batch, self.clock.now);
@@ -92,20 +118,20 @@ impl Committer {
                 self.note_pending(replayable);
                 None
             }
-            // Without an answer the sender waits for the end of the run, which may not be written yet.
+            // Without an answer the sender waits for the end of the run, which the store may not have yet.
             Applied::Refused => None,
         }
     }
 
-    /// What the journal, or what checks it, is to have of a batch that is about to be applied. Boxed: runs without both
-    /// have no room for it.
+    /// The facts for a batch's records that only the state before the batch has. Boxed: a run without journal
+    /// and replay check needs no room for them.
     #[inline]
     fn noted(&self, batch: &Batch) -> Option<Box<Noted>> {
         let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
         is_noted.then(|| Box::new(Noted::of(batch, &self.state, &self.clock)))
     }
 
-    /// The records of a batch enter the journal.
+    /// Queues the records of an applied batch. The end of the run goes with the batch that completes it.
     #[inline(never)]
     fn journal(&mut self, noted: Noted, applied: &Applied) {
         let records = noted.records(applied, &self.state);
@@ -119,7 +145,7 @@ impl Committer {
         }
     }
 
-    /// A batch is in the state.
+    /// Reports a batch that is in the log, or keeps it pending until the store has it.
     #[inline]
     fn entered(
         &mut self,
@@ -141,14 +167,14 @@ impl Committer {
         None
     }
 
-    /// An execution follows, once the store has what it follows from.
+    /// Queues an execution to begin once the store has the batch that it follows from.
     pub(super) fn follow(&mut self, next: Option<ExecutionStart>) {
         if let Some(start) = next {
             self.state.queue_effect(Begins::Execution(start));
         }
     }
 
-    /// Tells observers and viewers what is in the log for good.
+    /// Tells observers and viewers of events that are in the log for good.
     #[inline]
     fn announce(&mut self, by: Option<ExecutionId>, events: impl Iterator<Item = (Seq, EventIndex)>) {
         if let Some(execution) = by {
@@ -159,13 +185,15 @@ impl Committer {
         }
     }
 
+    /// Tells observers and viewers of a pending batch that the store now has.
     fn announce_logged(&mut self, logged: &Logged) {
         let events: SmallVec<[_; 4]> = self.state.log.indexes(logged.first, logged.count).collect();
         self.announce(logged.by, events.into_iter());
     }
 
-    /// Completes what follows from the batches so far, within so many units of work, and journals the entries that followed
-    /// by themselves. Says whether it is complete. The state has what was dropped by it.
+    /// Completes the consequences of the batches so far, in at most `work` units, and journals the entries
+    /// that followed by themselves. Returns whether all of it is complete. Dropped executions stay in the
+    /// state for the driver.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         let is_complete = self.state.advance(work);
         while let Some(seq) = self.state.take_derived() {
@@ -174,7 +202,7 @@ impl Committer {
         is_complete
     }
 
-    /// An entry followed by itself: it is a batch of its own.
+    /// Journals an entry that followed by itself, as a batch of its own.
     pub(super) fn derived(&mut self, seq: Seq) {
         let Some(record) = self.state.log.get(seq) else { return };
         let (event, at) = (record.index, self.clock.began_at + record.at);
@@ -189,7 +217,7 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
-    /// Records events of an execution that the run does not take, because it has ended (S28).
+    /// Records events that an execution returned after the run had ended (S28). No log has them.
     pub(super) fn record_late_events<'a>(
         &mut self,
         execution: ExecutionId,
@@ -205,7 +233,8 @@ impl Committer {
         }
     }
 
-    /// The run waits: listings of the store, handles and observers learn of it. Nothing waits for the record.
+    /// Records that the run waits, for listings, handles and observers. Nothing waits for this record to be
+    /// written.
     pub(super) fn rest(&mut self) {
         if let Some(journal) = &mut self.journal {
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
@@ -216,7 +245,7 @@ impl Committer {
         self.shared.tell(|| Observed::RunWaiting);
     }
 
-    /// Sets a waiting run to running; says whether it was waiting.
+    /// Sets a waiting run to running. Returns whether it was waiting.
     #[inline]
     pub(super) fn note_running(&mut self) -> bool {
         let waited = self.shared.status() == RunStatus::Waiting;
@@ -230,15 +259,15 @@ impl Committer {
         waited
     }
 
-    /// Begins to write what the store does not have.
+    /// Starts a write of queued batches, unless one is under way.
     pub(super) fn write(&mut self) {
         if let Some(journal) = &mut self.journal {
             journal.write(&self.shared.id);
         }
     }
 
-    /// The store's answer to the write that is under way, if it has come. Notifies the senders of batches that the store has
-    /// by that.
+    /// The store's answer to the write that is under way, if it is there. Answers the senders of the batches
+    /// that the store now has.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answer> {
         let Poll::Ready(answer) = self.journal.as_deref_mut()?.poll_written(cx) else { return None };
         if let Some(Answer::Written) = answer {
@@ -247,7 +276,7 @@ impl Committer {
         answer
     }
 
-    /// The store has more of the journal than before.
+    /// Reports the pending batches that the store now has.
     fn persisted(&mut self) {
         let Some(journal) = self.journal.as_deref() else { return };
         let written = journal.written();
@@ -272,7 +301,7 @@ impl Committer {
         }
     }
 
-    /// The store did not take what it was given: the run stops here. What it did not take is in no log.
+    /// Takes the pending batches out of the log, because the store did not take them, and stops the run.
     pub(super) fn retract(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
@@ -294,8 +323,8 @@ impl Committer {
         let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
     }
 
-    /// Queues the record that the run resumes here, before anything else is done (S40), and the entries that the journal
-    /// lacks.
+    /// Queues `RunResumed`, which fences off an earlier process before anything begins (S40), and the entries
+    /// that the journal lacks.
     pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {
         let Some(journal) = &mut self.journal else { return };
         let (table, at) = (journal.take_table(), self.clock.stamp());
@@ -310,7 +339,8 @@ impl Committer {
         }
     }
 
-    /// Queues the record of how the run ended: its step and error are what nothing else in the journal says of the end.
+    /// Queues the record of how the run ended. Step and error are those of a failed precondition, or the
+    /// reason of a cancel.
     pub(super) fn queue_end(&mut self, (step, error): (Option<Arc<str>>, Option<String>)) {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
@@ -320,12 +350,12 @@ impl Committer {
         }
     }
 
-    /// Whether nothing more is to be written: the store has everything, or takes nothing any more.
+    /// Whether no more can be written: the store has everything, or the journal has failed.
     pub(super) fn is_written_out(&self) -> bool {
         self.journal.as_deref().is_none_or(|journal| journal.is_written() || journal.failure().is_some())
     }
 
-    /// What kept the run from being written, if anything did.
+    /// The error that kept the run from being written, if the journal failed.
     pub(super) fn journal_error(&self) -> Option<RunError> {
         let error = self.journal.as_ref()?.failure()?.clone();
         Some(match error {
@@ -334,13 +364,13 @@ impl Committer {
         })
     }
 
-    /// Whether the run is about to be detached. One without a journal is not: there is nowhere to resume from.
+    /// Whether the run is to be detached. A run without a journal is not: nothing could resume it.
     pub(super) fn is_detaching(&self) -> bool {
         self.journal.is_some() && self.shared.is_to_detach()
     }
 }
 
-/// Notifies the sender of a batch, if it has one that still listens, that the batch is in the log for good.
+/// Tells the sender of a batch, if one still listens, that the batch is in the log for good.
 fn notify(done: Option<Done>) {
     if let Some(done) = done {
         let _ = done.send(Ok(()));

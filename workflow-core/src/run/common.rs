@@ -1,4 +1,4 @@
-//! The part that all runs of an engine share: each has one pointer to it.
+//! The part that all runs of an engine share; each run has one pointer to it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
@@ -12,26 +12,27 @@ use crate::lease::Lease;
 use crate::observe::{Observation, Observed, Observers};
 use crate::run::HostsRuns;
 
+/// The clock, observers, settings and links to the engine that all its runs share.
 pub(crate) struct Common {
     pub(crate) observers: Observers,
     pub(crate) clock: EngineClock,
-    /// The engine's, which handles of runs that have ended do not keep open.
+    /// The engine's context store. Weak, so that handles of ended runs do not keep it open.
     pub(crate) contexts: Weak<dyn ContextStore>,
-    /// The lease of the engine, if that takes one.
+    /// The engine's lease, if it takes one.
     pub(crate) lease: Option<Arc<Lease>>,
     /// Whether runs have journals.
     pub(crate) is_kept: bool,
     pub(crate) settings: RunSettings,
-    /// Whether all runs are left to another engine.
+    /// Whether all runs of the engine are to detach for another process.
     pub(crate) hands_over: AtomicBool,
-    /// The findings of the replay checks of runs; none where nothing is checked.
+    /// The findings of replay checks; `None` unless the engine checks its runs.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
-    /// Starts children of runs, and loads those again that it has unloaded.
+    /// The engine, which starts children of runs and loads unloaded runs again.
     pub(crate) engine: Option<Weak<dyn HostsRuns>>,
 }
 
 impl Common {
-    /// That of runs without an engine, which nobody observes and which have no contexts.
+    /// The common part of runs without an engine: no observers and no contexts.
     pub(crate) fn without_engine(clock: EngineClock) -> Self {
         Self {
             observers: Observers::start(Vec::new()),
@@ -50,7 +51,7 @@ impl Common {
         }
     }
 
-    /// Tells the observers of a run.
+    /// Sends an observation of a run to the observers.
     /// The engine that drives the run, if there is one and it is still there.
     pub(crate) fn engine(&self) -> Option<Arc<dyn HostsRuns>> {
         self.engine.as_ref()?.upgrade()
@@ -61,7 +62,7 @@ impl Common {
         self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });
     }
 
-    /// The rules that an event obeys when it enters a run.
+    /// The checks that an event must pass to enter a run.
     pub(crate) fn event_check(&self) -> EventCheck {
         self.settings.events
     }

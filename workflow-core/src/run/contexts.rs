@@ -1,4 +1,4 @@
-//! The contexts of one run: its own, and that of its thread.
+//! The contexts of one run: its own, and that of its thread. They are closed when the run ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -12,25 +12,25 @@ use crate::context::{
 use crate::id::{RunId, ThreadId};
 use crate::panics::locked;
 
-/// The thread of a run, and what its executions have of the contexts.
+/// The thread of a run, and the context store as its executions see it.
 pub(crate) struct Contexts {
-    /// Made when somebody asks for it, if the run was given none.
+    /// Generated on first use, if the run was started without a thread.
     thread: OnceLock<ThreadId>,
-    /// Whether the thread was made for this run alone.
+    /// Whether the thread belongs to this run alone.
     is_private: bool,
     out: Mutex<HandedOut>,
 }
 
 #[derive(Default)]
 struct HandedOut {
-    /// Made for the first who wants a context.
+    /// Created for the first execution that uses a context.
     contexts: Option<Arc<RunContexts>>,
-    /// Whether there may be something in them.
+    /// Whether the contexts may have values, which the end of the run then clears.
     used: bool,
     closed: bool,
 }
 
-/// A thread that was made for one run alone: what is in it goes with the run.
+/// A thread that belongs to one run alone: its context is cleared with the run.
 #[derive(Debug, Clone)]
 pub(crate) struct PrivateThread {
     owner: Weak<RunShared>,
@@ -50,13 +50,13 @@ impl PrivateThread {
 }
 
 impl Contexts {
-    /// Those of a run on this thread; without one it gets a thread of its own.
+    /// The contexts of a run on this thread, or on a generated one of its own.
     pub(super) fn new(thread: Option<ThreadId>) -> Self {
         let is_private = thread.is_none();
         Self { thread: thread.map(OnceLock::from).unwrap_or_default(), is_private, out: Mutex::default() }
     }
 
-    /// The run is resumed: there may be something in them of an earlier process.
+    /// Prepares for a resumed run, whose contexts may have values from an earlier process.
     pub(super) fn restore(&mut self, is_private: bool) {
         self.is_private = is_private;
         self.note_use();
@@ -70,17 +70,17 @@ impl Contexts {
         self.is_private
     }
 
-    /// The thread that was made for this run alone, if anybody has asked for it.
+    /// The thread that belongs to this run alone, if it has been generated.
     pub(super) fn own_thread(&self) -> Option<&ThreadId> {
         self.thread.get().filter(|_| self.is_private)
     }
 
-    /// The store of contexts, as this run sees it.
+    /// The context store as this run sees it. It refuses every call if the run has ended or has no engine.
     pub(super) fn of(&self, run: &Arc<RunShared>) -> Arc<dyn ContextStore> {
         let mut out = locked(&self.out);
         let closed = out.closed;
         let open = if closed { None } else { run.common.contexts.upgrade() };
-        // Of a run that has ended, and of one without an engine, nobody can use them.
+        // Contexts of an ended run, and of one without an engine, are unusable.
         let Some(store) = open else { return Arc::new(RunContexts::closed()) };
         out.used = true;
         let made = || Arc::new(RunContexts::of(store, run));
@@ -91,12 +91,12 @@ impl Contexts {
         locked(&self.out).used = true;
     }
 
-    /// Whether there is something to be cleared.
+    /// Whether the contexts may have values to clear.
     pub(super) fn are_used(&self) -> bool {
         locked(&self.out).used
     }
 
-    /// From here on nobody can use them. Executions that are still being stopped may have them, the run does not.
+    /// Closes the contexts. Executions that are still being stopped may hold them; they then get errors.
     pub(super) fn close(&self) {
         let mut out = locked(&self.out);
         out.closed = true;
@@ -108,43 +108,46 @@ impl Contexts {
     }
 }
 
-/// The context store as one run sees it: closed once the run has ended, so that a step which is still being
-/// stopped cannot write any more.
+/// The context store as one run sees it. It is closed once the run has ended, so a step that is still being
+/// stopped cannot write.
 struct RunContexts {
     store: Arc<dyn ContextStore>,
     closed: AtomicBool,
-    /// The thread of the run, if it goes with a run.
+    /// The thread, if it belongs to one run alone.
     private: Option<PrivateThread>,
-    /// Whether its journal outlives the process, and the contexts with it.
+    /// Whether the run has a journal, so that its contexts outlive the process.
     is_kept: bool,
-    /// Whether the store knows that the thread goes with a run, or need not.
+    /// Whether the store knows that the thread belongs to a run, or need not know.
     marked: AtomicBool,
 }
 
 impl RunContexts {
+    /// The contexts of a run over the engine's store.
     fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
         let private = run.private_thread();
         let (closed, is_kept, marked) = (false.into(), run.common.is_kept, private.is_none().into());
         Self { store, closed, private, is_kept, marked }
     }
 
+    /// A store that refuses every call.
     fn closed() -> Self {
         let store = Arc::new(MemoryContexts::default());
         Self { store, closed: true.into(), private: None, is_kept: false, marked: true.into() }
     }
 
+    /// The store, unless the run has ended.
     fn open(&self) -> Result<&dyn ContextStore, ContextError> {
         if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
     }
 
-    /// The thread that the scope is, if nobody has said yet that it goes with a run.
+    /// The private thread, if the scope is that thread and the store does not know it yet.
     fn unmarked(&self, scope: &ContextScope) -> Option<&PrivateThread> {
         let private = self.private.as_ref().filter(|_| !self.marked.load(Ordering::Acquire))?;
         matches!(scope, ContextScope::Thread(thread) if *thread == private.thread).then_some(private)
     }
 
-    /// Says which run the thread goes with, before the first value of it is written: to the run, and to the store, for
-    /// the case that the process ends before the run's contexts are cleared.
+    /// Records the owner of a private thread before the thread's first value is written. The owner then
+    /// clears it at its end; the store has the record in case the process ends before.
     async fn mark(&self, private: &PrivateThread) -> Result<(), ContextError> {
         let PrivateThread { owner, run, thread } = private;
         self.open()?;
@@ -230,7 +233,7 @@ mod tests {
     use crate::engine::fixtures::greeter;
     use crate::run::{Common, RunExtras};
 
-    /// A run on this thread, whose journal outlives the process.
+    /// A run with a journal on this thread.
     fn run(contexts: &Arc<MemoryContexts>, thread: Option<&str>) -> Arc<RunShared> {
         let contexts = Arc::clone(contexts) as Arc<dyn ContextStore>;
         let contexts = Arc::downgrade(&contexts);
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_use_the_contexts_of_a_run_that_has_ended() {
+    fn the_contexts_of_an_ended_run_refuse_every_call() {
         let store = Arc::new(MemoryContexts::default());
         let run = run(&store, None);
         assert!(!run.contexts.are_used());
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_run_may_have_left_something_in_its_contexts() {
+    fn the_contexts_of_a_resumed_run_may_have_values() {
         let mut contexts = Contexts::new(Some("t".into()));
         assert!(!contexts.are_used() && !contexts.thread_is_private());
         contexts.restore(true);

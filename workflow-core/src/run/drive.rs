@@ -1,5 +1,13 @@
-//! One run as a task, from its beginning to its end: it polls its driver in slices that yield to other tasks, and is
-//! unloaded or suspended while it waits.
+//! A run as one task, from its start to its end.
+//!
+//! The task polls the driver in [slices](super::slice), and yields to other tasks between them. While the run
+//! waits, it is unloaded (with a journal) or suspended (without).
+//!
+//! ```text
+//!            ┌──────────── idle timeout: unloaded, the task ends, the journal has the run
+//! drive_on ──┼─ suspendable: Suspended ── news ──▶ drive_on
+//!            └─ ended, or detached ──▶ end: children, journal, report, handles
+//! ```
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,33 +34,33 @@ use super::{Received, finish};
 use crate::scheduler::SchedulerLimits;
 use crate::table::EventIndex;
 
-/// How many slices one poll has at most before it yields to other tasks, on a runtime with several threads: to yield wakes
-/// another one of them there, which finds nothing to do. On any other it has one.
+/// The most slices of one poll on a runtime with several threads. There, each yield wakes another thread,
+/// which finds nothing to do. On any other runtime a poll has one slice.
 const SLICES: usize = 4;
 
-/// After this time a poll begins no further slice.
+/// A poll that has taken this long begins no further slice.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
-/// One run.
+/// A run: its driver, and who holds it.
 pub(crate) struct Run {
     pub(super) driver: Driver,
     pub(super) phase: Phase,
 }
 
-/// Who has the run.
+/// What holds the run now. Decides what dropping [`Run`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// This task drives it.
+    /// This task drives it. Dropping it before the end abandons the run.
     Driven,
-    /// Its journal has it until it is loaded again.
+    /// The journal has it until it is loaded again.
     Unloaded,
-    /// It stopped without an end: its journal is left to another process.
+    /// It stopped without an end: another process resumes it from its journal.
     Detached,
-    /// A compact form in memory has it.
+    /// A [`Suspended`] has its parts.
     Suspended,
 }
 
-/// What bounds a run.
+/// The limits of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunLimits {
     pub(crate) scheduler: SchedulerLimits,
@@ -67,7 +75,7 @@ impl Default for RunLimits {
 }
 
 impl Run {
-    /// Boxed: it is handed on from one future to the next, each of which would have room for it.
+    /// A new run. Boxed, because several futures move it, each of which would need room for it.
     pub(crate) fn new(
         shared: Arc<RunShared>,
         host: Arc<Host>,
@@ -86,22 +94,22 @@ impl Run {
         Self::of(host, admission, committer)
     }
 
-    /// One with these parts, which has nothing in flight.
+    /// A run of these parts, with nothing in flight.
     pub(super) fn of(host: Arc<Host>, admission: Admission, committer: Committer) -> Box<Self> {
         let (executor, alarms) = (Executor::default(), Alarms::of(committer.shared.timeout));
         let driver = Driver { host, executor, admission, alarms, committer, cancel_reason: None };
         Box::new(Self { driver, phase: Phase::Driven })
     }
 
-    /// Drives the run from its start event to its end. Dropping the future drops every execution and ends
-    /// the run as abandoned. What is registered is dropped before anybody is told of the end.
+    /// Drives the run from its start event to its end. Dropping the future drops every execution and ends the
+    /// run as abandoned. `registered` is dropped before anyone learns of the end.
     pub(crate) fn drive<R: Registration>(
         mut self: Box<Self>,
         start: Received,
         index: EventIndex,
         registered: R,
     ) -> impl Future<Output = ()> + Send + use<R> {
-        // Here, so that the task has no room for it.
+        // Outside of the async block, so that the task needs no room for it.
         let Received { event, done } = start;
         if self.driver.committer.journal.is_none() {
             self.driver.committer.shared.begin();
@@ -110,15 +118,15 @@ impl Run {
         self.drive_on(registered, true)
     }
 
-    /// Drives a run to its end, one that is new or has begun before. Each suspended run keeps this future: it is the only one of
-    /// its task, so that it stays small.
+    /// Drives a new or an earlier run to its end. Every suspended run keeps this future, so it must stay
+    /// small: it is the only one of its task.
     pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R, is_new: bool) {
         if is_new {
             self.driver.committer.telemetry.meter.began();
             self.driver.count_time();
         }
         let mut suspended = None;
-        // Where the future is dropped, this is dropped before the run is, suspended or not.
+        // If this future is dropped, the registration is dropped before the run, suspended or not.
         let registered = registered;
         loop {
             match std::future::poll_fn(|cx| self.poll_on(cx)).await {
@@ -132,6 +140,7 @@ impl Run {
                     continue;
                 }
             }
+            // The lock keeps others from loading or looking up the run while it is unloaded.
             let Some(held) = Box::pin(self.take_hold(registered.hold())).await else { break };
             if self.closes() {
                 let shared = Arc::clone(&self.driver.committer.shared);
@@ -144,6 +153,7 @@ impl Run {
         drop(registered);
     }
 
+    /// Polls the run once. Reports how many executions wait for their turn.
     pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
         let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;
@@ -151,7 +161,7 @@ impl Run {
         polled
     }
 
-    /// Handles what there is to handle, until the run ends or others have their turn.
+    /// Polls slices until the run ends, waits, or has to yield.
     fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         self.driver.executor.begin_poll();
         let began = Instant::now();
@@ -167,12 +177,12 @@ impl Run {
                 break;
             }
         }
-        // What there is to do may never end.
+        // A run may always have more to do, so it yields and wakes itself.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Detaches the run if that was asked for and the store has its whole journal; says whether it did.
+    /// Detaches the run, if that was requested and the store has its whole journal. Returns whether it did.
     fn try_detach(&mut self) -> bool {
         let committer = &mut self.driver.committer;
         if !committer.is_detaching()
@@ -194,13 +204,13 @@ impl Drop for Run {
             return;
         }
         let Committer { shared, telemetry, clock, .. } = &mut self.driver.committer;
-        // Whoever still asks is told how the run ended, or has it loaded again.
+        // Callers that still wait learn how the run ended, or have it loaded again.
         shared.signals.mailbox.discard();
         if self.phase == Phase::Unloaded {
             return;
         }
         super::child_records::disown(shared);
-        // Whoever is told of the end may look at once: spans and metrics are complete before that.
+        // A caller may look as soon as it learns of the end, so spans and metrics are complete before.
         telemetry.close(finish::finished(shared), clock.now);
         finish::announce(shared);
     }

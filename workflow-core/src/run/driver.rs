@@ -1,5 +1,6 @@
-//! The driver of a run: the one place that sees all of its parts. It begins what the state says, and takes in what completes
-//! and what arrives.
+//! The driver of a run: the only part that sees all others.
+//!
+//! The driver performs the effects of the state, and turns completions and commands into batches.
 //!
 //! ```text
 //!  handles ─ mailbox ─┐                          ┌─▶ journal ─ store
@@ -8,6 +9,11 @@
 //!              ▲                   effects
 //!              └──── admission ◀──────┘           (once the store has what they follow from)
 //! ```
+//!
+//! It keeps no facts of its own except the cancel reason. It is polled in [slices](super::slice), and its
+//! methods live in the files of their subjects: [`begin`](super::begin), [`executed`](super::executed),
+//! [`command`](super::command), [`alarms`](super::alarms), [`children`](super::children) and
+//! [`rewind`](super::rewind).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,20 +34,20 @@ use crate::id::{ExecutionId, RunStatus};
 use crate::scheduler::ExecutionStart;
 use crate::store::StoreError;
 
-/// The parts of a run that is driven.
+/// The parts of a live run.
 pub(super) struct Driver {
     pub(super) host: Arc<Host>,
     pub(super) executor: Executor,
     pub(super) admission: Admission,
     pub(super) alarms: Alarms,
     pub(super) committer: Committer,
-    /// None as long as nobody has given one.
+    /// `None` until a cancel request ends the run.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
 
 impl Driver {
-    /// Takes a batch in: the execution that follows next, if that is all that follows. What follows from the batches before
-    /// is complete then.
+    /// Applies a batch after completing the consequences of earlier ones. Returns the execution that may
+    /// begin directly, if nothing else follows.
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
@@ -51,19 +57,20 @@ impl Driver {
         self.committer.commit(batch, done)
     }
 
-    /// The same; the execution that follows next begins in its turn.
+    /// Applies a batch, and queues the execution that could begin directly.
     pub(super) fn commit_in_turn(&mut self, batch: Batch, done: Option<Done>) {
         let next = self.commit(batch, done);
         self.committer.follow(next);
     }
 
-    /// Completes what follows from the batches so far, within so many units of work: entries that follow by themselves are
-    /// journaled, and executions and questions are dropped. Says whether it is complete.
+    /// Completes the consequences of the batches so far, in at most `work` units: journals entries that
+    /// follow by themselves, and drops executions and preconditions. Returns whether all of it is complete.
     #[inline]
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         self.committer.state.scheduler.is_settled() || self.advance_on(work)
     }
 
+    /// The rest of [`advance`](Self::advance), when the state has something to complete.
     #[inline(never)]
     fn advance_on(&mut self, work: &mut usize) -> bool {
         let is_complete = self.committer.advance(work);
@@ -75,7 +82,7 @@ impl Driver {
         is_complete
     }
 
-    /// Drops executions that the state does not have as running any more.
+    /// Drops the futures of executions that the state has dropped, and reports those that had begun.
     pub(super) fn drop_executions(&mut self, executions: Vec<ExecutionId>) {
         let unbegun = self.admission.unbegun(&self.committer.state);
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
@@ -89,11 +96,12 @@ impl Driver {
         }
     }
 
-    /// Begins what is due next, if anything is and may.
+    /// Begins the next effect, if there is one and admission lets it begin. Returns whether one began.
     pub(super) fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
         }
+        // Deferred executions come before new effects, oldest first.
         while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
             if !self.committer.state.is_wanted(&begins) {
                 continue;
@@ -116,6 +124,7 @@ impl Driver {
                 self.wait();
                 return true;
             }
+            // Only executions count towards the run's bound. A precondition may pass deferred executions.
             let is_attempt = begins.execution().is_some();
             if is_attempt && !self.admission.has_room(self.executor.executing()) {
                 self.admission.defer(begins);
@@ -130,6 +139,7 @@ impl Driver {
         }
     }
 
+    /// Begins an admitted effect.
     fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
             Begins::Execution(start) => self.run_on(start, AttemptKind::First, left, cx),
@@ -141,7 +151,7 @@ impl Driver {
             Begins::Question(candidate) => {
                 let before = self.committer.state.effects.len();
                 self.ask(candidate);
-                // What an answer that is there at once leads to begins where the question stood.
+                // An immediate answer takes effect where the question stood in the queue.
                 if self.committer.journal.is_none() && self.advance(&mut WORK.clone()) {
                     self.committer.state.effects.prefer_behind(before);
                 }
@@ -150,7 +160,7 @@ impl Driver {
         }
     }
 
-    /// Whether the run may begin anything now: it has its permit, and is this engine's.
+    /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         if self.committer.is_detaching() {
             return false;
@@ -164,12 +174,14 @@ impl Driver {
             Admit::Now | Admit::Later => {}
             Admit::Took => self.count_time(),
             Admit::Waits => self.stop_counting_time(),
+            // `RunKept` is in the journal and is no batch.
             Admit::Queued => self.committer.state.skip(1),
         }
         matches!(admit, Admit::Now | Admit::Took)
     }
 
-    /// The run waits, and the store has all that it waits for.
+    /// The run waits: gives up its permit, stops its active time, and records it. The store has everything
+    /// before.
     fn wait(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.committer;
         telemetry.compare(state);
@@ -180,7 +192,7 @@ impl Driver {
         self.give_back();
     }
 
-    /// Takes in what completed.
+    /// Handles a completion of a future in flight.
     pub(super) fn complete(&mut self, completion: Arrived, left: &mut usize, cx: &mut Context<'_>) {
         match completion {
             Arrived::Execution(execution, result) => {
@@ -208,7 +220,7 @@ impl Driver {
         }
     }
 
-    /// Ends the run, if it has not ended; says whether it did.
+    /// Cancels the run, unless it has ended. Returns whether it did.
     pub(super) fn cancel(&mut self, reason: Arc<str>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
@@ -218,14 +230,15 @@ impl Driver {
         true
     }
 
-    /// Records new children, begins the next write, and handles the store's answer if it is there; says whether it was.
+    /// Records new children, starts the next write, and handles the store's answer if it is there. Returns
+    /// whether it was.
     pub(super) fn poll_journal(&mut self, cx: &mut Context<'_>) -> bool {
         self.record_children();
         self.committer.write();
         self.poll_store_answer(cx)
     }
 
-    /// Handles the store's answer to the write that is under way; says whether there was one.
+    /// Handles the store's answer to the write under way. Returns whether there was one.
     pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
@@ -236,7 +249,7 @@ impl Driver {
         true
     }
 
-    /// Ready once the store has everything, or takes nothing any more.
+    /// Ready once the store has everything, or takes nothing more.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.committer.write();
@@ -249,19 +262,20 @@ impl Driver {
         }
     }
 
-    /// The store has refused the journal, for this reason if the journal does not know one: the run stops here, and nothing
-    /// more is written.
+    /// Stops the run because its journal failed. `why` is set if the journal does not have the error yet.
+    /// Nothing more is written.
     pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
             journal.set_failure(why);
         }
-        // From here on the run and its journal differ.
+        // The run and its journal differ from here on.
         self.committer.telemetry.check = None;
-        // Nothing is evaluated by what is taken back.
+        // Completed first, so that retracting evaluates nothing.
         self.advance(&mut usize::MAX.clone());
         self.committer.retract();
     }
 
+    /// The run as reports and explanations see it now.
     pub(super) fn view(&self) -> View<'_> {
         let Committer { shared, state, clock, .. } = &self.committer;
         View {

@@ -1,4 +1,5 @@
-//! What a run ended with, out of its state: the outcome that its handles get, and what its journal says of the end.
+//! The outcome of a run that has ended, from its state: for its handles, and for the last record of its
+//! journal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +13,19 @@ use crate::outcome::RunError;
 use crate::scheduler::End;
 use crate::table::StepIndex;
 
-/// A look at a run that has ended.
+/// A run that has ended.
 #[derive(Clone, Copy)]
 pub(super) struct EndedRun<'a> {
     pub(super) state: &'a RunState,
-    /// Why it was cancelled, if somebody gave a reason.
+    /// The reason of the cancel, if there was one.
     pub(super) cancelled: Option<&'a Arc<str>>,
-    /// How long it was allowed to be active.
+    /// The limit on its active time.
     pub(super) limit: Duration,
 }
 
 impl EndedRun<'_> {
-    /// What it ended with. `stall` is called only for a run that stalled: it costs more than the rest.
+    /// The outcome for the handles. `stall` is called only for a stalled run, because it costs more than the
+    /// rest.
     pub(super) fn outcome(
         &self,
         end: &End,
@@ -44,12 +46,13 @@ impl EndedRun<'_> {
             End::TimedOut => RunError::TimedOut { after: self.limit },
             End::LogFull => RunError::LogFull { limit: self.state.limits().events },
             End::TooManyExecutions => self.ran_away(),
-            // Only a detached run gets here: a journal that failed has its own error (`Committer::journal_error`).
+            // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
             End::AppendFailed => RunError::Abandoned,
         })
     }
 
-    /// What only the journal's last record tells of: that a precondition failed, that of this step.
+    /// The outcome of an end that the state does not lead to, from the journal's last record. `asked` is the
+    /// step whose precondition failed.
     pub(super) fn past(&self, status: RunStatus, error: &str, asked: Option<&str>) -> RunError {
         match asked.and_then(|step| self.state.table().step_named(step)) {
             Some(step) => self.precondition_error(step, &StepError::permanent(error.to_owned())),
@@ -57,7 +60,8 @@ impl EndedRun<'_> {
         }
     }
 
-    /// What nothing else in the journal says of the end: the step whose precondition failed, and the reason.
+    /// The facts about the end that only the last record has: the step of a failed precondition, and the
+    /// error or reason.
     pub(super) fn why(&self) -> (Option<Arc<str>>, Option<String>) {
         match self.state.end() {
             Some(End::Cancelled) => (None, Some(self.reason().to_string())),
@@ -130,7 +134,7 @@ mod tests {
         ending(run, None).outcome(end, || panic!("it has not stalled"))
     }
 
-    /// The question whether `send` may run.
+    /// The precondition of `send`, which is asked.
     fn asked(run: &mut Alone) -> crate::scheduler::CandidateId {
         run.state.trace.begin(WRITE, Duration::ZERO);
         run.apply(1, run.returned(WRITE, Draft));
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_whose_precondition_failed_is_told_of_in_the_same_way_by_its_journal() {
+    fn a_failed_precondition_reads_the_same_from_the_state_and_from_the_journal() {
         let mut run = Alone::begun();
         answer(&mut run, Err(StepError::permanent("no list")));
         let failed = outcome(&run).unwrap_err();

@@ -1,4 +1,5 @@
-//! Executions that returned or failed: their batches enter the log, or another attempt follows.
+//! Results of attempts: a success enters the log as a batch; a failure leads to another attempt or fails the
+//! execution.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use crate::scheduler::ExecutionStart;
 use crate::table::StepIndex;
 
 impl Driver {
-    /// An execution has returned, or failed: the execution that follows next, if that is all that follows.
+    /// Handles a result. Returns the execution that may begin directly, if nothing else follows.
     pub(super) fn executed(&mut self, execution: ExecutionId, result: StepResult) -> Option<ExecutionStart> {
         let Committer { shared, state, clock, .. } = &self.committer;
-        // What was dropped while its result waited has nothing to say any more.
+        // An execution that was dropped while its result waited has no effect.
         let running = state.scheduler.executions().get(execution).filter(|it| it.is_running());
         let step = running?.step;
         let check = shared.common.event_check();
@@ -51,7 +52,7 @@ impl Driver {
         next
     }
 
-    /// A failed attempt is followed by another (S35), or the execution fails.
+    /// Handles a failed attempt: schedules another one (S35), or fails the execution.
     pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         let Committer { shared, state, clock, .. } = &self.committer;
         let attempts = Attempts { run: &shared.id, state, now: clock.now };
@@ -75,7 +76,7 @@ impl Driver {
         }
     }
 
-    /// The next attempt of an execution begins after this time. The wait is dropped as the attempt would be.
+    /// Begins the next attempt of an execution after this time. Dropping the execution drops the wait.
     pub(super) fn attempt_after(&mut self, retry_in: Duration, execution: ExecutionId) {
         match until_next(&self.committer.shared, execution, retry_in) {
             Some(due) => self.executor.wait_for_retry(execution, due),

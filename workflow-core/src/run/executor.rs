@@ -1,5 +1,12 @@
-//! What a run has in flight: executions, asynchronous preconditions and waits for a time, until each completes or is
-//! dropped. This part polls; it knows nothing of scheduling, and no journal.
+//! The executor of a run: polls the futures in flight, and queues completions until their turn.
+//!
+//! It knows nothing of scheduling and of journals. Counts and ids here follow three lifetimes:
+//!
+//! ```text
+//! executions   from the spawn, the first pending poll or the wait for a retry, until completion or drop
+//! questions    from the first pending poll of a precondition until its answer or drop
+//! dropping     from the drop request until the future itself is gone
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,23 +22,24 @@ use crate::id::ExecutionId;
 use crate::scheduler::CandidateId;
 use crate::table::StepIndex;
 
-/// The futures of one run.
+/// The futures of one run, and their completions.
 #[derive(Default)]
 pub(super) struct Executor {
     flights: Flights,
-    /// How to drop what is in flight, by execution.
+    /// The drop signals of executions in flight.
     executions: FxHashMap<ExecutionId, Arc<Dropped>>,
+    /// The steps and drop signals of preconditions in flight.
     questions: FxHashMap<CandidateId, (StepIndex, Arc<Dropped>)>,
-    /// How many of those in flight were dropped and are still there.
+    /// How many futures were requested to drop and still exist.
     dropping: usize,
-    /// What completed and waits for its turn, oldest first.
+    /// Completions that wait for their turn, oldest first.
     completed: VecDeque<Arrived>,
-    /// Whether the runtime has several threads; asked once in each poll, if it matters.
+    /// Whether the runtime has several threads; looked up at most once in each poll.
     threads: Option<bool>,
 }
 
 impl Executor {
-    /// A poll of the run begins.
+    /// Notes that a poll of the run begins.
     pub(super) fn begin_poll(&mut self) {
         self.threads = None;
     }
@@ -41,7 +49,7 @@ impl Executor {
         *self.threads.get_or_insert_with(has_threads)
     }
 
-    /// How many executions have begun and wait for something.
+    /// How many executions are in flight, with those that wait for their next attempt.
     #[inline]
     pub(super) fn executing(&self) -> usize {
         self.executions.len()
@@ -56,17 +64,17 @@ impl Executor {
             && self.dropping == 0
     }
 
-    /// The executions that have begun and wait for something.
+    /// The executions in flight.
     pub(super) fn executions(&self) -> impl Iterator<Item = ExecutionId> {
         self.executions.keys().copied()
     }
 
-    /// Whether the execution has begun and waits for something.
+    /// Whether the execution is in flight.
     pub(super) fn has(&self, execution: ExecutionId) -> bool {
         self.executions.contains_key(&execution)
     }
 
-    /// The executions that returned at once, and whose results wait for their turns.
+    /// The executions whose results wait for their turn.
     pub(super) fn returned_executions(&self) -> impl Iterator<Item = ExecutionId> {
         self.completed.iter().filter_map(|completion| match completion {
             Arrived::Execution(execution, _) => Some(*execution),
@@ -74,24 +82,24 @@ impl Executor {
         })
     }
 
-    /// Whether the question is asked and has no answer that was taken in.
+    /// Whether the precondition is in flight.
     pub(super) fn asks(&self, candidate: CandidateId) -> bool {
         self.questions.contains_key(&candidate)
     }
 
-    /// Whether something completed and waits for its turn.
+    /// Whether a completion waits for its turn.
     #[inline]
     pub(super) fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 
-    /// Whether futures that were dropped are still there.
+    /// Whether dropped futures still exist.
     #[inline]
     pub(super) fn is_dropping(&self) -> bool {
         self.dropping > 0
     }
 
-    /// Moves an execution to a task of its own; it is handed back where there is no runtime.
+    /// Moves an execution to a task of its own. Returns it if there is no runtime.
     pub(super) fn spawn(
         &mut self,
         execution: ExecutionId,
@@ -100,31 +108,31 @@ impl Executor {
         step: usize,
     ) -> Result<(), Begun> {
         let task = begun.weighed(host, step).spawn()?;
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Spawned(execution, task), dropped);
         Ok(())
     }
 
-    /// Keeps an execution that is pending.
+    /// Polls a pending execution from here on.
     pub(super) fn keep(&mut self, execution: ExecutionId, begun: Begun, host: &Arc<Host>, step: usize) {
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
     }
 
     /// Waits for the next attempt of an execution.
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
-        let dropped = self.droppable(execution);
+        let dropped = self.drop_signal(execution);
         self.flights.push(InFlight::Wait(Due::Retry(execution), due), dropped);
     }
 
-    /// Waits for a time. The handle drops the wait.
+    /// Waits for a time. The returned signal drops the wait.
     pub(super) fn wait(&mut self, due: Due, sleep: BoxFuture<'static, ()>) -> Arc<Dropped> {
         let dropped = Arc::<Dropped>::default();
         self.flights.push(InFlight::Wait(due, sleep), Arc::clone(&dropped));
         dropped
     }
 
-    /// Keeps a precondition that is pending.
+    /// Polls a pending precondition from here on.
     pub(super) fn ask(
         &mut self,
         candidate: CandidateId,
@@ -136,23 +144,24 @@ impl Executor {
         self.flights.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
     }
 
-    fn droppable(&mut self, execution: ExecutionId) -> Arc<Dropped> {
+    /// The drop signal of an execution. Attempts and waits of one execution share it.
+    fn drop_signal(&mut self, execution: ExecutionId) -> Arc<Dropped> {
         Arc::clone(self.executions.entry(execution).or_default())
     }
 
-    /// The execution is over, or its next attempt is due.
+    /// Removes an execution that has completed, or whose next attempt is due.
     pub(super) fn forget(&mut self, execution: ExecutionId) {
         if !self.executions.is_empty() {
             self.executions.remove(&execution);
         }
     }
 
-    /// The step of a question, which has its answer.
+    /// Removes a precondition that has its answer, and returns its step.
     pub(super) fn answered(&mut self, candidate: CandidateId) -> Option<StepIndex> {
         self.questions.remove(&candidate).map(|(step, _)| step)
     }
 
-    /// Drops an execution, if it is in flight or waits for its next attempt; says whether it is.
+    /// Drops an execution in flight. Returns whether it was in flight.
     pub(super) fn drop_execution(&mut self, execution: ExecutionId) -> bool {
         let dropped = self.executions.remove(&execution);
         let is_there = dropped.is_some();
@@ -160,7 +169,7 @@ impl Executor {
         is_there
     }
 
-    /// Drops the questions that nobody wants answered any more.
+    /// Drops the preconditions whose answers are not wanted any more.
     pub(super) fn drop_questions(&mut self, is_wanted: impl Fn(CandidateId) -> bool) {
         let dropping = &mut self.dropping;
         self.questions.retain(|candidate, (_, dropped)| {
@@ -170,19 +179,19 @@ impl Executor {
         });
     }
 
-    /// Drops a wait.
+    /// Drops a wait, if there is one.
     pub(super) fn drop_wait(&mut self, dropped: Option<Arc<Dropped>>) {
         if let Some(dropped) = dropped {
             self.dropping += usize::from(dropped.tell());
         }
     }
 
-    /// What was dropped is gone.
+    /// Notes that a dropped future is gone.
     pub(super) fn is_gone(&mut self) {
         self.dropping -= 1;
     }
 
-    /// Polls what is in flight; nothing if nothing completed.
+    /// Polls the futures in flight. Returns a completion, if there is one.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Arrived> {
         match self.flights.poll_next(cx) {
             Poll::Ready(completion) => completion,
@@ -190,32 +199,32 @@ impl Executor {
         }
     }
 
-    /// What completed waits for its turn.
+    /// Queues a completion until its turn.
     pub(super) fn complete(&mut self, completion: Arrived) {
         self.completed.push_back(completion);
     }
 
-    /// The same for what an execution returned.
+    /// Queues the result of an execution until its turn.
     pub(super) fn returned(&mut self, execution: ExecutionId, result: StepResult) {
         self.complete(Arrived::Execution(execution, result));
     }
 
-    /// What completed first and waits for its turn.
+    /// The oldest completion.
     pub(super) fn next_completed(&mut self) -> Option<Arrived> {
         self.completed.pop_front()
     }
 
-    /// It was not its turn.
+    /// Puts a completion back in front, because it could not be handled now.
     pub(super) fn put_back(&mut self, completion: Arrived) {
         self.completed.push_front(completion);
     }
 
-    /// Drops everything that is in flight.
+    /// Drops every future in flight.
     pub(super) fn clear(&mut self) {
         self.flights.clear();
     }
 
-    /// Gives back the memory that it needs only while something is in flight.
+    /// Frees memory that is needed only while something is in flight.
     pub(super) fn shrink(&mut self) {
         self.flights.shrink();
         if self.completed.is_empty() {

@@ -1,4 +1,4 @@
-//! State that few runs have, made only for those.
+//! State that only few runs have. It is allocated only for those.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -7,21 +7,21 @@ use std::sync::Arc;
 use crate::id::ParentRun;
 use crate::run::Birth;
 
-/// The state that few runs have: configuration, labels, a parent, an earlier process.
+/// Configuration, labels, parent, and whether the run was resumed.
 #[derive(Default)]
 pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// Where it comes from, if it is a child.
+    /// The link to the parent in this process, if the run is a child.
     pub(crate) birth: Option<Birth>,
-    /// The run that it is a child of, as its journal says.
+    /// The parent by the run's journal.
     pub(crate) parent: Option<ParentRun>,
-    /// Whether it was resumed after an earlier process.
+    /// Whether this process resumed the run after an earlier one.
     pub(crate) resumed: bool,
 }
 
 impl RunExtras {
-    /// None if there is nothing in them.
+    /// Boxed; `None` if nothing is set.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
         let Self { configs, metadata, birth, parent, resumed } = &self;
         let is_empty =
@@ -33,12 +33,12 @@ impl RunExtras {
         self.configs.get(&of).map(Arc::clone)
     }
 
-    /// Which run it is a child of.
+    /// The parent of the run, if it is a child.
     pub(super) fn parent(&self) -> Option<&ParentRun> {
         self.birth.as_ref().map(|birth| &birth.parent).or(self.parent.as_ref())
     }
 
-    /// Whether it, or a run above it, was resumed after an earlier process: its children may have journals already.
+    /// Whether this run or one above it was resumed. Its children may then have journals already.
     pub(super) fn is_of_resumed(&self) -> bool {
         self.resumed || self.birth.as_ref().is_some_and(|birth| birth.is_of_resumed)
     }

@@ -1,6 +1,13 @@
-//! What keeps a run from beginning anything while it may be another engine's (S40). A run whose engine has lost its lease
-//! goes on with what it has begun and begins nothing; once the lease is taken again it writes that it is still here,
-//! which the store refuses if somebody has claimed it, and begins nothing before that is written.
+//! Fencing by the engine's lease (S40): a run begins nothing while another engine may own it.
+//!
+//! ```text
+//! term 1          lapsed                        term 2
+//! begins ───────▶ executions in flight ───────▶ RunKept queued ─▶ written ─▶ begins again
+//!                 continue, nothing begins           └─▶ conflict: another engine has claimed the run
+//! ```
+//!
+//! When the engine has its lease again, the run writes `RunKept`. The store refuses that record if another
+//! engine has claimed the run meanwhile.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -14,56 +21,56 @@ use super::journal::Journal;
 use crate::lease::Lease;
 use crate::store::{Position, Record};
 
-/// Where a run stands with its engine's lease.
+/// The state of a run towards its engine's lease.
 pub(super) struct Fence {
     lease: Arc<Lease>,
-    /// The term of the lease for which the run is known to be this engine's; none if there was no lease.
+    /// The term in which the run is known to belong to this engine; `None` if there was no lease.
     term: Option<u64>,
-    /// The term for which it is to be known, and where its journal ends with the record that says so.
-    asking: Option<(u64, Position)>,
-    /// Until the lease is renewed.
+    /// The term that a queued `RunKept` confirms, and the end of the journal with that record.
+    confirming: Option<(u64, Position)>,
+    /// The wait for a renewal of the lease.
     wait: Option<BoxFuture<'static, ()>>,
 }
 
 impl Fence {
-    /// Made before the run writes that it begins, or goes on.
+    /// Created before the run writes that it starts or resumes: that write confirms the current term.
     pub(super) fn new(lease: &Arc<Lease>) -> Self {
-        Self { term: lease.term(), lease: Arc::clone(lease), asking: None, wait: None }
+        Self { term: lease.term(), lease: Arc::clone(lease), confirming: None, wait: None }
     }
 
-    /// The term for which the run is known to be this engine's.
+    /// The term in which the run is known to belong to this engine.
     pub(super) fn term(&self) -> Option<u64> {
         self.term
     }
 
-    /// That of a run that writes nothing before it goes on.
+    /// Sets the term of a run that writes nothing before it resumes.
     pub(super) fn is_of(&mut self, term: Option<u64>) {
         self.term = term;
     }
 
-    /// What was queued is in no journal.
+    /// Forgets the queued `RunKept`, because a rewind removed it.
     pub(super) fn rewind(&mut self) {
-        self.asking = None;
+        self.confirming = None;
     }
 
-    /// Whether the run may begin anything now: an execution or a precondition must not be begun by two. The run is woken
-    /// when that may have changed. O(1).
+    /// Whether the run may begin anything now. Two engines must not begin the same execution or precondition.
+    /// The waker wakes the run when the answer may have changed. O(1).
     pub(super) fn admit(&mut self, journal: &mut Journal, at: SystemTime, cx: &mut Context<'_>) -> Admit {
-        if let Some((term, _)) = self.asking.take_if(|(_, end)| journal.written() >= *end) {
+        if let Some((term, _)) = self.confirming.take_if(|(_, end)| journal.written() >= *end) {
             self.term = Some(term);
         }
-        // What the store answers to the record wakes the run as well.
-        if self.asking.is_some() || self.has_lapsed(cx) {
+        // The store's answer to the record wakes the run as well.
+        if self.confirming.is_some() || self.has_lapsed(cx) {
             return Admit::Later;
         }
         match self.lease.term() {
             Some(term) if Some(term) == self.term => Admit::Now,
             Some(term) => {
                 journal.queue([Record::RunKept { at }]);
-                self.asking = Some((term, journal.end()));
+                self.confirming = Some((term, journal.end()));
                 Admit::Queued
             }
-            // It ran out since it was looked at.
+            // The lease lapsed since the last look.
             None => {
                 cx.waker().wake_by_ref();
                 Admit::Later
@@ -71,10 +78,10 @@ impl Fence {
         }
     }
 
-    /// Whether the engine has lost its lease; the run is woken when it is renewed.
+    /// Whether the lease has lapsed. The waker wakes the run when it is renewed.
     fn has_lapsed(&mut self, cx: &mut Context<'_>) -> bool {
         while self.lease.term().is_none() {
-            // Looked at once more when it is listened for: a renewal in between is not missed.
+            // The term is checked again after the wait is created, so a renewal in between is not missed.
             let wait = self.wait.get_or_insert_with(|| self.lease.renewed());
             if self.lease.term().is_none() && wait.poll_unpin(cx).is_pending() {
                 return true;

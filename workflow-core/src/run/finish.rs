@@ -1,4 +1,5 @@
-//! How a run ends: in which order its parts stop, its report, and who is told.
+//! The end of a run's task: its parts stop in order, the report is made, and handles and observers learn of
+//! the end.
 
 use super::commit::Committer;
 use super::drive::{Phase, Run};
@@ -12,12 +13,12 @@ use crate::observe::Observed;
 use crate::outcome::RunError;
 use crate::scheduler::End;
 
-/// What is kept of an ended run.
+/// The result of an ended run.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(super) status: RunStatus,
     pub(crate) outcome: Result<AnyEvent, RunError>,
-    /// Nothing for a run whose task is gone.
+    /// The state for reports and explanations; `None` if the run's task is gone.
     pub(crate) kept: Option<Kept>,
 }
 
@@ -38,56 +39,58 @@ impl From<&End> for RunStatus {
 }
 
 impl Run {
-    /// Stops the run: its children end first, its journal gets what there is, and then everybody is told.
+    /// Stops the run: children end first, then the journal gets the end, then everyone learns of it.
     pub(super) async fn end(&mut self) {
         self.detach_children();
         self.stop();
         let Committer { shared, state, journal, .. } = &self.driver.committer;
-        let (has_journal, is_left) = (journal.is_some(), self.is_left());
-        // Most runs have neither, and none has them for long: the task has no room for these.
+        let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
+        // Most runs have neither, so the task has no room for this future.
         if shared.children.get().is_some() || shared.is_of_resumed() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
-            Box::pin(super::child_records::end_before(shared, cancelled, is_left)).await;
+            Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
         if has_journal {
             Box::pin(self.close_journal()).await;
         }
         self.finish();
         let shared = &self.driver.committer.shared;
-        if shared.contexts.are_used() && !self.is_left() {
+        if shared.contexts.are_used() && !self.is_resumable() {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
     }
 
-    /// Whether another process resumes the run, or may: its children and contexts stay as they are then.
-    fn is_left(&self) -> bool {
+    /// Whether another process may resume the run. Its children and contexts then stay as they are.
+    fn is_resumable(&self) -> bool {
         self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
     }
 
-    /// What an execution waits for is left with the run, before the execution is dropped and its children are told that
-    /// nobody wants them any more.
+    /// Signals the detach to children of a run that another process resumes. Children receive the detach
+    /// signal before the cancel signal, which they get when the executions that wait for them are dropped.
     fn detach_children(&self) {
-        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_left()) {
+        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
             family.leave();
         }
     }
 
-    /// Refuses what is left and drops what runs: from here on nothing happens but what the journal has of it.
+    /// Refuses further input and drops executions in flight. The journal says nothing of what happens after
+    /// this.
     pub(super) fn stop(&mut self) {
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
         telemetry.compare(state);
         if let Some(mut check) = telemetry.check.take() {
             check.finish();
         }
-        // Whoever still asks is told how the run ended.
+        // Callers that still wait learn how the run ended.
         shared.signals.mailbox.discard();
+        // Completions that wait for their turn come too late: the run refuses and reports them (S28).
         while let Some(completion) = self.driver.executor.next_completed() {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             self.driver.complete(completion, &mut 0, &mut cx);
         }
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
-        // Sealed before executions are dropped: what they showed stands (S28).
+        // Sealed before executions are dropped, so that their display stands (S28).
         shared.shown.seal();
         shared.cancellations.close();
         let running = state.trace.running();
@@ -101,7 +104,7 @@ impl Run {
         self.driver.committer.shared.contexts.close();
     }
 
-    /// Keeps what people may ask for.
+    /// Sets the run's result, from its state and its journal's failure.
     fn finish(&mut self) {
         let Some(end) = self.driver.committer.state.end() else { return };
         let unwritten = self.driver.committer.journal_error();
@@ -111,10 +114,10 @@ impl Run {
             None => RunStatus::from(end),
         };
         let outcome = unwritten.map_or_else(|| self.ending().outcome(end, || self.stall()), Err);
-        self.keep(status, outcome);
+        self.set_result(status, outcome);
     }
 
-    /// The same for a run that ended earlier, as its journal says.
+    /// Sets the result of a run that an earlier process ended, from the last record of its journal.
     pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
         let ending = self.ending();
         let outcome = match ending.state.end().filter(|end| RunStatus::from(*end) == status) {
@@ -122,10 +125,10 @@ impl Run {
             Some(end) => ending.outcome(end, || self.stall()),
             None => Err(ending.past(status, error.unwrap_or_default(), asked)),
         };
-        self.keep(status, outcome);
+        self.set_result(status, outcome);
     }
 
-    /// Writes what is left, and how the run ended.
+    /// Writes the rest of the journal, and then the end of the run.
     async fn close_journal(&mut self) {
         self.driver.record_children();
         std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
@@ -143,8 +146,8 @@ impl Run {
         self.driver.view().explain().stall()
     }
 
-    /// Reports and explanations are made of the run's state, if anybody asks.
-    fn keep(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
+    /// Keeps the state for reports and explanations, and sets the result.
+    fn set_result(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         shared.shown.close(status);
         let kept = Some(Kept::new(Past { status, state: state.take(), began_at: clock.began_at }));
@@ -153,8 +156,8 @@ impl Run {
     }
 }
 
-/// Tells everyone of the end, when the run's task is done with it: of how the run finished, or that the task
-/// is gone before it did.
+/// Tells handles, children, parent and observers of the end. If the run's task is gone, the end is
+/// "abandoned".
 pub(super) fn announce(run: &RunShared) {
     let status = finished(run).status;
     run.shown.close(status);
@@ -170,7 +173,7 @@ pub(super) fn announce(run: &RunShared) {
     run.status.set(status);
 }
 
-/// How the run finished, or that its task is gone before it did.
+/// The run's result. Sets "abandoned" if the task is gone without one.
 pub(super) fn finished(run: &RunShared) -> &Finished {
     let abandoned =
         || Box::new(Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None });

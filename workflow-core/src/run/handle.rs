@@ -1,4 +1,4 @@
-//! The handle on a run: what a program does with a run it has started.
+//! The handle of a run: the operations of a program on a run that it has started.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,10 +23,10 @@ use crate::store::StoreError;
 use crate::table::EventIndex;
 use crate::workflow::Workflow;
 
-/// Makes the log entry of a reply out of its request, which may be of another type.
+/// Makes the log entry of a reply from its request. Fails if the request has another type.
 pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Result<AnyEvent, SendError> + Send>;
 
-/// What a handle asks of its run.
+/// A message from a handle to its run, with the channel for the answer.
 pub(crate) enum Command {
     Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
     Reply { request: Seq, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
@@ -37,11 +37,11 @@ pub(crate) enum Command {
     Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
 }
 
-/// A handle on a run of workflow `W`.
+/// A handle of a run of workflow `W`.
 ///
-/// Clones are handles on the same run. Dropping every handle leaves the run as it is: it goes on. All
-/// methods can be called at any time; their futures are `Send` and `'static`-friendly, and dropping one
-/// drops the question, never the run.
+/// Clones are handles of the same run. A run does not depend on its handles: it continues after the last one
+/// is dropped. All methods can be called at any time. Their futures are `Send`; dropping one abandons the
+/// call, never the run.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -80,43 +80,47 @@ impl<W> RunHandle<W> {
 }
 
 impl<W: Workflow> RunHandle<W> {
-    /// The run's id.
+    /// The id of the run.
     pub fn id(&self) -> &RunId {
         &self.shared.id
     }
 
-    /// The thread the run belongs to.
+    /// The id of the thread to which the run belongs.
     pub fn thread(&self) -> &ThreadId {
         self.shared.thread()
     }
 
-    /// Where the run stands now.
+    /// The current status of the run.
     pub fn status(&self) -> RunStatus {
         self.shared.status()
     }
 
-    /// Waits until the run waits for a timer or for something from outside, or has ended; says which.
+    /// Waits until the run waits or has ended, and returns that status.
+    ///
+    /// A run [waits](RunStatus::Waiting) for a timer, or for an event or a reply from outside.
     pub async fn settled(&self) -> RunStatus {
         self.shared.wait_for(|status| status != RunStatus::Running).await
     }
 
-    /// What the run shows, from the oldest item that is still kept; as many viewers as wanted (S25).
+    /// Subscribes to the run's display, from the oldest item that the run still has.
     ///
-    /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
-    /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
+    /// A run keeps its last 1,024 items by default. Any number of viewers can subscribe. A viewer that falls
+    /// further behind receives the number of items that it missed, and never slows the run. The stream ends
+    /// after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
         self.shared.display().subscribe(Some(Arc::clone(&self.shared) as _))
     }
 
-    /// Sends an event in. An event type that no step of `W` takes does not compile.
+    /// Sends an event to the run, and returns once the event is in the log.
     ///
-    /// Returns when the event is in the log. If the returned future is dropped before, the event may or may
-    /// not be taken.
+    /// An event type that no step of `W` takes does not compile. If the returned future is dropped early, the
+    /// event may or may not enter the log.
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended (S33), [`SendError::TooLarge`] if the event is larger than the engine's
-    /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes), [`SendError::Unfit`] if it has no JSON that the engine's
-    /// store could give back, [`SendError::Refused`] if the store refuses it for another reason.
+    /// [`SendError::Ended`] if the run has ended. [`SendError::TooLarge`] if the event is larger than the
+    /// engine's [`max_event_bytes`](crate::EngineBuilder::max_event_bytes). [`SendError::Unfit`] if the event
+    /// has no JSON that the engine's store could give back. [`SendError::Refused`] if the store refuses the
+    /// event for another reason.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::spec::check::taken_from_outside::<E>(W::TABLE) };
         Box::pin(self.send_any(AnyEvent::new(event)))
@@ -128,19 +132,22 @@ impl<W: Workflow> RunHandle<W> {
         self.ask(|done| Command::Send { event, index, done }).await?
     }
 
-    /// Replies to an open request, which [`requests`](Self::requests) lists. The reply's type is the
-    /// request's.
+    /// Replies to an open request, with the reply type of the request.
+    ///
+    /// [`requests`](Self::requests) lists the open requests. Returns once the reply is in the log.
     ///
     /// # Errors
-    /// [`SendError::Answered`] if it was answered before, [`SendError::Expired`] if its time has run out,
-    /// [`SendError::NotOpen`] if there is no such request, [`SendError::WrongRequest`] if the request is not an
-    /// `R`, [`SendError::TooLarge`] if the reply is too large, [`SendError::Unfit`] if it has no JSON that the engine's
-    /// store could give back or [`SendError::Refused`] if the store refuses it for another reason, in which cases the
-    /// request stays open, [`SendError::Ended`] if the run has ended.
+    /// [`SendError::Answered`] if the request has a reply already. [`SendError::Expired`] if it has expired.
+    /// [`SendError::NotOpen`] if there is no such request. [`SendError::WrongRequest`] if the request is not
+    /// an `R`. [`SendError::Ended`] if the run has ended.
+    ///
+    /// The request stays open after [`SendError::TooLarge`] if the reply is too large, [`SendError::Unfit`]
+    /// if it has no JSON that the engine's store could give back, and [`SendError::Refused`] if the store
+    /// refuses it for another reason.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
-        // The run drops what it does not take.
+        // `Contained`: the run drops a reply that it does not take, and that drop may panic.
         let (request, reply) = (request.seq(), Contained::new(reply));
-        // Here, and not in the run's task, whose business it is not how people serialise.
+        // Serialised here, because the run's task must not run user code for a caller.
         let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &*reply)?;
         let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
             Some(asked) => Ok(answer::<R>(asked, reply, json)),
@@ -154,12 +161,12 @@ impl<W: Workflow> RunHandle<W> {
     /// Replies with JSON, for front ends that know no types. [`OpenRequest`] has an example.
     ///
     /// # Errors
-    /// [`SendError::UnfitReply`] if it is no reply to this request, which stays open then; otherwise as
-    /// [`reply`](Self::reply).
+    /// [`SendError::UnfitReply`] if the JSON is no reply to this request, which then stays open; otherwise
+    /// those of [`reply`](Self::reply).
     pub async fn reply_json(&self, request: Seq, reply: serde_json::Value) -> Result<(), SendError> {
         let open = self.requests().await?;
         let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
-        // Read here, and not in the run's task, whose business it is not how people deserialise.
+        // Deserialised here, because the run's task must not run user code for a caller.
         let mut read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
         if let Some(reply) = &mut read {
             self.shared.common.event_check().check(reply, 1)?;
@@ -172,16 +179,17 @@ impl<W: Workflow> RunHandle<W> {
         self.ask(|done| Command::Reply { request, make, done }).await?
     }
 
-    /// The open requests, oldest first.
+    /// Lists the open requests, oldest first.
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended: nothing is open any more.
+    /// [`SendError::Ended`] if the run has ended: no request is open any more.
     pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
         Ok(self.ask(|done| Command::Requests { done }).await?)
     }
 
-    /// The timers that are pending, in the order in which they will fire: those that steps have set, and those of
-    /// requests that expire.
+    /// Lists the pending timers in the order in which they will fire.
+    ///
+    /// These are the timers that steps have set, and those of requests that expire.
     ///
     /// ```
     /// use std::time::Duration;
@@ -212,25 +220,26 @@ impl<W: Workflow> RunHandle<W> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended: nothing is pending any more.
+    /// [`SendError::Ended`] if the run has ended: no timer is pending any more.
     pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
         Ok(self.ask(|done| Command::Timers { done }).await?)
     }
 
-    /// Why each step ran, or why it did not; at any time, also after the end.
+    /// Explains why each step ran or did not. Works at any time, also after the end.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
+    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it.
     pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
         match self.ask(|done| Command::Explain { done }).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
-            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(Unasked::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
+            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(NoAnswer::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
         }
     }
 
-    /// Ends the run: its executions are dropped and nothing enters its log any more (S31). Returns when the
-    /// run has ended.
+    /// Cancels the run, and returns once it has ended.
+    ///
+    /// The run drops its executions, and nothing enters its log any more.
     ///
     /// # Errors
     /// [`SendError::Ended`] if the run had ended before.
@@ -241,36 +250,36 @@ impl<W: Workflow> RunHandle<W> {
         Ok(())
     }
 
-    /// Waits for the end and returns what the run ended with. Can be called any number of times.
+    /// Waits for the end, and returns the run's output. Can be called any number of times.
     ///
     /// # Errors
-    /// [`RunError`] says how the run ended if it did not complete.
+    /// A [`RunError`] with the reason why the run did not complete.
     pub async fn outcome(&self) -> Result<W::Output, RunError> {
         output_of::<W>(&self.shared.outcome().await?)
     }
 
-    /// Waits for the end and returns what the run did (S34).
+    /// Waits for the end, and returns the run's report.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
-    /// failed has a report like any other.
+    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it. A failed run
+    /// has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
         self.shared.finished().await;
         self.shared.report().ok_or(RunError::Abandoned)
     }
 
-    /// What the run did so far, at any time; after the end the same as [`report`](Self::report).
+    /// Returns the report of the run so far. After the end it is that of [`report`](Self::report).
     ///
-    /// Executions that wait for their turn (S21) are not in it yet. O(events + executions) for the run, which does
-    /// nothing else meanwhile.
+    /// Executions that wait for their turn are listed in [`waiting`](RunReport::waiting). Costs O(events +
+    /// executions) in the run's task, which does nothing else meanwhile.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it.
+    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it.
     pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
         match self.ask(|done| Command::Report { done }).await {
             Ok(report) => Ok(Arc::new(report)),
-            Err(Unasked::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(Unasked::Ended(_)) => self.report().await,
+            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
+            Err(NoAnswer::Ended(_)) => self.report().await,
         }
     }
 
@@ -283,25 +292,25 @@ impl<W: Workflow> RunHandle<W> {
         index.copied().ok_or(SendError::NotTaken { event: event.name() })
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Unasked> {
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoAnswer> {
         let (done, mut answer) = oneshot::channel();
         let mut command = command(done);
         let shared = &self.shared;
         while let Err(back) = shared.signals.send(command).await {
             command = back;
             let woken = shared.wake().await;
-            if !woken.map_err(|source| Unasked::NotLoaded { run: shared.id.clone(), source })? {
-                return Err(Unasked::Ended(self.ended().await));
+            if !woken.map_err(|source| NoAnswer::NotLoaded { run: shared.id.clone(), source })? {
+                return Err(NoAnswer::Ended(self.ended().await));
             }
         }
-        // What is sent while a run ends may be left unread, and unanswered.
+        // A run that ends may leave a command unread, and thus unanswered.
         let answered = match select(&mut answer, pin!(shared.ended())).await {
             Either::Left((answered, _)) => answered.ok(),
             Either::Right(_) => answer.try_recv().ok(),
         };
         match answered {
             Some(answer) => Ok(answer),
-            None => Err(Unasked::Ended(self.ended().await)),
+            None => Err(NoAnswer::Ended(self.ended().await)),
         }
     }
 
@@ -311,22 +320,24 @@ impl<W: Workflow> RunHandle<W> {
     }
 }
 
-/// Why a run did not answer.
-enum Unasked {
+/// The reason why a run did not answer.
+enum NoAnswer {
+    /// The run has ended.
     Ended(SendError),
+    /// The run is unloaded and could not be loaded.
     NotLoaded { run: RunId, source: StoreError },
 }
 
-impl From<Unasked> for SendError {
-    fn from(unasked: Unasked) -> Self {
-        match unasked {
-            Unasked::Ended(error) => error,
-            Unasked::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
+impl From<NoAnswer> for SendError {
+    fn from(no_answer: NoAnswer) -> Self {
+        match no_answer {
+            NoAnswer::Ended(error) => error,
+            NoAnswer::NotLoaded { run, source } => Self::NotLoaded { run, problem: with_causes(&source) },
         }
     }
 }
 
-/// The log entry of a reply, with its JSON where that was made.
+/// The log entry of a reply, with its JSON if the store needs it.
 fn answer<R: Request>(asked: Arc<R>, reply: Contained<R::Reply>, json: Option<Box<RawValue>>) -> AnyEvent {
     let reply = AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)));
     match json {
@@ -341,12 +352,12 @@ fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Resul
         SendError::UnfitReply { request, asked, path, problem }
     };
     let form = asked.reply_form().ok_or_else(|| {
-        unfit(String::new(), "its type does not derive `Event`, which knows how replies are read".into())
+        unfit(String::new(), "its type does not derive `Event`, so no reply to it can be read".into())
     })?;
     (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
 }
 
-/// The run's output, out of the event that ended it.
+/// The run's output, from the stop event.
 pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunError> {
     let event = stop.name();
     let output = caught(|| W::Output::from_event(stop))

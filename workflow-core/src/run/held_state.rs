@@ -1,5 +1,5 @@
-//! The memory in which a run has its state. When the run has finished, its report and explanation are made from the same
-//! memory: nothing is copied.
+//! The memory of a run's state. A finished run moves the same memory into its report, so that nothing is
+//! copied.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use super::state::RunState;
 use crate::scheduler::SchedulerLimits;
 use crate::table::DependencyTable;
 
-/// The state of a run until the run has finished, and from then on of its report.
+/// The state of a run; empty once the finished run has given it to its report.
 #[derive(Debug)]
 pub(super) struct HeldState(Option<Box<RunState>>);
 
 const UNTIL_FINISHED: &str = "a run has its state until it has finished";
 
 impl HeldState {
-    /// The state of a run that begins. It is made where it stays.
+    /// A new state, created in its final memory.
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         Self(Some(Box::new(RunState::new(table, limits))))

@@ -1,4 +1,4 @@
-//! A workflow with its type erased, so that one run type drives all of them.
+//! A hosted workflow with its type erased, so that one run type drives every workflow.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex};
 use crate::workflow::{Check, Compaction, StepFuture, Workflow};
 
-/// A workflow without its type: all that a host asks of it.
+/// The calls that a host makes to a workflow.
 pub(crate) trait Steps: Send + Sync {
     fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
@@ -43,7 +43,7 @@ impl<W: Workflow> Steps for W {
     }
 }
 
-/// The steps of a workflow of which there is only the table.
+/// The steps of a workflow of which only the table is known. Every call fails.
 struct NoSteps;
 
 impl NoSteps {
@@ -66,13 +66,13 @@ impl Steps for NoSteps {
     }
 }
 
-/// How heavy the polls of a step are. One long poll makes it heavy; a few short ones make it light again, so
-/// that a poll that was merely interrupted does no lasting harm.
+/// How long the polls of a step take. One long poll makes the step heavy; a few short ones make it light
+/// again, so one interrupted poll does no lasting harm. A heavy step gets tasks of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Weight(AtomicU8);
 
 impl Weight {
-    /// Moving an execution to another task and back takes a few microseconds, a small part of this.
+    /// Moving an execution to another task and back costs a few microseconds, a small part of this.
     const LONG_POLL: Duration = Duration::from_micros(20);
     const HEAVY: u8 = 16;
     const MOST: u8 = 128;
@@ -81,7 +81,7 @@ impl Weight {
         self.0.load(Ordering::Relaxed) >= Self::HEAVY
     }
 
-    /// Takes one poll into account. Lost updates between threads do not matter.
+    /// Counts one poll. An update that is lost between threads does not matter.
     pub(crate) fn note(&self, poll: Duration) {
         let weight = self.0.load(Ordering::Relaxed);
         if poll > Self::LONG_POLL {
@@ -92,7 +92,7 @@ impl Weight {
     }
 }
 
-/// A workflow to be hosted.
+/// A workflow that is about to be hosted.
 pub(crate) struct Unhosted {
     steps: Arc<dyn Steps>,
     id: TypeId,
@@ -105,27 +105,28 @@ impl Unhosted {
     }
 }
 
-/// A hosted workflow: its steps, its table, and what was learned of them.
+/// A hosted workflow: its steps, its table, and the engine's policies for it.
 pub(crate) struct Host {
     steps: Arc<dyn Steps>,
     pub(crate) id: TypeId,
     pub(crate) table: Arc<DependencyTable>,
-    /// What stands around the calls of its steps, the outermost first.
+    /// The middleware around the calls of its steps, outermost first.
     pub(crate) middleware: Arc<[Arc<dyn Middleware>]>,
-    /// What the engine does about failures.
+    /// The engine's rules for failures.
     rules: Arc<Rules>,
-    /// The retry policies of steps that have one of their own, by their rows.
+    /// Retry policies that steps declare themselves, by row.
     retries: HashMap<usize, RetryPolicy>,
     /// The rows of the steps that have a compaction.
     compacting: Vec<usize>,
+    /// How long polls took so far, by row.
     weights: Box<[Weight]>,
-    /// Whether there are steps, and types for what journals have.
+    /// Whether there are steps, and types that decode events. False if only the table is known.
     has_steps: bool,
 }
 
 impl Host {
-    /// The workflow, and what is wrong with its table. With a mistake it must not run; it is made all the same,
-    /// so that its other mistakes are found too.
+    /// Hosts the workflow. Returns the errors of its table too, so that all errors of an engine are found
+    /// together; a host with an error must not run.
     pub(crate) fn new(unhosted: Unhosted) -> (Self, Option<TableError>) {
         let Unhosted { steps, id, spec } = unhosted;
         let (table, error) = table_of(id, spec);
@@ -139,8 +140,7 @@ impl Host {
         (Self { steps, id, table, middleware, rules, retries, compacting, weights, has_steps }, error)
     }
 
-    /// What stands in for a host where there is only a table: nothing can be called, and events stay the JSON that they
-    /// are.
+    /// A host of a table alone: no step can be called, and events stay JSON.
     pub(super) fn of_table(table: Arc<DependencyTable>) -> Self {
         Self {
             steps: Arc::new(NoSteps),
@@ -155,7 +155,7 @@ impl Host {
         }
     }
 
-    /// An event that a journal has; a reply or an expired request with the request.
+    /// Decodes an event of a journal. `request` is the request of a reply or of an expiry.
     pub(super) fn read(
         &self,
         recorded: &RecordedEvent,
@@ -169,22 +169,22 @@ impl Host {
         recorded.decoded(reader, request)
     }
 
-    /// The same with something around the calls of its steps.
+    /// The same host with this middleware.
     pub(crate) fn within(self, middleware: &Arc<[Arc<dyn Middleware>]>) -> Self {
         Self { middleware: Arc::clone(middleware), ..self }
     }
 
-    /// The same with these rules for failures.
+    /// The same host with these rules for failures.
     pub(crate) fn ruled(self, rules: &Arc<Rules>) -> Self {
         Self { rules: Arc::clone(rules), ..self }
     }
 
-    /// What the engine does about failures.
+    /// The engine's rules for failures.
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Which failures of the step are followed by another attempt.
+    /// The retry policy of the step.
     pub(crate) fn retry_policy(&self, step: usize) -> Cow<'_, RetryPolicy> {
         let policy = self.retries.get(&step).unwrap_or(&self.rules.policy);
         if self.compacts(step) { Cow::Owned(policy.clone().compacting()) } else { Cow::Borrowed(policy) }
@@ -195,12 +195,12 @@ impl Host {
         self.compacting.contains(&step)
     }
 
-    /// One execution of a step, from its bindings to its batch.
+    /// Calls a step, without middleware.
     pub(crate) fn step(&self, step: usize, call: StepCall) -> StepFuture {
         Arc::clone(&self.steps).call(step, call)
     }
 
-    /// The same with what stands around it.
+    /// Calls a step with its middleware.
     pub(crate) async fn surrounded(
         self: Arc<Self>,
         step: usize,
@@ -209,7 +209,7 @@ impl Host {
         Next::all(self, step).call(call).await
     }
 
-    /// The same after its compaction, which is a part of the attempt and of its time.
+    /// Calls a step with its middleware after its compaction, both within one attempt and its timeout.
     pub(super) async fn compacted(
         self: Arc<Self>,
         step: usize,
@@ -231,12 +231,12 @@ impl Host {
         ended.map_err(|error| if is_compact.into_inner() { error } else { error.of_compaction() })
     }
 
-    /// One question to the precondition of a step.
+    /// Asks the precondition of a step.
     pub(crate) fn check(&self, step: usize, mut call: StepCall) -> Check {
         Arc::clone(&self.steps).check(step, &mut call)
     }
 
-    /// How heavy the step's polls proved to be.
+    /// The weight of the step's polls.
     pub(crate) fn weight(&self, step: usize) -> &Weight {
         &self.weights[step]
     }
@@ -248,7 +248,7 @@ impl std::fmt::Debug for Host {
     }
 }
 
-/// The compiled table of a workflow, compiled once per process if nothing is wrong with it.
+/// The compiled table of a workflow. Compiled once per process, if it has no errors.
 fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>, Option<TableError>) {
     static TABLES: LazyLock<DashMap<TypeId, Arc<DependencyTable>>> = LazyLock::new(DashMap::new);
     if let Some(table) = TABLES.get(&workflow) {

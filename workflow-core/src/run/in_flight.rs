@@ -1,4 +1,8 @@
-//! What a run waits for: executions and asynchronous preconditions, each with its panics caught (S27), and times.
+//! The futures that a run waits for: executions, asynchronous preconditions and sleeps.
+//!
+//! Each future has a [`Dropped`] signal, and becomes ready either with its result or as [`Arrived::Dropped`].
+//! So the run drops a future by a flag, without searching for it. A panic of user code is caught here and
+//! becomes an error (S27).
 
 use std::any::Any;
 use std::future::Future;
@@ -29,30 +33,35 @@ use crate::workflow::StepFuture;
 
 pub(crate) use crate::panics::panic_of;
 
-/// How an execution came to its end.
+/// The result of one attempt.
 pub(super) type StepResult = Result<Emitted, StepError>;
 
-/// One thing a run waits for.
+/// One future that a run waits for.
 pub(super) enum InFlight {
+    /// An attempt, polled in the run's own task.
     Execution(ExecutionId, GuardedStep),
+    /// An attempt in a task of its own.
     Spawned(ExecutionId, AbortOnDrop),
+    /// An asynchronous precondition.
     Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>),
+    /// A sleep by the engine's clock.
     Wait(Due, BoxFuture<'static, ()>),
 }
 
-/// The same, until it is dropped.
+/// A future in flight with its drop signal.
 struct Droppable {
-    what: InFlight,
+    future: InFlight,
     dropped: Arc<Dropped>,
 }
 
-/// All that a run waits for, in memory that is there as long as it waits for something.
+/// All futures in flight. The memory exists only while there are any.
 #[derive(Default)]
 pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
 
 impl Flights {
-    pub(super) fn push(&mut self, what: InFlight, dropped: Arc<Dropped>) {
-        self.0.get_or_insert_default().push(Droppable { what, dropped });
+    /// Polls the future from the next poll on.
+    pub(super) fn push(&mut self, future: InFlight, dropped: Arc<Dropped>) {
+        self.0.get_or_insert_default().push(Droppable { future, dropped });
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
@@ -63,44 +72,48 @@ impl Flights {
         self.0.as_ref().is_none_or(FuturesUnordered::is_empty)
     }
 
-    /// Drops what is there.
+    /// Drops every future.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// Gives the memory back, if there is nothing.
+    /// Frees the memory, if nothing is in flight.
     pub(super) fn shrink(&mut self) {
         self.0.take_if(|flights| flights.is_empty());
     }
 }
 
-/// What a run waits for a time for.
+/// The purpose of a sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
-    /// The next attempt of an execution.
+    /// The delay before the next attempt of an execution.
     Retry(ExecutionId),
-    /// The timer that is due next, at this time.
+    /// The earliest timer of the run, which is due at this time.
     Timer(SystemTime),
-    /// The end of the time that the run may be active.
+    /// The end of the run's active time.
     Timeout,
 }
 
-/// What came of it.
+/// A future that has completed.
 #[derive(Debug)]
 pub(super) enum Arrived {
+    /// An attempt returned, failed or panicked.
     Execution(ExecutionId, StepResult),
+    /// A future that was requested to drop is gone.
     Dropped,
+    /// A precondition answered.
     Check(CandidateId, Result<bool, StepError>),
+    /// A sleep ended.
     Due(Due),
 }
 
 impl Due {
-    /// What comes of it if the engine's clock panics, as one does that finds no timers: the attempt fails, and of what
-    /// is nobody's failure but the run's, the run ends.
-    fn never(self, panic: Box<dyn Any + Send>) -> Arrived {
+    /// The completion if the engine's clock panics, as a clock without timers does. A retry fails its
+    /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
+    fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Arrived {
         match self {
             Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
-            // Its message alone: nobody drops a payload with care from here on.
+            // Only the message is passed on: code above here would not drop a payload safely.
             Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }
     }
@@ -113,9 +126,9 @@ impl Future for Droppable {
         if self.dropped.is_told(cx) {
             return Poll::Ready(Arrived::Dropped);
         }
-        ready!(take_turn(cx));
-        let arrived = ready!(self.what.poll(cx));
-        self.dropped.pass();
+        ready!(poll_budget(cx));
+        let arrived = ready!(self.future.poll(cx));
+        self.dropped.note_completed();
         Poll::Ready(arrived)
     }
 }
@@ -128,52 +141,55 @@ impl InFlight {
             Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
             Self::Wait(due, sleep) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
                 Ok(slept) => slept.map(|()| Arrived::Due(*due)),
-                Err(panic) => Poll::Ready(due.never(panic)),
+                Err(panic) => Poll::Ready(due.on_clock_panic(panic)),
             },
         }
     }
 }
 
-/// However many are woken together, the run leaves turns to other tasks, as far as the budget of its own goes.
-fn take_turn(cx: &mut Context<'_>) -> Poll<()> {
+/// Yields to other tasks once the task's budget is used up, however many futures are woken together.
+fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     if coop::has_budget_remaining() {
         return coop::poll_proceed(cx).map(|turn| turn.made_progress());
     }
-    // At once, and not when tokio would: whoever polls all of them sees by it that it is time to stop.
+    // Wakes now rather than when tokio would, so that a loop over all futures sees that it has to stop.
     cx.waker().wake_by_ref();
     Poll::Pending
 }
 
-/// Tells an execution that it is dropped.
+/// A flag that drops a future in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
-    told: AtomicBool,
-    /// Whether it has come to its end before it was told.
-    passed: AtomicBool,
+    /// Whether the drop was requested.
+    requested: AtomicBool,
+    /// Whether the future completed before it saw the request.
+    completed: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Dropped {
-    /// Tells it; `false` if it has come to its end already.
+    /// Requests the drop. Returns `false` if the future has already completed.
     pub(crate) fn tell(&self) -> bool {
-        self.told.store(true, Ordering::Release);
+        self.requested.store(true, Ordering::Release);
         self.waker.wake();
-        !self.passed.load(Ordering::Acquire)
+        !self.completed.load(Ordering::Acquire)
     }
 
-    fn pass(&self) {
-        self.passed.store(true, Ordering::Release);
+    /// Notes that the future has completed, so that a later request comes too late.
+    fn note_completed(&self) {
+        self.completed.store(true, Ordering::Release);
     }
 
+    /// Whether the drop was requested. Registers the waker for a later request.
     #[inline]
     pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
-        self.told.load(Ordering::Acquire)
+        self.requested.load(Ordering::Acquire)
     }
 }
 
-/// A future of the user's, whose panics go no further: one in a poll is a failure (S27), one in a drop is
-/// nobody's.
+/// A user's future, isolated from panics: a panic in a poll is a failure (S27), a panic in a drop is
+/// discarded.
 pub(super) struct Guarded<F>(Option<F>);
 
 impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
@@ -182,10 +198,11 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, StepError>> {
+        // Empty after a panic: never ready again.
         let Some(future) = &mut self.0 else { return Poll::Pending };
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx)));
         polled.unwrap_or_else(|panic| {
-            // What panicked is not polled again.
+            // A future that panicked is never polled again.
             self.discard();
             Poll::Ready(Err(panicked(panic)))
         })
@@ -193,6 +210,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
 }
 
 impl<F> Guarded<F> {
+    /// Drops the future. A panic in that drop is discarded.
     fn discard(&mut self) {
         if let Some(future) = self.0.take() {
             discard(future);
@@ -206,13 +224,13 @@ impl<F> Drop for Guarded<F> {
     }
 }
 
-/// A step's future, guarded, in its span.
+/// An attempt that was created: the step's future, guarded, in its span.
 pub(super) struct Begun {
     future: Guarded<StepFuture>,
     span: Span,
 }
 
-/// The same that is polled more than once: how long its polls take is noted.
+/// An attempt that is polled more than once. The time of each poll counts towards the step's weight.
 pub(super) struct GuardedStep {
     begun: Begun,
     host: Arc<Host>,
@@ -220,17 +238,18 @@ pub(super) struct GuardedStep {
 }
 
 impl Begun {
-    /// Begins the first attempt of an execution.
+    /// Creates the first attempt of an execution.
     #[inline]
     pub(super) fn first(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span) -> Self {
         let step = call.step_index();
+        // The hot path: no middleware and no timeout, so the step's own future is all there is.
         if host.middleware.is_empty() && host.table.steps[step].policy.timeout.is_none() {
             return Self { future: Guarded::new(host.step(step, call)), span };
         }
         Self::new(host, run, call, span, false)
     }
 
-    /// Begins an attempt, with the step's compaction if it has to.
+    /// Creates an attempt. `compacts`: the step's compaction hook runs first.
     pub(super) fn new(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span, compacts: bool) -> Self {
         let step = call.step_index();
         let timeout = host.table.steps[step].policy.timeout;
@@ -250,13 +269,14 @@ impl Begun {
         self.future.poll(cx)
     }
 
-    /// It is polled again.
+    /// The attempt in the form that is polled more than once.
     pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> GuardedStep {
         GuardedStep { begun: self, host: Arc::clone(host), step }
     }
 }
 
 impl GuardedStep {
+    /// Polls the attempt, and counts the time of the poll towards the step's weight.
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let began = Instant::now();
         let polled = self.begun.poll(cx);
@@ -264,7 +284,7 @@ impl GuardedStep {
         polled
     }
 
-    /// Moves the execution to a task of its own, if there is a runtime.
+    /// Moves the attempt to a task of its own. Returns it if there is no runtime.
     pub(super) fn spawn(self) -> Result<AbortOnDrop, Begun> {
         let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
         let mut step = self;
@@ -272,17 +292,17 @@ impl GuardedStep {
     }
 }
 
-/// Whether another thread may poll what is moved to a task of its own.
+/// Whether the runtime has other threads that could poll a spawned task.
 pub(super) fn has_threads() -> bool {
     Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
 }
 
-/// A task that is aborted when nobody waits for it any more.
+/// A spawned attempt, whose task is aborted on drop.
 pub(super) struct AbortOnDrop(JoinHandle<StepResult>);
 
 impl AbortOnDrop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(lost(error))))
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(join_error(error))))
     }
 }
 
@@ -292,15 +312,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Why a task of an execution did not end with what came of the execution.
-fn lost(error: JoinError) -> StepError {
+/// The error of a task that ended without a result: its panic, or its abort.
+fn join_error(error: JoinError) -> StepError {
     match error.try_into_panic() {
         Ok(panic) => panicked(panic),
         Err(error) => error.into(),
     }
 }
 
-/// A panic as the error of the execution in which it was.
+/// A panic as the error of an execution.
 pub(super) fn panicked(panic: Box<dyn Any + Send>) -> StepError {
     StepError::permanent(panic_of(panic))
 }

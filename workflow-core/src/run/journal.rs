@@ -1,6 +1,27 @@
-//! The journal of one run on its way to the store (S38). Batches [queue](queue) here; a write takes as many as its
-//! bounds allow, and one write is under way at a time. A write that the store refuses for its content is repeated batch
-//! by batch. This part knows records and positions, and nothing of what they mean.
+//! The journal of one run on its way to the store (S38).
+//!
+//! Batches [queue](queue) here as records. One write, which is one call of `append`, is under way at a time
+//! and takes as many batches as its bounds allow. This module knows records and positions, and nothing of
+//! their meaning.
+//!
+//! ```text
+//! position  0 ───────────── written ─────────── ─ ─ ─ ── end
+//!           the store has      │ under way │ queued       │
+//!
+//! append(expected = written)
+//!   Ok                              written moves on                 Written
+//!   refused content, many batches   written one by one from here on  Repeats
+//!   refused content, one batch      the caller rewinds or gives up   Refused
+//!   any other error                 nothing more is written          Failed
+//! ```
+//!
+//! # Invariants
+//! - A batch is never split over two writes, and nothing is queued behind the end of the run.
+//! - `written` changes only by an answer of the store. A position that another process has taken is a
+//!   conflict: fencing.
+//! - After a failure nothing is queued, written or read.
+//!
+//! A rewind reads the journal back from position 0 to `written`, page by page, and removes the queue.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,26 +37,27 @@ use crate::table::{DependencyTable, RecordedTable};
 
 mod queue;
 
-/// How many records are read back at a time.
+/// The most records that one page has when the journal is read back.
 const PAGE: usize = 1_000;
 
 /// The writing side of one run's journal.
 pub(crate) struct Journal {
     store: Arc<dyn EventStore>,
-    /// What the store does not have.
+    /// The records that the store does not have, with those of the write under way.
     queue: WriteQueue,
-    /// The run as the last write left it that the store has.
+    /// The run's summary in the last write that the store has.
     run: RunSummary,
-    /// Where the journal ends with what the store has.
+    /// The end of the journal in the store.
     written: Position,
+    /// The write under way.
     writing: Option<Write>,
-    /// The journal as far as it was read back, while it is.
+    /// The journal as far as it is read back; `None` unless a rewind reads it.
     reading: Option<Box<Reading>>,
-    /// Why nothing is written any more.
+    /// The error after which nothing is written.
     failure: Option<StoreError>,
-    /// The table that the run resumes by, if the journal was written by another.
+    /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
-    /// Whether the run resumes from what an earlier process has written.
+    /// Whether the journal had records when this process began with it.
     resumes: bool,
 }
 
@@ -43,7 +65,7 @@ pub(crate) struct Journal {
 struct Write {
     answer: StoreFuture<()>,
     taken: Taken,
-    /// The run as the write leaves it.
+    /// The run's summary once the store has the write.
     run: RunSummary,
 }
 
@@ -51,33 +73,34 @@ struct Write {
 struct Reading {
     records: Vec<Record>,
     page: StoreFuture<Vec<Record>>,
-    /// Why it is read.
+    /// The store's error for which the journal is read back.
     refused: StoreError,
 }
 
-/// A journal as the store has it.
+/// A journal as the store has it, up to the end of the last write.
 pub(super) struct ReadBack {
     pub(super) records: Vec<Record>,
-    /// Why the store refused the batch behind these records.
+    /// The store's error for the batch behind these records.
     pub(super) refused: StoreError,
 }
 
 /// The store's answer to a write.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The store has it.
+    /// The store has the write.
     Written,
     /// The store refused the content of several batches. They are written one by one from here on.
     Repeats,
-    /// The store refused the content of a single batch of so many records. The caller either rewinds the journal or lets it
-    /// fail.
+    /// The store refused the content of a single batch of so many records. The caller rewinds the journal or
+    /// lets it fail.
     Refused { records: usize, why: StoreError },
-    /// The store is unavailable, or somebody else writes the journal: nothing more is written.
+    /// The store is unavailable, or another process writes the journal. Nothing more is written.
     Failed,
 }
 
 impl Journal {
-    /// The journal of a run that goes on by this table, behind what it has.
+    /// The journal of a run that resumes with this table behind these records. `None` if they do not begin
+    /// with `RunStarted`.
     pub(crate) fn resume(
         store: Arc<dyn EventStore>,
         records: &[Record],
@@ -92,7 +115,7 @@ impl Journal {
         Some(Self { table, ..Self::at(store, end, run) })
     }
 
-    /// The journal of a run that begins with this record.
+    /// The journal of a new run, whose first batch begins with this record.
     pub(crate) fn begin(store: Arc<dyn EventStore>, first: Record, run: RunSummary) -> Self {
         let mut journal = Self::at(store, Position(0), run);
         journal.queue([first]);
@@ -100,6 +123,7 @@ impl Journal {
         journal
     }
 
+    /// A journal that ends there in the store, with an empty queue.
     fn at(store: Arc<dyn EventStore>, end: Position, run: RunSummary) -> Self {
         Self {
             store,
@@ -114,28 +138,28 @@ impl Journal {
         }
     }
 
-    /// The same journal, whose writes say that this engine writes it.
+    /// The same journal, whose writes name this engine as the run's owner.
     pub(super) fn owned_by(mut self, owner: Option<&EngineId>) -> Self {
         self.run = self.run.owned_by(owner.cloned());
         self
     }
 
-    /// The table that the run resumes by, if the journal was written by another. It is journaled once.
+    /// The table to journal with `RunResumed`, if it has changed. Returns it once.
     pub(super) fn take_table(&mut self) -> Option<RecordedTable> {
         self.table.take()
     }
 
-    /// Whether the run resumes from what an earlier process has written.
+    /// Whether the journal had records when this process began with it.
     pub(super) fn resumes(&self) -> bool {
         self.resumes
     }
 
-    /// How many records are queued.
+    /// How many records the store does not have.
     pub(super) fn queued_records(&self) -> usize {
         self.queue.records()
     }
 
-    /// Whether the store has everything that is queued, the journal has not failed, and the run's end is not in it.
+    /// Whether the store has everything, the journal works, and the run has not ended.
     pub(super) fn is_open_and_written(&self) -> bool {
         self.is_written() && self.failure().is_none() && !self.has_ended()
     }
@@ -145,22 +169,22 @@ impl Journal {
         self.written() == self.end()
     }
 
-    /// Whether the store has fallen so far behind that nothing more is to be queued.
+    /// Whether the store is so far behind that the run must take in nothing more.
     pub(super) fn is_full(&self) -> bool {
         self.queue.is_full(self.writing.as_ref().map(|write| write.taken).unwrap_or_default())
     }
 
-    /// Where it ends with everything that is queued.
+    /// The end of the journal with everything queued.
     pub(super) fn end(&self) -> Position {
         self.queue.end()
     }
 
-    /// Where it ends with what the store has.
+    /// The end of the journal in the store.
     pub(super) fn written(&self) -> Position {
         self.written
     }
 
-    /// Why nothing is written any more.
+    /// The error after which nothing is written.
     pub(super) fn failure(&self) -> Option<&StoreError> {
         self.failure.as_ref()
     }
@@ -170,11 +194,12 @@ impl Journal {
         self.queue.has_ended()
     }
 
-    /// Queues one batch. Nothing follows the end.
+    /// Queues one batch. Does nothing behind the end of the run or after a failure.
     pub(super) fn queue(&mut self, records: impl IntoIterator<Item = Record>) {
         self.queue_as(records, None);
     }
 
+    /// Queues one batch with the run's new summary, if the batch changes it.
     fn queue_as(&mut self, records: impl IntoIterator<Item = Record>, run: Option<RunSummary>) {
         if self.failure.is_none() {
             self.queue.push(records, run, &self.run);
@@ -187,17 +212,17 @@ impl Journal {
         self.queue.close();
     }
 
-    /// Queues the record that the run waits.
+    /// Queues the record that the run waits, with a summary for listings.
     pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor) {
         self.queue_as([record], Some(self.run.clone().waiting(waits_for)));
     }
 
-    /// The run goes on: the next batch says so.
+    /// Lets the next batch carry a summary that says that the run runs again.
     pub(super) fn note_going_on(&mut self) {
         self.queue.note_going_on();
     }
 
-    /// Begins to write what is queued, unless a write is under way.
+    /// Starts a write of what is queued, unless a write or a read is under way.
     pub(super) fn write(&mut self, run: &RunId) {
         if self.writing.is_some() || self.failure.is_some() || self.reading.is_some() {
             return;
@@ -209,7 +234,7 @@ impl Journal {
         self.writing = Some(Write { answer, taken, run: summary });
     }
 
-    /// Stops all writing, unless a write is under way or the journal has failed before; says whether it did.
+    /// Fails the journal, unless a write is under way or it has failed before. Returns whether it did.
     pub(super) fn fail_if_idle(&mut self, why: &StoreError) -> bool {
         let fails = self.writing.is_none() && self.failure.is_none();
         if fails {
@@ -218,14 +243,14 @@ impl Journal {
         fails
     }
 
-    /// Stops all writing, for this reason.
+    /// Fails the journal: removes the queue, and writes and reads nothing more.
     pub(super) fn set_failure(&mut self, why: StoreError) {
         self.failure = Some(why);
         self.reading = None;
         self.queue.clear();
     }
 
-    /// Ready once the store has answered a write, if one is under way.
+    /// Ready with the store's answer to the write under way; with `None` if there is no write.
     pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let Some(Write { answer, .. }) = &mut self.writing else { return Poll::Ready(None) };
         let polled = caught(|| Pin::new(answer).poll(cx));
@@ -249,8 +274,8 @@ impl Journal {
         }))
     }
 
-    /// Begins to read the journal back, because the store refused the batch behind it for this reason. Nothing is written
-    /// until it is read.
+    /// Starts to read the journal back, after the store refused the batch behind it with this error. Nothing
+    /// is written until the journal is read.
     pub(super) fn read_back(&mut self, run: &RunId, refused: StoreError) {
         let page = self.page(run, Position(0));
         self.reading = Some(Box::new(Reading { records: Vec::new(), page, refused }));
@@ -261,12 +286,16 @@ impl Journal {
         self.reading.is_some()
     }
 
+    /// Asks the store for a page of the journal.
     fn page(&self, run: &RunId, from: Position) -> StoreFuture<Vec<Record>> {
         let page = caught(|| self.store.read(run, from, PAGE));
         page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))
     }
 
-    /// Ready once the journal is read up to where this run has written it. `read` gets each record as it comes.
+    /// Ready once the journal is read up to `written`. `read` maps each record.
+    ///
+    /// # Errors
+    /// The store's error, or a conflict if the journal is shorter than what this run has written.
     pub(super) fn poll_read_back(
         &mut self,
         run: &RunId,
@@ -290,7 +319,7 @@ impl Journal {
             }
             let Some(reading) = self.reading.take() else { return Poll::Pending };
             let Reading { mut records, refused, .. } = *reading;
-            // Somebody has removed the run.
+            // Another process has removed the run.
             if records.len() < has {
                 return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
             }
@@ -299,13 +328,13 @@ impl Journal {
         }
     }
 
-    /// Removes the records that the store does not have, and returns them.
+    /// Removes and returns the records that the store does not have. The journal then ends at `written`.
     pub(super) fn rewind(&mut self) -> Vec<Record> {
         self.queue.rewind(self.written)
     }
 }
 
-/// Calls the store. What it panics with is an error like any other: the run has to end all the same.
+/// Calls the store. A panic in it is an error like any other, so that the run can still end.
 fn caught<T>(call: impl FnOnce() -> T) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| StoreError::unavailable(panic_of(panic)))
 }

@@ -1,19 +1,20 @@
-//! Leaving a run where its journal ends, for whoever goes on with it: it takes in nothing more and begins nothing more, its
-//! journal gets what there is, and then it stops without an end.
+//! Detaching a run for another process: the run takes in and begins nothing more, its journal gets everything
+//! that there is, and the task stops without an end.
 
 use std::sync::atomic::Ordering;
 
 use super::RunShared;
 
 impl RunShared {
-    /// Signals the run to stop and leave its journal open. It is never taken back.
+    /// Signals the run to detach. The signal is never withdrawn.
     pub(crate) fn note_leave(&self) {
         self.signals.detach();
     }
 
-    /// Whether it is to stop and leave its journal open.
+    /// Whether the run is to detach.
     pub(crate) fn is_to_detach(&self) -> bool {
-        // Said of all runs of the engine at once: none sees what becomes of another before it is left itself.
+        // The flag is that of all runs of the engine, so no run sees another one detach before it must detach
+        // itself.
         self.signals.is_to_detach() || self.common.hands_over.load(Ordering::SeqCst)
     }
 }

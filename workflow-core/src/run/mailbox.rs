@@ -1,5 +1,11 @@
-//! The commands that handles send to a run. The mailbox of an unloaded run is closed, and opened again when the run is
-//! loaded.
+//! The mailbox of a run: the bounded queue of commands from its handles.
+//!
+//! ```text
+//! open ──close──▶ closed: senders get their command back ──load──▶ open
+//! ```
+//!
+//! The mailbox of an unloaded run is closed. A sender whose command comes back has the run loaded, and sends
+//! again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,11 +17,11 @@ use super::Command;
 use crate::panics::locked;
 use crate::run::HostsRuns;
 
-/// The commands that the run has not taken. It takes no room for them before there are any.
+/// The commands that the run has not taken. An empty mailbox needs no memory.
 pub(crate) struct Mailbox {
-    /// A permit for each command more that it has room for. Those who wait for one have their turn in order.
+    /// A permit for each free slot. Senders that wait for one get it in order.
     room: Semaphore,
-    /// How many permits there are.
+    /// The most commands in the mailbox.
     capacity: usize,
     state: Mutex<State>,
 }
@@ -24,21 +30,22 @@ struct State {
     /// Oldest first.
     commands: VecDeque<Command>,
     is_open: bool,
-    /// The engine that loads the run again, while nobody drives it: its handles keep that engine alive.
-    home: Option<Arc<dyn HostsRuns>>,
+    /// The engine that loads the run again, while the run is unloaded: the run's handles keep that engine
+    /// alive.
+    engine: Option<Arc<dyn HostsRuns>>,
 }
 
 impl Mailbox {
-    /// One that holds so many commands.
+    /// An open mailbox for at most this many commands.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { commands: VecDeque::new(), is_open: true, home: None };
+        let state = State { commands: VecDeque::new(), is_open: true, engine: None };
         Self { room: Semaphore::new(capacity), capacity, state: Mutex::new(state) }
     }
 
-    /// Puts a command in when there is room for it, and wakes the run; gives it back if nobody drives the run.
+    /// Waits for room, puts a command in and wakes the run. Returns the command if the mailbox is closed.
     pub(super) async fn send(&self, command: Command, run: &AtomicWaker) -> Result<(), Command> {
-        let _rings = Rings(run);
-        // It is never closed: who waits when the mailbox is has its turn soon after, since that is empty then.
+        let _wakes = WakeOnDrop(run);
+        // The semaphore is never closed: `discard` empties the mailbox, so waiting senders get their turn.
         let room = self.room.acquire().await;
         let mut state = locked(&self.state);
         if !state.is_open {
@@ -52,29 +59,29 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes the oldest command out. A run that finds none is woken by the next.
+    /// Takes the oldest command out. A run that finds none is woken by the next one.
     pub(super) fn take(&self) -> Option<Command> {
         let command = locked(&self.state).commands.pop_front()?;
         self.room.add_permits(1);
         Some(command)
     }
 
-    /// Whether there is something to be taken.
+    /// Whether there is a command.
     pub(super) fn has_commands(&self) -> bool {
         !locked(&self.state).commands.is_empty()
     }
 
-    /// Whether there is a command, or somebody has room for one and has not put it in.
+    /// Whether there is a command, or a sender that has room and has not put its command in yet.
     pub(super) fn is_in_use(&self) -> bool {
         self.room.available_permits() < self.capacity
     }
 
-    /// From here on nothing more comes in. What is in it can be taken out.
+    /// Closes the mailbox. Commands in it can still be taken out.
     pub(super) fn close(&self) {
         locked(&self.state).is_open = false;
     }
 
-    /// Closes it and drops what is in it.
+    /// Closes the mailbox and drops the commands in it.
     pub(super) fn discard(&self) {
         let mut state = locked(&self.state);
         state.is_open = false;
@@ -83,7 +90,7 @@ impl Mailbox {
         self.room.add_permits(commands.len());
     }
 
-    /// Gives back the memory of commands that were taken out.
+    /// Frees the memory of commands that were taken out.
     pub(super) fn shrink(&self) {
         let mut state = locked(&self.state);
         if state.commands.is_empty() {
@@ -91,26 +98,26 @@ impl Mailbox {
         }
     }
 
-    /// Somebody drives the run again.
+    /// Opens the mailbox: a task drives the run again.
     pub(crate) fn reopen(&self) {
         let mut state = locked(&self.state);
         state.is_open = true;
-        let home = state.home.take();
+        let engine = state.engine.take();
         drop(state);
-        // Dropped after the lock: it may be the last that knows the engine.
-        drop(home);
+        // Dropped outside of the lock, since it may be the last reference to the engine.
+        drop(engine);
     }
 
-    /// Nobody drives the run from here on, until it is loaded again.
-    pub(crate) fn leave_to(&self, home: Arc<dyn HostsRuns>) {
-        locked(&self.state).home = Some(home);
+    /// Keeps the engine alive until it loads the unloaded run.
+    pub(crate) fn leave_to(&self, engine: Arc<dyn HostsRuns>) {
+        locked(&self.state).engine = Some(engine);
     }
 
-    /// Nobody loads the run again.
+    /// Releases the engine: it will not load the run again.
     pub(crate) fn leave_home(&self) {
-        let home = locked(&self.state).home.take();
-        // Dropped after the lock: it may be the last that knows the engine.
-        drop(home);
+        let engine = locked(&self.state).engine.take();
+        // Dropped outside of the lock, since it may be the last reference to the engine.
+        drop(engine);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -118,10 +125,10 @@ impl Mailbox {
     }
 }
 
-/// Wakes the run when somebody has sent something, or has given up.
-struct Rings<'a>(&'a AtomicWaker);
+/// Wakes the run when a sender has sent its command, or has given up waiting.
+struct WakeOnDrop<'a>(&'a AtomicWaker);
 
-impl Drop for Rings<'_> {
+impl Drop for WakeOnDrop<'_> {
     fn drop(&mut self) {
         self.0.wake();
     }
@@ -183,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_room_waits_and_has_its_turn_in_order() {
+    fn senders_without_room_wait_in_order() {
         let (mailbox, run) = (Mailbox::new(1), AtomicWaker::new());
         assert!(send_now(&mailbox, "a").is_ok());
         let mut second = pin!(mailbox.send(command("b"), &run));
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_the_wait_takes_no_room_and_the_run_hears_of_it() {
+    fn a_sender_that_gives_up_takes_no_room_and_wakes_the_run() {
         let (mailbox, run, wakes) = (Mailbox::new(1), AtomicWaker::new(), Arc::new(Wakes::default()));
         assert!(send_now(&mailbox, "a").is_ok());
         {
@@ -215,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_closed_one_comes_back_and_what_was_there_is_taken() {
+    fn a_closed_mailbox_returns_new_commands_and_still_gives_out_earlier_ones() {
         let mailbox = Mailbox::new(2);
         assert!(send_now(&mailbox, "a").is_ok());
         mailbox.close();
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_for_room_are_told_that_it_was_closed() {
+    fn every_sender_that_waits_for_room_gets_its_command_back_when_the_mailbox_closes() {
         let (mailbox, run, wakes) = (Mailbox::new(1), AtomicWaker::new(), Arc::new(Wakes::default()));
         assert!(send_now(&mailbox, "a").is_ok());
         let told = Arc::clone(&wakes).into();
@@ -240,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_opened_again_has_all_of_its_room() {
+    fn a_mailbox_that_is_opened_again_has_all_of_its_room() {
         let mailbox = Mailbox::new(2);
         for text in ["a", "b"] {
             assert!(send_now(&mailbox, text).is_ok());

@@ -1,4 +1,4 @@
-//! Metrics of one run, through the `metrics` facade. Without the feature `metrics` all of it is empty.
+//! Metrics of one run, through the `metrics` facade. Without the feature `metrics`, everything here is empty.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(crate) use on::{Level, Meter, describe};
 #[cfg(not(feature = "metrics"))]
 pub(crate) use off::{Level, Meter, describe};
 
-/// What is measured, if anything is.
+/// The metrics, with the feature `metrics`.
 ///
 /// Names follow the conventions of Prometheus: a counter ends in `_total`, and a time in `_seconds`.
 #[cfg(feature = "metrics")]
@@ -34,7 +34,7 @@ mod on {
     const QUEUED: &str = "workflow_runs_queued";
     const EXECUTIONS_WAITING: &str = "workflow_executions_waiting";
 
-    /// Tells the recorder what the metrics mean.
+    /// Describes the metrics to the recorder.
     pub(crate) fn describe() {
         metrics::describe_counter!(STARTED, "Runs that began");
         metrics::describe_counter!(ENDED, "Runs that ended, by how they did");
@@ -52,11 +52,11 @@ mod on {
         metrics::describe_counter!(EVENTS, "Events that entered a log");
         metrics::describe_gauge!(
             RUNNING,
-            "Runs that have begun, and neither ended nor wait for a timer or the outside; those that wait for a place \
-             to go on are among them"
+            "Runs that have begun, and neither ended nor wait for a timer or the outside; those that wait for a permit \
+             to continue are among them"
         );
         metrics::describe_gauge!(WAITING, "Runs that wait for a timer or for something from outside");
-        metrics::describe_gauge!(QUEUED, "Runs that wait for a place, before they begin or to go on");
+        metrics::describe_gauge!(QUEUED, "Runs that wait for a permit, to begin or to continue");
         metrics::describe_gauge!(EXECUTIONS_WAITING, "Executions that wait for their turn");
     }
 
@@ -64,7 +64,7 @@ mod on {
     pub(crate) struct Meter {
         workflow: SharedString,
         events: Counter,
-        /// One of the gauges of runs, from the run's beginning to its end.
+        /// The gauge that counts the run now, from its beginning to its end.
         level: Option<Level>,
         waiting: usize,
     }
@@ -81,17 +81,17 @@ mod on {
             self.runs();
         }
 
-        /// The run goes on.
+        /// Counts the run as running.
         pub(crate) fn runs(&mut self) {
             self.level = Some(Level::rise(RUNNING, self.workflow.clone()));
         }
 
-        /// The run waits for a timer or for the outside.
+        /// Counts the run as waiting for a timer or the outside.
         pub(crate) fn waits(&mut self) {
             self.level = Some(Level::rise(WAITING, self.workflow.clone()));
         }
 
-        /// What it counts as, for it to go on counting.
+        /// Takes the run's place in its gauge, to keep it beyond this meter.
         pub(crate) fn level(&mut self) -> Option<Level> {
             self.level.take()
         }
@@ -100,13 +100,13 @@ mod on {
             self.events.increment(1);
         }
 
-        /// The same; one that counts nothing is left in its place.
+        /// Takes the metrics out, and leaves a meter that counts nothing.
         pub(crate) fn take(&mut self) -> Self {
             let (workflow, events) = (self.workflow.clone(), self.events.clone());
             Self { workflow, events, level: self.level.take(), waiting: std::mem::take(&mut self.waiting) }
         }
 
-        /// An execution ended.
+        /// Counts an execution that ended.
         pub(crate) fn executed(&self, step: &Arc<str>, ended: Ended<'_>, took: impl FnOnce() -> Duration) {
             let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
             let labels = vec![of(&self.workflow), step, Label::from_static_parts("outcome", ended.name())];
@@ -114,14 +114,14 @@ mod on {
             histogram!(EXECUTION_DURATION, labels).record(took());
         }
 
-        /// An attempt of an execution failed and is to be followed by another.
+        /// Counts a failed attempt that another one follows.
         pub(crate) fn retried(&self, step: &Arc<str>, class: ErrorClass) {
             let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
             let class = Label::from_static_parts("class", class.name());
             counter!(RETRIES, vec![of(&self.workflow), step, class]).increment(1);
         }
 
-        /// So many executions wait for their turn now.
+        /// Sets how many executions wait for their turn.
         pub(crate) fn queue(&mut self, waiting: usize) {
             if waiting != self.waiting {
                 let gauge = gauge!(EXECUTIONS_WAITING, vec![of(&self.workflow)]);
@@ -130,7 +130,7 @@ mod on {
             }
         }
 
-        /// The run ended, if it had begun.
+        /// Counts the end of the run, if it had begun.
         pub(crate) fn ended(&mut self, status: RunStatus, took: Duration) {
             self.queue(0);
             if self.level.take().is_some() {
@@ -150,7 +150,7 @@ mod on {
         now as f64 - before as f64
     }
 
-    /// One more in a gauge, until it is dropped.
+    /// One in a gauge. Dropping it lowers the gauge.
     #[derive(Debug)]
     pub(crate) struct Level {
         gauge: &'static str,
@@ -158,7 +158,7 @@ mod on {
     }
 
     impl Level {
-        /// A run that waits for a place.
+        /// Counts a run that waits for a permit.
         pub(crate) fn queued(workflow: &Arc<str>) -> Self {
             Self::rise(QUEUED, SharedString::from_shared(Arc::clone(workflow)))
         }

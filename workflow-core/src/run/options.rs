@@ -1,4 +1,4 @@
-//! What can be said of a run when it is started.
+//! The options of a run at its start.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::config::{ConfigError, ConfigOrigin};
 use crate::id::{RunId, ThreadId};
 
-/// What can be said of a run when it is started; everything has a default.
+/// The options of a run at its start. Every option has a default.
 ///
 /// ```
 /// use workflow_core::RunOptions;
@@ -26,45 +26,51 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// A generated id, a thread of its own, the engine's configuration, no metadata.
+    /// Options with every default: a generated id, a thread of its own, the engine's configuration, no
+    /// metadata.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The run's id; neither a running run nor one in the engine's store may have it.
+    /// Sets the run's id. No running run and no run in the engine's store may have the same one.
     pub fn id(self, id: impl Into<RunId>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
 
-    /// The thread the run belongs to: its runs share a [`ThreadContext`](crate::ThreadContext).
+    /// Sets the thread of the run. Runs of one thread share a [`ThreadContext`](crate::ThreadContext).
     pub fn thread(self, thread: impl Into<ThreadId>) -> Self {
         Self { thread: Some(thread.into()), ..self }
     }
 
-    /// The id that was set; none if one is to be generated.
+    /// The id that was set; `None` if the engine generates one.
     pub fn run_id(&self) -> Option<&RunId> {
         self.id.as_ref()
     }
 
-    /// The thread that was set; none if the run is to have one of its own.
+    /// The thread that was set; `None` if the run gets one of its own.
     pub fn thread_id(&self) -> Option<&ThreadId> {
         self.thread.as_ref()
     }
 
-    /// The last layer of `Config<C>`, for this run only. A part of `C` is enough, for example
-    /// `serde_json::json!({"rerank": true})`.
+    /// Adds the last layer of `Config<C>`, for this run only.
+    ///
+    /// The layer may set a part of `C`, for example `serde_json::json!({"rerank": true})`.
     pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
         let layer = ConfigError::json_of(&layer, &ConfigOrigin::Run);
         self.configs.insert(TypeId::of::<C>(), layer);
         self
     }
 
-    /// How long the run may be active, by the engine's clock (S32): the time in which it does not
-    /// [wait](crate::RunStatus::Waiting) for a timer or the outside, nor for a place among the runs that run at a time.
-    /// The time between two attempts of an execution counts, and so does that in which a step awaits a
-    /// [child](crate::Children), even one that waits for a person: the parent is active. At the end of it
-    /// executions are dropped, and the run ends with [`RunError::TimedOut`](crate::RunError::TimedOut). Default: as the
-    /// [engine](crate::EngineBuilder::run_timeout) says.
+    /// Sets how long the run may be active, by the engine's clock. Default:
+    /// [`EngineBuilder::run_timeout`](crate::EngineBuilder::run_timeout).
+    ///
+    /// A run is not active while it [waits](crate::RunStatus::Waiting) for a timer or the outside, and while
+    /// it waits for a permit among the engine's runs. The delay between two attempts of an execution counts.
+    /// The time in which a step awaits a [child](crate::Children) counts too, even if the child waits for a
+    /// person: the parent is active.
+    ///
+    /// When the time is used up, the run drops its executions and ends with
+    /// [`RunError::TimedOut`](crate::RunError::TimedOut).
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +81,7 @@ impl RunOptions {
         Self { timeout: Some(active), ..self }
     }
 
-    /// A label that the report carries.
+    /// Adds a label, which the report has too.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self

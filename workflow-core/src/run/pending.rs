@@ -1,5 +1,13 @@
-//! Pending batches: they are in a run's state, and its store does not have them. Each knows its sender, who is notified once
-//! the store has it, and can be applied again if the store refuses a batch before it.
+//! Pending batches: those in a run's state that its store does not have yet.
+//!
+//! ```text
+//! written ──▶ │ Batch │ Derived │ Asked │ Batch │ ◀── position of the state
+//!               each with the journal's end behind it
+//! ```
+//!
+//! When the store has a batch, the committer answers its sender. When the store refuses an earlier batch, a
+//! [rewind](super::rewind) applies a pending batch again. A question waits in the same queue, so that its
+//! answer never shows more than the store has.
 
 use tokio::sync::oneshot;
 
@@ -11,31 +19,32 @@ use crate::display::Display;
 use crate::id::{ExecutionId, Seq};
 use crate::store::{Position, Record};
 
-/// A batch, an entry or a question behind the records that the store has.
+/// A batch, an entry or a question that waits for the store.
 pub(super) struct PendingBatch {
-    /// Where the journal ends with it.
+    /// The end of the journal with it.
     pub(super) end: Position,
     pub(super) what: PendingWhat,
 }
 
+/// The kind of a pending entry.
 pub(super) enum PendingWhat {
     /// A batch, with or without events in the log.
     Batch {
         batch: Batch,
-        /// Its events in the log; none for a batch without events, such as the answer of a precondition.
+        /// Its events in the log; `None` for a batch without events, such as the answer of a precondition.
         logged: Option<Logged>,
-        /// Notifies its sender.
+        /// Answers its sender.
         done: Option<Done>,
-        /// The display of its execution, if that has shown something.
+        /// The display of its execution, if the execution has shown something.
         shown: Option<Box<Display>>,
     },
-    /// An entry that followed by itself.
+    /// An entry that followed by itself, such as a gather.
     Derived(Logged),
-    /// A question about the state with all that stands before.
+    /// A question about the state, answered once the store has everything before.
     Asked(Asked),
 }
 
-/// So many events from this position are in the log, left by this execution if by any.
+/// A range of events in the log, and the execution that emitted them, if one did.
 pub(super) struct Logged {
     pub(super) by: Option<ExecutionId>,
     pub(super) first: Seq,
@@ -58,11 +67,13 @@ impl PendingWhat {
     }
 }
 
-/// A question that has its answer: gives it if it holds, and else returns the question, to be asked again.
+/// An answered question. Called with `true`, it sends its answer. Called with `false` (after a rewind), it
+/// returns the question, to be asked again.
 pub(super) type Asked = Box<dyn FnOnce(bool) -> Option<Command> + Send>;
 
 impl Committer {
-    /// Answers a question about the state once the store has all of it. `again` asks it once more.
+    /// Answers a question about the state once the store has all of the state. `again` makes the command that
+    /// asks it again.
     pub(super) fn answer_when_written<T: Send + 'static>(
         &mut self,
         done: oneshot::Sender<T>,
@@ -84,7 +95,7 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
     }
 
-    /// Notes a batch without events, unless nothing is pending before it.
+    /// Adds a batch without events, unless the store has the whole journal.
     pub(super) fn note_pending(&mut self, batch: Option<Batch>) {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)
@@ -94,7 +105,7 @@ impl Committer {
         }
     }
 
-    /// Keeps the display of the execution whose batch is the last pending one.
+    /// Attaches the display of an execution to its batch, if that is the last pending one.
     pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
         if let Some(PendingBatch { what: PendingWhat::Batch { batch, shown, .. }, .. }) =
             self.pending.back_mut()
@@ -106,7 +117,7 @@ impl Committer {
 }
 
 impl Batch {
-    /// The same batch, whose events carry the JSON of these records again.
+    /// The same batch, with the JSON of these records back in its events, so that it can be journaled again.
     pub(super) fn recordable(mut self, records: &[Record]) -> Self {
         let logged = records.iter().filter_map(|record| match record {
             Record::EventLogged { event, .. } => event.recordable(1),

@@ -1,10 +1,19 @@
-//! Places among the runs that run at a time: of the engine and of each workflow, who holds one, and who waits.
+//! Permits of runs: the limits of an engine and of its workflows, and the queue of the runs that wait for
+//! one.
 //!
-//! A run takes its workflow's place first and the engine's second, always, and nobody who holds one of the engine's
-//! waits for one of a workflow's: whoever waits for a second place, waits for runs that wait for no place. So the
-//! two limits do not deadlock, and the runs of a full workflow wait without holding what others need.
+//! A [`Gate`] is a limit. A [`Place`] is one permit of each limit that applies to a run. [`Places`] takes
+//! them.
 //!
-//! Children have places of their own, and one may borrow its parent's.
+//! ```text
+//! run ──▶ limit of its workflow ──▶ limit of the engine ──▶ runs
+//! child run ──▶ limit of children, or the permit that its waiting parent lends ──▶ runs
+//! ```
+//!
+//! # Invariant
+//! Every run takes its workflow's permit first and the engine's second. So a run that holds a permit of the
+//! engine never waits for one of a workflow, and a run that waits for its second permit waits only for runs
+//! that wait for none. The two limits cannot deadlock, and a run whose workflow is at its limit holds no
+//! permit of the engine while it waits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,15 +28,15 @@ use crate::id::RunId;
 use crate::outcome::StartError;
 use crate::report::WaitsFor;
 
-/// So many runs at a time.
+/// A limit: at most this many runs at a time.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    places: Arc<Semaphore>,
-    most: usize,
+    permits: Arc<Semaphore>,
+    limit: usize,
     of: Bounded,
 }
 
-/// Whom a gate bounds.
+/// The runs that a limit bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bounded {
     /// The runs of the engine.
@@ -39,14 +48,14 @@ pub(crate) enum Bounded {
 }
 
 impl Gate {
-    pub(crate) fn new(most: usize, of: Bounded) -> Self {
-        let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(most)), most, of }
+    pub(crate) fn new(limit: usize, of: Bounded) -> Self {
+        let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Arc::new(Semaphore::new(limit)), limit, of }
     }
 
-    /// What a run that waits here waits for.
+    /// This limit, as the reason why an execution has not begun.
     pub(super) fn waits_for(&self) -> WaitsFor {
-        let limit = self.most;
+        let limit = self.limit;
         match self.of {
             Bounded::Runs => WaitsFor::Runs { workflow: None, limit },
             Bounded::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
@@ -59,27 +68,27 @@ impl Gate {
     }
 }
 
-/// What one run passes before it runs, in this order.
+/// The limits of one run, in the order in which it takes their permits.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     gates: SmallVec<[Arc<Gate>; 2]>,
     queue: Arc<Queue>,
     run: RunId,
     workflow: Arc<str>,
-    /// The place of the parent that waits for this run, and needs it for nothing else.
+    /// The permit of a parent that does nothing but wait for this run: the run may use it instead.
     lent: Option<Arc<Semaphore>>,
-    /// At which gate the run waits, while it does. Clones share it.
+    /// The index of the limit at which the run waits, while it does. Clones share it.
     at: Arc<AtomicUsize>,
 }
 
-/// A place behind every gate. Dropping it gives all of them up.
+/// One permit of each limit. Dropping it returns them all.
 #[derive(Debug)]
 pub(crate) struct Place {
     _permits: SmallVec<[OwnedSemaphorePermit; 2]>,
 }
 
 impl Places {
-    /// None if nothing bounds the run.
+    /// The limits of a run; `None` if no limit applies.
     pub(crate) fn of(
         run: &RunId,
         workflow: &Arc<str>,
@@ -98,7 +107,7 @@ impl Places {
         })
     }
 
-    /// Those of a child run.
+    /// The limits of a child run.
     pub(crate) fn of_child(
         run: &RunId,
         workflow: &Arc<str>,
@@ -116,48 +125,53 @@ impl Places {
         }
     }
 
-    /// The gate at which the run waits, if it does.
+    /// The limit at which the run waits, if it does.
     pub(super) fn gate(&self) -> Option<&Gate> {
         self.gates.get(self.at.load(Ordering::Relaxed)).map(|gate| &**gate)
     }
 
-    /// Waits for a place behind every gate, in the queue of each in turn. Dropping the future gives up the wait and
-    /// the place it may have had.
+    /// Waits in the queue of each limit in turn for its permit. Dropping the future returns the permits taken
+    /// so far.
     pub(crate) async fn take(self) -> Place {
-        let Some(lent) = self.lent.clone() else { return self.queue_up().await };
-        match select(Box::pin(lent.acquire_owned()), Box::pin(self.queue_up())).await {
+        let Some(lent) = self.lent.clone() else { return self.acquire_in_order().await };
+        match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
             Either::Left((lent, _)) => Place { _permits: lent.into_iter().collect() },
             Either::Right((place, _)) => place,
         }
     }
 
-    async fn queue_up(self) -> Place {
+    /// Takes one permit of each limit, in their order. The run is in the queue as long as it waits for any of
+    /// them.
+    async fn acquire_in_order(self) -> Place {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for (at, gate) in self.gates.iter().enumerate() {
-            if let Ok(permit) = Arc::clone(&gate.places).try_acquire_owned() {
+            if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
                 permits.push(permit);
                 continue;
             }
             queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
             self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
-            permits.extend(Arc::clone(&gate.places).acquire_owned().await);
+            permits.extend(Arc::clone(&gate.permits).acquire_owned().await);
         }
         Place { _permits: permits }
     }
 
-    /// Takes a place behind every gate now, or none.
+    /// Takes the permits of all limits now.
+    ///
+    /// # Errors
+    /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
     pub(crate) fn take_now(&self) -> Result<Place, StartError> {
         let permits = self.gates.iter().map(|gate| {
-            let full = |_: TryAcquireError| StartError::Full { limit: gate.most, workflow: gate.workflow() };
-            Arc::clone(&gate.places).try_acquire_owned().map_err(full)
+            let full = |_: TryAcquireError| StartError::Full { limit: gate.limit, workflow: gate.workflow() };
+            Arc::clone(&gate.permits).try_acquire_owned().map_err(full)
         });
         Ok(Place { _permits: permits.collect::<Result<_, _>>()? })
     }
 }
 
-/// The runs that wait for a place, by the order in which they began to.
+/// The runs that wait for a permit, in the order in which they began to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Queue(Mutex<Waiting>);
 
@@ -168,35 +182,37 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Those that wait now, the one that began first in front.
+    /// The waiting runs, the longest waiting first.
     pub(crate) fn runs(&self) -> Vec<RunId> {
         self.lock().runs.values().cloned().collect()
     }
 
-    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> Queued {
+    /// Adds a run to the queue, until the entry is dropped.
+    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> QueueEntry {
         let mut waiting = queue.lock();
         let ticket = waiting.next;
         waiting.next += 1;
         waiting.runs.insert(ticket, run.clone());
         drop(waiting);
-        Queued { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
+        QueueEntry { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
     }
 
+    /// Locks the map of waiting runs.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // What is kept here is whole between any two calls, whatever panicked.
+        // Each call leaves the map consistent, so a panic elsewhere does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A run's place in the queue, until it is dropped.
+/// The entry of a waiting run in the queue. Dropping it removes the entry.
 #[derive(Debug)]
-struct Queued {
+struct QueueEntry {
     queue: Arc<Queue>,
     ticket: u64,
     _level: Level,
 }
 
-impl Drop for Queued {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         self.queue.lock().runs.remove(&self.ticket);
     }

@@ -1,5 +1,5 @@
-//! A run as its journal alone tells of it: without its workflow, an engine or a runtime. The records are told to a
-//! scheduler as when a run goes on (`replay`), and then what it came to is looked at instead of gone on with.
+//! A run from its journal alone, without its workflow, an engine or a runtime. The records are replayed as on
+//! resume, and the state that they lead to is reported instead of driven.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,33 +23,39 @@ use crate::report::RunReport;
 use crate::store::{JOURNAL_FORMAT, Position, Record};
 use crate::table::DependencyTable;
 
-/// A run as its records tell of it: what it did, why, and where it stands, without the program that wrote them.
+/// A run from its records: what it did, why, and its status, without the program that wrote them.
 ///
-/// For the tools of stores, front ends and tests. Nothing runs, nothing is written, and no runtime is needed. It is a
-/// look at one moment: a run that goes on is made anew of its records then.
+/// For tools of stores, front ends and tests. Nothing runs, nothing is written, and no runtime is needed. A
+/// `RecordedRun` shows one moment: to follow a run that continues, make a new one from its newer records.
 ///
-/// # What is known
-/// - Of a run that has ended, what [`RunHandle::report`](crate::RunHandle::report) and
-///   [`explain`](crate::RunHandle::explain) said.
-/// - Of one that has not, where it stands when its journal ends: it [waits](RunStatus::Waiting), or is
-///   [running](RunStatus::Running) and somebody drives it, or nobody does any more. Executions that had not ended are
-///   shown as running, times up to the last record.
-/// - Events by their names and as JSON: [`LoggedEvent::event`](crate::LoggedEvent::event) has the name,
-///   [`LoggedEvent::value`](crate::LoggedEvent::value) only [`to_json`](crate::AnyEvent::to_json). What was never
-///   serialised, in records that come straight from a [`MemoryStore`](crate::MemoryStore), is the value itself.
+/// # What it knows
+/// - Of a run that has ended: all that [`RunHandle::report`](crate::RunHandle::report) and
+///   [`explain`](crate::RunHandle::explain) returned.
+/// - Of any other run: its status at the end of its journal. It is [waiting](RunStatus::Waiting), or it is
+///   [running](RunStatus::Running), whether or not an engine drives it now. Executions that had not ended are
+/// shown as
+///   running, with times up to the last record.
+/// - Events by name and as JSON. [`LoggedEvent::event`](crate::LoggedEvent::event) has the name, and
+///   [`LoggedEvent::value`](crate::LoggedEvent::value) only [`to_json`](crate::AnyEvent::to_json). Records
+/// that come
+///   straight from a [`MemoryStore`](crate::MemoryStore) and were never serialised have the values
+/// themselves.
 ///
-/// # What is not
-/// - What is in no journal: displays, contexts, doc comments, and the limits of the engine. What waits for its turn by
-///   the `concurrency` of its step waits; what an engine's limit held back is shown as running. An execution that ran
-///   when the run ended is shown as dropped, whatever it would have left. When executions began is told only by the
-///   records around that.
-/// - Parameters that no event fills, which are not among the inputs of an execution.
-/// - How child runs came out, which their own journals tell: they are listed as running.
+/// # What it does not know
+/// - Displays, contexts, doc comments and the engine's limits, which no journal has. An execution that waits
+///   for the
+///   `concurrency` of its step is shown as waiting; one that waits for a limit of the engine is shown as
+/// running. An
+///   execution that ran when the run ended is shown as dropped. Start times of executions are those of the
+/// records around
+///   them.
+/// - Parameters that no event fills. They are not among the inputs of an execution.
+/// - The ends of child runs, which are in the children's own journals. Children are listed as running.
 ///
 /// # When the workflow has changed
-/// The records are read by the last table among them, which is the one that the run last went on by. That it fits what
-/// was written before was checked then (S41). Records that do not fit it are
-/// [`Contradiction`](RecordedRunError::Contradiction)s, and nothing is made of them.
+/// The last table among the records reads all of them. The run last resumed with it, and the engine checked
+/// then that it fits the earlier records. A record that does not fit is a
+/// [`Contradiction`](RecordedRunError::Contradiction), and `of` returns that error instead of a run.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -81,7 +87,7 @@ use crate::table::DependencyTable;
 /// assert_eq!(recorded.report().executions("greet"), 1);
 /// assert_eq!(recorded.explain().to_string(), run.explain().await?.to_string());
 ///
-/// // Without its end the run is on its way.
+/// // Without its last records the run has not ended.
 /// let recorded = RecordedRun::of(run.id(), &records[..2])?;
 /// assert_eq!(recorded.status(), RunStatus::Running);
 /// # Ok(())
@@ -93,11 +99,14 @@ pub struct RecordedRun {
 }
 
 impl RecordedRun {
-    /// Reads all records of a run, in their order, or the first so many to see it as it stood then. O(records) time and
-    /// memory, with as much again for each event and step that they lead to.
+    /// Reads the records of a run, in order. The first n of them show the run as it was then.
+    ///
+    /// Takes O(records) time and memory, and about as much again for the events and steps that the records
+    /// lead to.
     ///
     /// # Errors
-    /// [`RecordedRunError`].
+    /// A [`RecordedRunError`] if the records have a newer format, lack their beginning, or contradict each
+    /// other.
     pub fn of(run: &RunId, records: &[Record]) -> Result<Self, RecordedRunError> {
         check_format(run, records)?;
         let host = Arc::new(Host::of_table(Arc::new(last_table(run, records)?)));
@@ -109,27 +118,28 @@ impl RecordedRun {
         Ok(Self { state: replayed.driver.committer.state.take(), report })
     }
 
-    /// Where the run stands when its records end.
+    /// The status of the run at the end of its records.
     pub fn status(&self) -> RunStatus {
         self.report.status
     }
 
-    /// What the run did.
+    /// The report of the run.
     pub fn report(&self) -> &RunReport {
         &self.report
     }
 
-    /// Why each step of it ran, and why it did not. O(events + executions), and more for each step that never ran.
+    /// Explains why each step ran or did not. O(events + executions), and more for each step that never ran.
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.state.scheduler, &self.report)
     }
 
-    /// The table that the records were read by. It has what decides how a run behaves, and no doc comments.
+    /// The table that read the records. It has everything that decides how a run behaves, and no doc
+    /// comments.
     pub fn table(&self) -> &DependencyTable {
         self.state.table()
     }
 
-    /// The drawing of its table with the run laid over it.
+    /// The drawing of the table with the run laid over it.
     pub fn graph(&self) -> Graph {
         self.table().graph().with_report(&self.report)
     }
@@ -146,7 +156,7 @@ impl fmt::Debug for RecordedRun {
 }
 
 impl Run {
-    /// What a run did that stands where its journal ends, and is not gone on with.
+    /// The report of a replayed run that is not driven.
     fn report_at_rest(&mut self, last: Option<&Record>) -> RunReport {
         let Committer { state, clock, .. } = &mut self.driver.committer;
         let ended = match last {
@@ -165,7 +175,7 @@ impl Run {
     }
 }
 
-/// Shows one time for ever.
+/// A clock that always shows the same time.
 struct Stopped(SystemTime);
 
 impl Clock for Stopped {
@@ -188,7 +198,7 @@ fn check_format(run: &RunId, records: &[Record]) -> Result<(), RecordedRunError>
     })
 }
 
-/// The table by which the last records were written.
+/// The last table in the records.
 fn last_table(run: &RunId, records: &[Record]) -> Result<DependencyTable, RecordedRunError> {
     let mut tables = records.iter().enumerate().rev();
     let last = tables.find_map(|(place, record)| Some((place, record.table()?)));
@@ -205,7 +215,7 @@ fn last_table(run: &RunId, records: &[Record]) -> Result<DependencyTable, Record
     })
 }
 
-/// What a run shares that has neither handles nor an engine.
+/// The shared part of a run that has neither handles nor an engine.
 fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, RecordedRunError> {
     let opens = |record: &Record| matches!(record, Record::EventLogged { .. } | Record::RunEnded { .. });
     let (Some(Record::RunStarted { thread, metadata, parent, private_thread, timeout, .. }), true) =
@@ -221,7 +231,7 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
     Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
 }
 
-/// What runs share that have no engine. Their clock shows this time for ever.
+/// The common part of runs without an engine, whose clock always shows this time.
 pub(super) fn without_engine(observers: Observers, now: SystemTime) -> Common {
     Common { observers, ..Common::without_engine(EngineClock::new(Stopped(now))) }
 }

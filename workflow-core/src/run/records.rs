@@ -1,5 +1,10 @@
-//! What enters a run's state, as the records of its journal: one batch of records for each batch, and one for each entry
-//! that followed by itself.
+//! The records of a batch for the journal.
+//!
+//! One batch becomes: a lead record (such as `ExecutionSucceeded`), its events, its timers, and `RunEnded` if
+//! it completes the run. An entry that follows by itself becomes one record.
+//!
+//! The lead names step, scope and trigger, which the state may not have any more after the batch. So
+//! [`Noted`] is made before the batch is applied, and its records afterwards.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,12 +20,12 @@ use crate::scheduler::{Candidate, Emission, End};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 use crate::table::StepIndex;
 
-/// What the journal says of a batch beside the events in the log, noted before the batch is applied.
+/// Facts about a batch for its records, noted before the batch is applied.
 pub(super) struct Noted {
     lead: Option<Record>,
     timers: Vec<DueEvent>,
     at: SystemTime,
-    /// When timers are set: the reading by which they are due.
+    /// The wall time by which the batch's timers are due; later than `at` only with timers.
     set_at: SystemTime,
 }
 
@@ -28,7 +33,7 @@ pub(super) struct Noted {
 pub(super) type Records = SmallVec<[Record; 2]>;
 
 impl Noted {
-    /// Of a batch that is about to be applied at the time that the clock shows.
+    /// Notes the facts about a batch, which is about to be applied at the clock's time.
     pub(super) fn of(batch: &Batch, state: &RunState, clock: &RunClock) -> Self {
         let timers = match batch {
             Batch::Succeeded { returned, .. } => returned.timers().to_vec(),
@@ -39,7 +44,7 @@ impl Noted {
         Self { lead: lead(batch, state, at), timers, at, set_at }
     }
 
-    /// The records of the batch, once it is applied; none if it was refused.
+    /// The records of the applied batch; none if the state refused it.
     pub(super) fn records(self, applied: &Applied, state: &RunState) -> Records {
         let Self { lead, timers, at, set_at } = self;
         let mut records = Records::new();
@@ -60,7 +65,7 @@ impl Noted {
                 at: set_at,
             });
         }
-        // The end stands in the batch that brings it about.
+        // The end belongs to the batch that causes it.
         if let Some(End::Completed(_)) = state.end() {
             let (status, error, step) = (RunStatus::Completed, None, None);
             records.push(Record::RunEnded { status, error, step, at });
@@ -69,7 +74,7 @@ impl Noted {
     }
 }
 
-/// The record before the events of a batch.
+/// The record that stands before the events of a batch.
 fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     let name = |step: StepIndex| Arc::clone(&state.table().step(step).name);
     match batch {
@@ -80,7 +85,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
         }
         Batch::Succeeded { execution, returned } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             let fan_outs = opened(returned.emissions(), state);
             Some(Record::ExecutionSucceeded {
                 execution: *execution,
@@ -92,7 +97,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::Retried { execution, failed } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             let attempt = state.trace.attempt(*execution);
             let FailedAttempt { class, error, retry_in, compacts } = failed.clone();
             Some(Record::RetryScheduled {
@@ -109,7 +114,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::Failed { execution, error, not_retried } => {
-            let (step, scope, trigger) = origin(*execution, state)?;
+            let (step, scope, trigger) = identity_of(*execution, state)?;
             Some(Record::ExecutionFailed {
                 execution: *execution,
                 step: name(step),
@@ -122,13 +127,14 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::ChildStarted { child, at } => {
-            let (_, scope, trigger) = origin(child.execution, state)?;
+            let (_, scope, trigger) = identity_of(child.execution, state)?;
             Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
         }
     }
 }
 
-fn origin(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
+/// The step, scope and trigger of an execution: its identity in records.
+fn identity_of(execution: crate::id::ExecutionId, state: &RunState) -> Option<(StepIndex, ScopeId, Seq)> {
     let execution = state.scheduler.executions().get(execution)?;
     Some((execution.step, execution.scope, execution.trigger))
 }
@@ -146,7 +152,7 @@ fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
     opened.collect()
 }
 
-/// The record of an event in the log.
+/// The record of an entry of the log: a gather or an event.
 pub(super) fn logged(seq: Seq, state: &RunState, at: SystemTime) -> Option<Record> {
     let record = state.log.get(seq)?;
     let (scope, cause, event) = (record.scope, record.cause, &record.event);

@@ -1,5 +1,5 @@
-//! Letting go of a run that waits: with a store its journal is all that there is to know, so that nothing of it needs to
-//! be kept until a timer is due or somebody wants something of it.
+//! Unloading a waiting run. With a store, the journal is all that there is to know of the run, so its memory
+//! is dropped until a timer falls due or someone needs the run. An unloaded run is loaded again by replay.
 
 use std::any::Any;
 use std::num::NonZeroU64;
@@ -21,46 +21,47 @@ use crate::outcome::RunError;
 use crate::panics::discard;
 use crate::store::Position;
 
-/// Until it is dropped, nobody else loads the run, looks for it in the store or lets go of it.
+/// The lock of one run. While it is held, nobody else loads the run, looks for it in the store or unloads it.
 pub(crate) type Held = Box<dyn Any + Send>;
 
-/// A run's entry among those of its engine.
+/// The run's entry in the engine's registry.
 pub(crate) trait Registration: Send + 'static {
-    /// Whoever has it, and nobody else, loads the run or lets go of it.
+    /// Acquires the lock of the run, which loading and unloading need.
     fn hold(&self) -> BoxFuture<'static, Held>;
 
-    /// The run is not driven any more, and has not ended. A note that was left for it meanwhile is not lost.
+    /// Notes that the run is unloaded and has not ended. A signal that was set for it meanwhile is not lost.
     fn release(self, released: Released, run: Arc<RunShared>);
 }
 
-/// All that is known of a run that was let go of.
+/// Everything that the engine knows of an unloaded run.
 #[derive(Debug)]
 pub(crate) struct Released {
-    /// Where its journal ends.
+    /// The end of its journal.
     pub(crate) end: Position,
-    /// The term of its engine's lease for which it was the engine's, the first of which is 1; none if it had no lease.
+    /// The term of the engine's lease in which the run belonged to the engine, from 1; `None` without a
+    /// lease.
     pub(crate) term: Option<NonZeroU64>,
-    /// When the first of its timers is due.
+    /// When the earliest of its timers is due.
     pub(crate) due: Option<SystemTime>,
-    /// The run as its handles know it; nothing once there are none.
+    /// The part that its handles share; empty once there are no handles.
     pub(crate) run: Weak<RunShared>,
-    /// It is still counted among those that wait.
+    /// Keeps the run counted among the waiting ones.
     pub(crate) _level: Option<Level>,
 }
 
-/// Why a run is not polled on.
+/// The reason why a run's task stops polling it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paused {
-    /// It has ended.
+    /// The run has ended.
     Ended,
-    /// It waits for its handles alone: suspend it.
+    /// The run waits for its handles alone: suspend it.
     Suspendable,
-    /// It has waited for the idle timeout: unload it.
+    /// The run has waited for the idle timeout: unload it.
     Idle,
 }
 
 impl Run {
-    /// There is nothing to do. A run that waits for long is let go of.
+    /// Handles a run with nothing to do: suspends it, or unloads it after the idle timeout.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let after = self.driver.committer.shared.common.settings.idle_timeout;
         let Some(after) = after.filter(|_| self.can_unload()) else {
@@ -68,15 +69,15 @@ impl Run {
             return if self.can_suspend() { Poll::Ready(Paused::Suspendable) } else { Poll::Pending };
         };
         let Driver { committer: Committer { shared, .. }, alarms, .. } = &mut self.driver;
-        let patience = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
-        patience.as_mut().poll(cx).map(|()| {
+        let idle_timeout = alarms.idle.get_or_insert_with(|| shared.common.clock.sleep(after));
+        idle_timeout.as_mut().poll(cx).map(|()| {
             alarms.idle = None;
             Paused::Idle
         })
     }
 
-    /// Waits until nobody else has hold of it; none if it has ended before. It does what there is to do meanwhile: whoever
-    /// has it may wait for long.
+    /// Waits for the lock of the run; `None` if the run ends first. Polls the run meanwhile, because the
+    /// present holder may hold it for long.
     pub(super) async fn take_hold(&mut self, mut held: BoxFuture<'static, Held>) -> Option<Held> {
         let polled = std::future::poll_fn(|cx| match held.as_mut().poll(cx) {
             Poll::Ready(held) => Poll::Ready(Some(held)),
@@ -88,8 +89,8 @@ impl Run {
         polled.await
     }
 
-    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven here
-    /// depends on it.
+    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven
+    /// here depends on it.
     fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         state.scheduler.waits()
@@ -103,26 +104,29 @@ impl Run {
             && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }
 
-    /// Whether the run can be let go of: nobody has told it anything meanwhile. Called by whoever holds it.
+    /// Closes the mailbox if the run can be unloaded. Returns false, with the mailbox open, if a command, a
+    /// cancel or a detach came meanwhile. The caller holds the run's lock.
     ///
-    /// It does not wait: whoever is about to tell it something may never be polled again.
+    /// Commands that are there are handled now, without waiting: a sender in the middle of a send may never
+    /// be polled again.
     pub(super) fn closes(&mut self) -> bool {
         let shared = Arc::clone(&self.driver.committer.shared);
         shared.signals.mailbox.close();
-        let mut told = false;
-        // What is there is taken whatever turns the task has left.
+        let mut had_commands = false;
+        // Taken regardless of the task's budget.
         while let Some(command) = shared.signals.mailbox.take() {
-            told = true;
+            had_commands = true;
             self.driver.handle_command(command);
         }
-        if told || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
+        if had_commands || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
             shared.signals.mailbox.reopen();
             return false;
         }
         true
     }
 
-    /// Lets go of everything but what it takes to load it again. Who does so has hold of what the handles share.
+    /// Drops the run and returns what the engine needs to load it again. The caller keeps the part that
+    /// handles share.
     pub(super) fn released(mut self: Box<Self>) -> Released {
         let Driver { committer: Committer { shared, state, journal, telemetry, .. }, admission, .. } =
             &mut self.driver;
@@ -133,18 +137,18 @@ impl Run {
         self.phase = Phase::Unloaded;
         let term = admission.term().and_then(NonZeroU64::new);
         let released = Released { end, term, due, run, _level: telemetry.meter.level() };
-        // What it has in memory is the user's too: where dropping that panics, the run is no worse for it.
+        // Dropping the state runs user code. A panic there must not harm the run.
         discard(self);
         released
     }
 
-    /// It was to be loaded and cannot be: it is where it was.
+    /// Drops a run that could not be loaded: it stays unloaded.
     pub(crate) fn stays_released(mut self: Box<Self>) {
         self.phase = Phase::Unloaded;
         discard(self);
     }
 
-    /// Drives a run to its end that was let go of, in that term of the lease, and stands again where its journal ends.
+    /// Drives a run that was loaded again to its end. `term` is the lease's term in which it was unloaded.
     pub(crate) async fn drive_loaded<R: Registration>(
         mut self: Box<Self>,
         Derived(derived): Derived,
@@ -166,7 +170,7 @@ impl Run {
     }
 }
 
-/// Ends a run that was let go of and is not to be loaded again. Its journal is left as it is.
+/// Ends an unloaded run for its handles, without loading it. Its journal stays as it is.
 pub(crate) fn give_up(run: &RunShared, error: RunError) {
     let is_left = matches!(error, RunError::Abandoned);
     let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };

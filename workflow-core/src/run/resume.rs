@@ -1,4 +1,12 @@
-//! A run that is driven on from where its journal ends, or is looked back at once it has ended.
+//! Resuming a run from its journal, and looking back at a run that has ended.
+//!
+//! ```text
+//! records ─▶ compatible table? ─▶ Replay ─▶ state, retries, derived entries
+//!                                             │
+//!              RunResumed and derived entries, written before anything begins (S40)
+//!                                             │
+//!                                          drive_on
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +25,7 @@ use crate::store::{EventStore, Record};
 use crate::table::DependencyTable;
 
 impl Run {
-    /// Drives a run to its end that stands where its journal ends.
+    /// Drives a resumed run to its end: journals `RunResumed` and the derived entries first.
     pub(crate) async fn drive_resumed<R: Registration>(
         mut self: Box<Self>,
         Derived(derived): Derived,
@@ -29,13 +37,14 @@ impl Run {
         self.drive_on(registered, false).await;
     }
 
-    /// Ends before it has begun, or gone on.
+    /// Ends a run that could not be resumed.
     fn fail(self: Box<Self>, error: RunError) {
         let finished = Finished { status: RunStatus::Failed, outcome: Err(error), kept: None };
         let _ = self.driver.committer.shared.finished.set(Box::new(finished));
     }
 
-    /// Drives a run on from where its journal ends; one that has ended is looked back at.
+    /// Resumes a run from these records and drives it to its end. A run that has ended is only looked back
+    /// at.
     pub(crate) async fn drive_from<R: Registration>(
         mut self: Box<Self>,
         store: Option<Arc<dyn EventStore>>,
@@ -63,8 +72,11 @@ impl Run {
         }
     }
 
-    /// Comes to where the run's journal ends, which is what the records have. Says which entries follow from it that the
+    /// Replays the records into the state. Returns the entries that follow from the journal and that the
     /// journal lacks.
+    ///
+    /// # Errors
+    /// If the workflow's table is incompatible with the journal, or a record contradicts those before it.
     pub(crate) fn resume(&mut self, records: &[Record]) -> Result<Derived, Incompatibility> {
         let Driver { host, committer, .. } = &mut self.driver;
         changed::check(&host.table, records)?;
@@ -72,7 +84,7 @@ impl Run {
             committer.clock = RunClock::resume(committer.shared.common.clock.clone(), *at);
         }
         let limits = committer.state.limits();
-        // Limits decide what may begin from here on, and not what the journal means.
+        // Limits bound what begins from here on, and do not change what the journal means.
         let state = RunState::new(&host.table, unlimited(&host.table, records));
         let mut replay = Replay::new(Arc::clone(host), state, committer.clock.began_at);
         replay.recall(records);
@@ -83,6 +95,7 @@ impl Run {
         *committer.state = state;
         committer.state.limit(limits);
         committer.check_replay(host, records);
+        // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
         for (child, at) in &committer.state.children {
             committer.shared.family().recall(child.clone(), *at);
@@ -98,7 +111,7 @@ impl Run {
         Ok(Derived(derived))
     }
 
-    /// Writes that the run goes on here, before anything else is done (S40), and what its journal lacks.
+    /// Writes `RunResumed` and the derived entries, before anything begins (S40).
     pub(super) async fn claim(&mut self, derived: impl IntoIterator<Item = Seq>) {
         if self.driver.committer.journal.is_some() {
             self.driver.committer.queue_resumed(derived);
@@ -109,7 +122,7 @@ impl Run {
         }
     }
 
-    /// A run that has ended, as its journal has it.
+    /// Finishes an ended run from its journal, without driving it.
     pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         let _ = self.resume(records)?;
         self.stop();
@@ -120,13 +133,13 @@ impl Run {
     }
 }
 
-/// Entries that follow from a journal and that it lacks.
+/// Entries that follow from a journal and that the journal lacks.
 #[derive(Debug)]
 #[must_use = "they are to be journaled"]
 pub(crate) struct Derived(pub(super) VecDeque<Seq>);
 
-/// No limit that an engine has is in a journal. What a journal cannot lead to, such as executions with higher numbers than
-/// so many records have, takes no memory.
+/// Limits for a replay. No journal has the limits of an engine. A damaged journal with high execution numbers
+/// still takes no memory: the bound is what so many records could lead to.
 pub(super) fn unlimited(table: &DependencyTable, records: &[Record]) -> SchedulerLimits {
     let told = records.len().saturating_mul(table.steps().len().saturating_add(1));
     let executions = u64::try_from(told).unwrap_or(u64::MAX);

@@ -1,4 +1,5 @@
-//! The batch of an execution that succeeded: its step's declared outputs, checked, in the terms of the scheduler.
+//! From what a step returned to its batch: checks the events against the declared outputs, and translates
+//! them for the scheduler.
 
 use super::clock::RunClock;
 use super::state::{DueEvent, Returned, ReturnedBatch, RunState};
@@ -9,17 +10,18 @@ use crate::output::{Emitted, EmittedItem, MAX_TIMERS, SetTimer, TimerError};
 use crate::scheduler::Emission;
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
-/// The display items of the execution that returned a batch.
+/// The display of an execution that returned, if it has shown something.
 pub(super) type Shown = Option<Box<Display>>;
 
 impl Returned {
-    /// Every event of it: those for the log, and those that timers bring.
+    /// All its events: those for the log, and those of timers.
     pub(super) fn all_events(&self) -> impl Iterator<Item = &AnyEvent> {
         self.events().iter().chain(self.timers().iter().map(|timer| &timer.event))
     }
 }
 
-/// What an execution of a step returned, if a run in this state may take it.
+/// The batch of a returned execution, if the step declares its events and their sizes and timers are within
+/// bounds.
 #[inline]
 pub(super) fn returned(
     state: &RunState,
@@ -60,7 +62,7 @@ fn returned_batch(
     Ok((Returned::Many(Box::new(ReturnedBatch { emissions, events, timers })), shown))
 }
 
-/// The event type that a step declares, if it is what it emitted.
+/// The event's type, if the step declares it as a plain output.
 fn plain_output(
     table: &DependencyTable,
     outputs: &[OutputRow],
@@ -74,7 +76,7 @@ fn plain_output(
     declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
 }
 
-/// What an execution emitted, as its step declares it.
+/// The emissions of an execution, as its step declares them.
 fn emissions(
     table: &DependencyTable,
     outputs: &[OutputRow],
@@ -85,7 +87,7 @@ fn emissions(
         let event = item.event_type();
         let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
         let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row));
-        // A request can expire only where that is declared too.
+        // A request can expire only where its type declares an expiry event.
         let emission = emission.filter(|emission| match emission {
             Emission::Expiring(request) => table.event(*request).expired.is_some(),
             _ => true,

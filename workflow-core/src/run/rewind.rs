@@ -1,11 +1,29 @@
-//! Rewinding a run when its store refuses a batch for its content. The run returns to the state that its journal leads
-//! to, and applies every pending batch again but the refused one. A refused emission fails its execution, and a refused
-//! send is an error of its caller.
+//! Rewinding a run after its store refused a batch for its content.
 //!
-//! Executions and questions in flight follow from records that the store has (S38), so they continue. Pending batches
-//! are independent with one exception: a timer that one of them set may have fired. Such timers get their new numbers,
-//! and a firing is dropped if its timer is not set again ([`Unwritten`]). An execution that was dropped because of the
-//! refused batch begins again, as it does in a run that resumes.
+//! The run goes back to the state that its journal leads to, and applies every pending batch again except the
+//! refused one. A refused emission fails its execution; a refused send is an error of its sender. Other runs
+//! never notice.
+//!
+//! ```text
+//! position    7            9         10        11
+//! pending     │ A          │ B       │ C       │         A: an execution's batch, which the store refused
+//!             │ (refused)  │         │ derived │         C: a gather that followed by itself
+//! written ────┘
+//!
+//! 1  read the journal back, 0..7, and replay it       -> the state at 7
+//! 2  take over what no journal has                    -> start times, limits, effects that are in flight
+//! 3  apply B again                                    -> the next sequence numbers, new timer numbers
+//! 4  C follows again by itself, or does not
+//! 5  fail A's execution                               -> behind B, also if that ends the run
+//! ```
+//!
+//! # Invariants
+//! - Executions and preconditions in flight follow from records that the store has (S38), so they continue.
+//!   If the replay gives one of these executions another step, scope or trigger ([`Continuing::agrees`]), the
+//!   run stops instead.
+//! - Pending batches are independent, with one exception: a pending timer may have fired. Its firing gets the
+//!   timer's new number, or is discarded if no batch sets the timer again ([`Unwritten`]).
+//! - An execution that was dropped because of the refused batch begins again, as it does after a resume.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,13 +49,14 @@ use crate::scheduler::CandidateId;
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 
 impl Driver {
-    /// The store has refused a batch of so many records for its content. An execution or a caller fails, or else the run.
+    /// Handles the refusal of one batch of `records` records. If the batch belongs to an execution or a
+    /// sender, that one fails after a rewind. Otherwise the run stops.
     pub(super) fn on_refused(&mut self, records: usize, why: StoreError) {
         let Committer { journal, pending, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut() else { return };
         let end = journal.written().after(records);
         let first = pending.front();
-        // Without its start event there is no run.
+        // Without its start event there is no run to rewind.
         let can_fail_alone = journal.written() > Position(0)
             && first.is_some_and(|first| first.end == end && first.what.can_fail_alone());
         if can_fail_alone {
@@ -47,8 +66,8 @@ impl Driver {
         }
     }
 
-    /// Drives a rewind that is under way. Ready if there is none, or once it is complete; pending while the journal is
-    /// read back.
+    /// Drives a rewind. Pending while the journal is read back; ready once the rewind is complete, or if
+    /// there is none.
     #[inline]
     pub(super) fn poll_rewind(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.committer.journal.is_none() { Poll::Ready(()) } else { self.poll_read_back(cx) }
@@ -67,6 +86,8 @@ impl Driver {
         Poll::Ready(())
     }
 
+    /// Goes back to the state of the records, takes over what is in flight, and applies the pending batches
+    /// again.
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
         let continuing = Continuing { executor, admission, live: &committer.state };
@@ -77,6 +98,7 @@ impl Driver {
         else {
             return self.stop_unkept(Some(refused));
         };
+        // From here on the journal ends where the store has it.
         let unwritten = Unwritten::of(journal.written(), journal.rewind());
         // The event that woke the run was refused, or enters again.
         if committer.shared.status() == RunStatus::Running {
@@ -85,13 +107,15 @@ impl Driver {
         let pending = std::mem::take(&mut committer.pending);
         let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
+        // A retry is waited for again unless its wait still runs, or its result is pending.
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
             let is_over = executor.has(*execution) || answered.has(*execution);
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
-        let again = continuing.leave_begun(&mut state, &answered);
+        // In flight or answered: not begun a second time.
+        let again = continuing.remove_begun(&mut state, &answered);
         *committer.state = state;
         admission.rewind();
         committer.check_replay(host, &records);
@@ -109,13 +133,13 @@ impl Driver {
         }
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
-            // The wait for its next attempt is over.
+            // The execution has waited for its next attempt already.
             self.committer.state.queue_effect(Begins::Attempt(execution));
         }
     }
 }
 
-/// The state that the records lead to; none if they lead nowhere.
+/// The state that the records lead to; `None` if they contradict the table.
 fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[Record]) -> Option<Replayed> {
     let state = RunState::new(&host.table, unlimited(&host.table, records));
     let mut replay = Replay::new(Arc::clone(host), state, began_at);
@@ -125,7 +149,7 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
     Some(replay.finish())
 }
 
-/// What continues through a rewind of the run.
+/// The parts of the live run that continue through a rewind.
 struct Continuing<'a> {
     executor: &'a Executor,
     admission: &'a Admission,
@@ -133,7 +157,7 @@ struct Continuing<'a> {
 }
 
 impl Continuing<'_> {
-    /// Whether the executions that are in flight are the same in a state of fewer batches.
+    /// Whether each execution in flight has the same step, scope and trigger in the earlier state.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
             let (was, is) = (earlier.start_of(execution), self.live.start_of(execution));
@@ -144,20 +168,22 @@ impl Continuing<'_> {
         self.executor.executions().all(is_same)
     }
 
-    /// Removes effects that have begun and are in flight, or that have their answer. An execution that was begun and then
-    /// dropped begins again: returns those.
-    fn leave_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
+    /// Removes effects that are in flight or have their answer. Returns the executions that had begun and
+    /// were dropped since: they begin again.
+    fn remove_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
         let unbegun = self.admission.unbegun(self.live);
-        let mut goes_on: FxHashSet<ExecutionId> = self.executor.executions().collect();
-        goes_on.extend(self.executor.returned_executions());
-        goes_on.extend(self.admission.deferred().filter_map(Begins::execution));
+        let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
+        continuing.extend(self.executor.returned_executions());
+        continuing.extend(self.admission.deferred().filter_map(Begins::execution));
         let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
             Begins::Execution(_) | Begins::Attempt(_) => {
                 let execution = begins.execution()?;
-                if goes_on.contains(&execution) || answered.has(execution) {
+                // Its result will come, or is pending.
+                if continuing.contains(&execution) || answered.has(execution) {
                     return None;
                 }
+                // It waited for its turn, so its first attempt is still to come.
                 if unbegun.contains(&execution) {
                     return state.start_of(execution).map(Begins::Execution);
                 }
@@ -174,22 +200,22 @@ impl Continuing<'_> {
     }
 }
 
-/// Pending batches on their way into the log of a run that has been rewound.
+/// The pending batches on their way into the log of a rewound run.
 struct Rewind<'a> {
     driver: &'a mut Driver,
     unwritten: Unwritten,
 }
 
 impl Rewind<'_> {
-    /// Applies the pending batches again, in order, but the first, which is refused. Its execution fails behind the others:
-    /// their events stay in the log, also where the failure ends the run.
+    /// Applies the pending batches again, in order, except the first, which the store refused. Its execution
+    /// fails after the others, so their events stay in the log even if that failure ends the run.
     fn enter_all_again(mut self, pending: impl IntoIterator<Item = PendingBatch>, refused: &StoreError) {
         let mut pending = pending.into_iter();
         let first = pending.next();
         let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
             match what {
-                // It follows by itself again, if it does.
+                // The entry follows by itself again, if it still does.
                 PendingWhat::Derived(_) => {}
                 PendingWhat::Asked(asked) => {
                     if let Some(command) = asked(false) {
@@ -215,11 +241,12 @@ impl Rewind<'_> {
         }
     }
 
+    /// The highest timer number so far, to see which numbers a batch gets.
     fn last_timer(&self) -> TimerId {
         self.driver.committer.state.scheduler.board().awaited.last_timer()
     }
 
-    /// Reports the refusal of a batch to its execution or its caller.
+    /// Reports the refusal of a batch to its execution or its sender.
     fn dismiss(&mut self, batch: Batch, done: Option<Done>, shown: Option<&Display>, why: &StoreError) {
         let Committer { state, shared, .. } = &self.driver.committer;
         match batch {
@@ -227,7 +254,7 @@ impl Rewind<'_> {
                 if let Some(shown) = shown {
                     shown.retract();
                 }
-                // It may have been dropped meanwhile.
+                // The execution may have been dropped meanwhile.
                 let step = state.step_of(execution);
                 if let Some(step) = step.filter(|_| state.scheduler.is_running(execution)) {
                     self.driver.attempt_failed(execution, step, StepError::permanent(why.clone()));
@@ -244,7 +271,7 @@ impl Rewind<'_> {
         }
     }
 
-    /// Applies a pending batch again, unless its execution was dropped or its request is not open any more.
+    /// Applies a pending batch again, unless its execution was dropped or its request is closed.
     fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
         let state = &self.driver.committer.state;
@@ -272,7 +299,7 @@ impl Rewind<'_> {
 }
 
 impl PendingWhat {
-    /// Whether its execution or its caller fails if the store refuses it, and not the run.
+    /// Whether its execution or its sender fails if the store refuses it, instead of the run.
     fn can_fail_alone(&self) -> bool {
         match self {
             Self::Batch { batch: Batch::Succeeded { .. }, .. } => true,
@@ -282,11 +309,11 @@ impl PendingWhat {
     }
 }
 
-/// The records behind what the store has.
+/// The records behind those that the store has, and the timers that they set.
 struct Unwritten {
     from: Position,
     records: Vec<Record>,
-    /// The timers that these set: what number each has now, none if nobody sets it any more.
+    /// The new number of each timer; `None` while no batch has set it again.
     timers: FxHashMap<TimerId, Option<TimerId>>,
 }
 
@@ -296,7 +323,7 @@ impl Unwritten {
         Self { from, records, timers }
     }
 
-    /// A batch that set these timers has entered again, if there are as many new ones.
+    /// Notes the new numbers of the timers that a batch set, if applying it again set as many.
     fn note_timers(&mut self, set: &[TimerId], before: TimerId, now: TimerId) {
         if now.0 - before.0 == set.len() as u64 {
             let numbered = set.iter().zip(before.0 + 1..).map(|(old, new)| (*old, Some(TimerId(new))));
@@ -304,29 +331,31 @@ impl Unwritten {
         }
     }
 
-    /// The batch with the number that its timer has now; none if there is no such timer any more.
+    /// The batch with the new number of its timer; `None` if that timer was not set again.
     fn renumbered(&self, batch: Batch) -> Option<Batch> {
         let Batch::Fired { timer, event } = batch else { return Some(batch) };
         let timer = self.timers.get(&timer).copied().unwrap_or(Some(timer))?;
         Some(Batch::Fired { timer, event })
     }
 
+    /// The unwritten records from one position to another.
     fn between(&self, from: Position, to: Position) -> &[Record] {
         let place = |at: Position| usize::try_from(at.0.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
         self.records.get(place(from)..place(to)).unwrap_or_default()
     }
 }
 
-/// Executions and questions whose answers are pending: the store does not have them.
+/// Executions and preconditions whose results are in pending batches.
 #[derive(Default)]
 struct PendingAnswers {
     executions: FxHashSet<ExecutionId>,
     questions: FxHashSet<CandidateId>,
-    /// Executions of which an attempt failed, and another follows.
+    /// Executions whose attempt failed, and that have another attempt.
     retried: FxHashSet<ExecutionId>,
 }
 
 impl PendingAnswers {
+    /// Collects the results in the pending batches, in order: a later batch replaces an earlier one.
     fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
         let mut answered = Self::default();
         for what in pending {
@@ -348,12 +377,13 @@ impl PendingAnswers {
         answered
     }
 
+    /// Whether a pending batch has the result of the execution's current attempt.
     fn has(&self, execution: ExecutionId) -> bool {
         self.executions.contains(&execution) || self.retried.contains(&execution)
     }
 }
 
-/// The record with the value of its event that the run has, so that no JSON is decoded.
+/// The record with its event's value from the live run, so that no JSON is decoded.
 fn with_value(record: Record, live: &RunState) -> Record {
     match record {
         Record::EventLogged { seq, scope, cause, event, at } => {
@@ -422,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_its_answer_is_known_by_the_batches_that_are_pending() {
+    fn pending_batches_tell_which_executions_and_preconditions_have_results() {
         let run = Alone::new();
         let retried = |execution| {
             let class = crate::error::ErrorClass::Tool;
@@ -446,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_an_execution_or_a_sender_can_fail_alone() {
+    fn only_a_batch_of_an_execution_or_a_sender_can_fail_alone() {
         let run = Alone::new();
         let (done, _hears) = tokio::sync::oneshot::channel();
         assert!(entered(run.returned(WRITE, Draft), None).can_fail_alone());

@@ -1,5 +1,5 @@
-//! A run's place among the engine's running ones: steps and preconditions run only while it has one, and what enters the
-//! log needs none. A run that nothing bounds has no seat at all.
+//! The permit of one run among the engine's running ones. Steps and preconditions need it; events enter the
+//! log without it. A run without limits has none.
 
 use std::fmt;
 use std::task::{Context, Poll};
@@ -9,10 +9,11 @@ use futures::future::BoxFuture;
 use super::admission::Admit;
 use super::places::{Gate, Place, Places};
 
+/// The permit of a run, or its wait for one.
 pub(super) struct Seat {
     places: Places,
     place: Option<Place>,
-    /// The wait for one.
+    /// The wait for a permit, while the run is queued.
     wait: Option<BoxFuture<'static, Place>>,
 }
 
@@ -21,17 +22,17 @@ impl Seat {
         Box::new(Self { places, place, wait: None })
     }
 
-    /// Whether the run has its place.
+    /// Whether the run has its permit.
     pub(super) fn has_place(&self) -> bool {
         self.place.is_some()
     }
 
-    /// Leaves the place to another.
+    /// Gives the permit to another run, and stops waiting for one.
     pub(super) fn give_up_permit(&mut self) {
         (self.place, self.wait) = (None, None);
     }
 
-    /// Takes a place, unless the run has one; else the run is woken when it is its turn.
+    /// Takes a permit, unless the run has one. The waker wakes the run when it is its turn.
     pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admit {
         if self.place.is_some() {
             return Admit::Now;
@@ -42,7 +43,7 @@ impl Seat {
         Admit::Took
     }
 
-    /// Where the run waits for a place, if it does.
+    /// The limit at which the run waits, if it does.
     pub(super) fn gate(&self) -> Option<&Gate> {
         self.wait.as_ref().and_then(|_| self.places.gate())
     }

@@ -6,31 +6,32 @@ use super::RunLimits;
 use crate::display::DEFAULT_DISPLAY_CAPACITY;
 use crate::event::EventCheck;
 
-/// How many commands wait for a busy run; sending more waits.
+/// The most commands that wait for a busy run. Further senders wait.
 const DEFAULT_MAILBOX_CAPACITY: usize = 64;
 
-/// How long a run of a store waits before it is unloaded.
+/// How long a run of a store waits before the engine unloads it.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The settings of an engine that hold for every run.
+/// The settings that an engine has for every run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunSettings {
+    /// Limits of the log and of executions.
     pub(crate) limits: RunLimits,
-    /// How long a run may be active, unless its own options say otherwise.
+    /// The limit on active time of a run whose own options have none; `None` without a limit.
     pub(crate) timeout: Option<Duration>,
-    /// How many displayed items a run keeps.
+    /// The most display items that a run keeps.
     pub(crate) display_capacity: usize,
-    /// How many commands wait for a run.
+    /// The most commands that wait for a run.
     pub(crate) mailbox_capacity: usize,
-    /// How long a run waits before it is unloaded; none if it never is.
+    /// How long a run waits before the engine unloads it; `None` if it never does.
     pub(crate) idle_timeout: Option<Duration>,
-    /// The rules that an event obeys when it enters a run.
+    /// The checks that an event must pass to enter a run.
     pub(crate) events: EventCheck,
 }
 
 impl RunSettings {
-    /// The same over this kind of store. Without a journal the memory of a run is all that there is of it, so that it is
-    /// never unloaded.
+    /// The settings for this kind of store. A run without a journal is never unloaded, because its memory is
+    /// all that there is of it.
     pub(crate) fn kept(mut self, is_kept: bool, serialises: bool) -> Self {
         self.idle_timeout = self.idle_timeout.filter(|_| is_kept);
         self.events.serialises = serialises;

@@ -19,12 +19,13 @@ use crate::run::{Birth, Family};
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
-/// There is one for each run, so that what only some of them have is made when it is needed.
+/// The shared part of a run. Every run has one, so that anything that only some runs need is created on first
+/// use.
 pub(crate) struct RunShared {
     pub(crate) id: RunId,
     pub(crate) common: Arc<Common>,
     pub(crate) table: Arc<DependencyTable>,
-    /// How long the run may be active.
+    /// The limit on the run's active time.
     pub(crate) timeout: Option<Duration>,
     extras: Option<Box<RunExtras>>,
     pub(crate) signals: Signals,
@@ -32,8 +33,9 @@ pub(crate) struct RunShared {
     pub(crate) contexts: Contexts,
     pub(crate) shown: Shown,
     pub(crate) cancellations: Cancellations,
-    /// Made for the first child.
+    /// Created for the first child.
     pub(crate) children: OnceLock<Arc<Family>>,
+    /// The result of the run. Set before the status says that the run has ended.
     pub(crate) finished: OnceLock<Box<Finished>>,
 }
 
@@ -62,14 +64,14 @@ impl RunShared {
         }
     }
 
-    /// The same as its journal tells of it.
+    /// The same run with the settings from its journal.
     pub(crate) fn restored(mut self, private_thread: bool, timeout: Option<Duration>) -> Self {
         self.contexts.restore(private_thread);
         self.timeout = timeout;
         self
     }
 
-    /// The same as one that was resumed after an earlier process.
+    /// The same run as one that this process resumed after an earlier one.
     pub(crate) fn resumed(mut self, parent: Option<ParentRun>) -> Self {
         let extras = self.extras.get_or_insert_default();
         (extras.parent, extras.resumed) = (parent, true);
@@ -101,8 +103,7 @@ impl RunShared {
         ThreadContext::new(self.thread().clone(), self.contexts.of(self))
     }
 
-    /// The thread that the run writes to, if it was made for one run alone: for this one, or for one above it that waits
-    /// for this one. O(1).
+    /// The run's thread, if that is private to this run, or to a run above it that waits for this one. O(1).
     pub(crate) fn private_thread(self: &Arc<Self>) -> Option<PrivateThread> {
         if self.has_private_thread() {
             return Some(PrivateThread::of(self));
@@ -118,7 +119,7 @@ impl RunShared {
         Arc::clone(&self.table.steps[step].name)
     }
 
-    /// What it shows. Observers see that too.
+    /// The hub of the run's display. Observers receive every item too.
     pub(crate) fn display(&self) -> DisplayHub {
         self.shown.hub(|| {
             let hub = DisplayHub::new(self.common.settings.display_capacity);
@@ -127,7 +128,7 @@ impl RunShared {
             }
             let (run, table, common) = (self.id.clone(), Arc::clone(&self.table), Arc::clone(&self.common));
             hub.heard_by(move |item| {
-                // Observers have heard it of the child.
+                // Observers have received this item from the child.
                 if !matches!(item, DisplayItem::Child { .. }) {
                     common.observed(&run, &table.name, Observed::Displayed(item));
                 }
@@ -156,7 +157,7 @@ impl RunShared {
         self.tell(|| Observed::RunStarted);
     }
 
-    /// Tells of a run that an earlier process began.
+    /// Announces a run that an earlier process started, unless it was announced before.
     pub(super) fn goes_on(&self) {
         if self.status.begin() {
             self.tell(|| Observed::RunResumed);
@@ -164,7 +165,7 @@ impl RunShared {
         }
     }
 
-    /// Tells of a run that goes on after it was unloaded.
+    /// Announces a run that was loaded again after it was unloaded.
     pub(super) fn loaded(&self) {
         self.status.begin();
         if self.status() != RunStatus::Waiting {
@@ -173,8 +174,8 @@ impl RunShared {
         self.tell(|| Observed::RunLoaded);
     }
 
-    /// Loads the run again if it was unloaded; whether it runs. One that has ended does not, even if another run has its id
-    /// by now.
+    /// Loads the run again if it was unloaded. Returns whether a task drives it now. An ended run stays
+    /// ended, even if another run has its id by now.
     pub(super) async fn wake(&self) -> Result<bool, StoreError> {
         match self.common.engine().filter(|_| self.finished.get().is_none()) {
             Some(engine) => engine.wake(self.id.clone()).await,
@@ -182,12 +183,13 @@ impl RunShared {
         }
     }
 
-    /// Signals the run that it is to be cancelled.
+    /// Signals the run to cancel. Does not load the run if it is unloaded.
     pub(crate) fn note_cancel(&self, reason: &Arc<str>) {
         self.signals.cancel(reason);
     }
 
-    /// Cancels the run, also from where nothing can be waited for.
+    /// Signals the run to cancel, and has it loaded if it is unloaded. Does not wait, so any code may call
+    /// it.
     pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
         self.note_cancel(reason);
         if let Some(engine) = self.common.engine().filter(|_| self.finished.get().is_none()) {
@@ -195,12 +197,12 @@ impl RunShared {
         }
     }
 
-    /// The engine that writes its journal, if it takes leases.
+    /// The engine that owns the run's journal, if the engine takes leases.
     pub(super) fn owner(&self) -> Option<&EngineId> {
         self.common.lease.as_ref().map(|lease| lease.engine())
     }
 
-    /// Whether it, or a run above it, goes on after an earlier process: its children may have journals already.
+    /// Whether this run or one above it was resumed. Its children may then have journals already.
     pub(crate) fn is_of_resumed(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.is_of_resumed())
     }
@@ -209,7 +211,7 @@ impl RunShared {
         self.status.now()
     }
 
-    /// Which run it is a child of.
+    /// The parent of the run, if it is a child.
     pub(crate) fn parent(&self) -> Option<&ParentRun> {
         self.extras.as_ref()?.parent()
     }
@@ -218,7 +220,7 @@ impl RunShared {
         self.children.get_or_init(Arc::default)
     }
 
-    /// What the run did, if it has ended and its task is not gone.
+    /// The report, if the run has ended and its task did not disappear. Makes the children's reports first.
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
         if let Some(family) = self.children.get() {
             family.make_reports();
@@ -226,7 +228,7 @@ impl RunShared {
         self.made_report()
     }
 
-    /// The same where the reports of its children have been made.
+    /// The report, once the reports of the children are made.
     pub(crate) fn made_report(&self) -> Option<Arc<RunReport>> {
         Some(self.finished.get()?.kept.as_ref()?.report(self))
     }
@@ -235,7 +237,7 @@ impl RunShared {
         self.wait_for(RunStatus::is_ended).await;
     }
 
-    /// What the run ended with.
+    /// Waits for the end, and returns the outcome.
     pub(crate) async fn outcome(&self) -> Result<AnyEvent, RunError> {
         self.finished().await.outcome.clone()
     }
@@ -249,9 +251,10 @@ impl RunShared {
         self.status.wait_for(is_due).await
     }
 
-    /// Forgets what belongs to this run alone.
+    /// Clears the contexts that belong to this run alone.
     pub(crate) async fn clear_contexts(&self) {
-        // A store that cannot clear keeps what it has until runs are resumed or removed; the run has its outcome already.
+        // A store that cannot clear keeps the values until its runs are resumed or removed. The run has its
+        // outcome already.
         if let Some(engine) = self.common.engine() {
             let thread = self.contexts.own_thread().cloned();
             engine.clear_contexts(self.id.clone(), thread).await;
@@ -260,7 +263,7 @@ impl RunShared {
 }
 
 impl Drop for RunShared {
-    /// Once an unloaded run has no handles, the engine keeps nothing for them.
+    /// Lets the engine forget the handles of an unloaded run, once there are none.
     fn drop(&mut self) {
         if self.common.settings.idle_timeout.is_some()
             && let Some(engine) = self.common.engine()
@@ -293,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_share_takes_no_more_memory_than_before() {
+    fn the_shared_part_of_a_run_is_at_most_432_bytes() {
         assert!(size_of::<RunShared>() <= 432, "{}", size_of::<RunShared>());
     }
 
     #[test]
-    fn a_resumed_run_begins_once_it_goes_on() {
+    fn a_resumed_run_is_announced_once() {
         let run = run(RunExtras::default()).restored(false, None).resumed(None);
         assert!(run.is_of_resumed() && !run.has_private_thread() && !run.has_begun());
         assert!(run.status.begun().now_or_never().is_none());

@@ -1,5 +1,7 @@
-//! The ways to wake a run's task: the commands in its mailbox, and signals beside it. A signal needs no room in the mailbox, which
-//! may be full: it can be given where nothing can be waited for.
+//! The ways to wake a run's task: commands in its mailbox, and signals beside it.
+//!
+//! A signal is a flag. It needs no room in the mailbox, which may be full, so a drop or another thread can
+//! give it without waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,18 +18,18 @@ use crate::store::StoreError;
 pub(crate) struct Signals {
     waker: AtomicWaker,
     pub(crate) mailbox: Mailbox,
-    /// Written once: the first who cancels gives the reason.
+    /// Written once: the first cancel gives the reason.
     cancel_reason: OnceLock<Arc<str>>,
     /// Whether the run has not read the reason yet.
     cancel_is_unread: AtomicBool,
-    /// Whether the run is to stop and leave its journal open. It is never taken back.
+    /// Whether the run is to stop and leave its journal open. Never reset.
     detach: AtomicBool,
-    /// Written once: what is wrong with the first child whose store failed.
+    /// Written once: the store failure of the first child whose store failed.
     child_store_failure: OnceLock<Box<StoreError>>,
 }
 
 impl Signals {
-    /// Those of a run whose mailbox holds so many commands.
+    /// The signals of a run whose mailbox has room for this many commands.
     pub(super) fn new(mailbox_capacity: usize) -> Self {
         Self {
             waker: AtomicWaker::new(),
@@ -39,12 +41,12 @@ impl Signals {
         }
     }
 
-    /// The run's task is woken like this from here on.
+    /// Sets the waker of the run's task.
     pub(super) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    /// Puts a command into the mailbox when there is room for it; gives it back if nobody drives the run.
+    /// Waits for room in the mailbox and puts a command in. Returns the command if the mailbox is closed.
     pub(super) async fn send(&self, command: Command) -> Result<(), Command> {
         self.mailbox.send(command, &self.waker).await
     }
@@ -54,7 +56,7 @@ impl Signals {
         self.mailbox.has_commands() || self.cancel_is_unread()
     }
 
-    /// Tells the run that it is to be cancelled.
+    /// Signals the run to cancel. Only the first call has an effect.
     pub(super) fn cancel(&self, reason: &Arc<str>) {
         if self.cancel_reason.set(Arc::clone(reason)).is_ok() {
             self.cancel_is_unread.store(true, Ordering::Release);
@@ -67,18 +69,18 @@ impl Signals {
         self.cancel_is_unread.load(Ordering::Acquire)
     }
 
-    /// Why the run is to be cancelled, if it has not read that.
+    /// The reason of a cancel that the run has not read yet.
     pub(crate) fn unread_cancel(&self) -> Option<Arc<str>> {
         if self.cancel_is_unread() { self.cancel_reason.get().cloned() } else { None }
     }
 
-    /// The same, once. As long as there is none it costs one load.
+    /// Reads the cancel: returns its reason once. Costs one load while there is none.
     pub(super) fn read_cancel(&self) -> Option<Arc<str>> {
         let unread = self.cancel_is_unread() && self.cancel_is_unread.swap(false, Ordering::AcqRel);
         if unread { self.cancel_reason.get().cloned() } else { None }
     }
 
-    /// Tells the run that it is to stop and leave its journal open.
+    /// Signals the run to stop and leave its journal open.
     pub(super) fn detach(&self) {
         self.detach.store(true, Ordering::Release);
         self.waker.wake();
@@ -88,7 +90,7 @@ impl Signals {
         self.detach.load(Ordering::Acquire)
     }
 
-    /// Tells the run how a child ended; whether the child's store failed.
+    /// Tells the run how a child ended. Returns whether the child's store failed.
     pub(super) fn child_ended(&self, error: &RunError) -> bool {
         let Some(failure) = failure_of(error) else { return false };
         // The store of another child may have failed before.
@@ -97,7 +99,7 @@ impl Signals {
         true
     }
 
-    /// What is wrong with the first child whose store failed.
+    /// The store failure of the first child whose store failed.
     pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
         self.child_store_failure.get().map(|error| &**error)
     }
@@ -121,7 +123,7 @@ mod tests {
         }
     }
 
-    /// How often the run is woken by this.
+    /// How often `by` wakes the run.
     fn wakes(signals: &Signals, by: impl FnOnce(&Signals)) -> usize {
         let wakes = Arc::new(Wakes::default());
         signals.register(&Arc::clone(&wakes).into());

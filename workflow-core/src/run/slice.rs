@@ -1,4 +1,13 @@
-//! One slice: a bounded part of a poll of the run. A poll has up to four of them (`drive`).
+//! One slice: a bounded part of a poll. A poll has up to four of them ([`drive`](super::drive)).
+//!
+//! Order within a slice, so that no source starves another and earlier facts take effect first:
+//!
+//! ```text
+//! once   the store's answer, a rewind, a child's store failure, the parent's cancel,
+//!        a cancel, one command, one poll of the executor
+//! loop   advance the state ─▶ begin one effect, else take one input:
+//!        cancel, due timer, completion, command, then the journal
+//! ```
 
 use std::task::{Context, Poll};
 
@@ -11,21 +20,21 @@ use super::in_flight::Due;
 use super::journal::Journal;
 use super::state::Batch;
 
-/// How many actions, batches and commands one slice handles.
+/// The most actions, batches and commands that one slice handles.
 const SLICE: usize = 256;
 
-/// How much the state is advanced in one slice at most.
+/// The most work units by which one slice advances the state.
 pub(super) const WORK: usize = 2 * SLICE;
 
-/// How a slice ended.
+/// The reason why a slice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The slice reached its bound: there may be more to do.
     More,
-    /// The run has ended, and the store has every batch or has failed. [`Run::end`](super::drive::Run::end) closes the
-    /// journal.
+    /// The run has ended, and the store has every batch or has failed. [`Run::end`](super::drive::Run::end)
+    /// then closes the journal.
     Ended,
-    /// The run is being rewound, or has ended and has batches that the store does not have.
+    /// The run is being rewound, or has ended and the store does not have every batch.
     Blocked,
     /// There is nothing to do before something arrives or the store answers.
     Quiet,
@@ -34,7 +43,7 @@ pub(super) enum Progress {
 /// One slice of a run.
 pub(super) struct Slice<'a> {
     driver: &'a mut Driver,
-    /// How much more it handles.
+    /// How much more the slice handles.
     left: usize,
 }
 
@@ -43,7 +52,7 @@ impl<'a> Slice<'a> {
         Self { driver, left: SLICE }
     }
 
-    /// Handles what there is to handle.
+    /// Runs the slice.
     pub(super) fn poll(mut self, cx: &mut Context<'_>) -> Progress {
         self.driver.committer.clock.tick();
         self.driver.committer.shared.signals.register(cx.waker());
@@ -52,9 +61,9 @@ impl<'a> Slice<'a> {
             return Progress::Blocked;
         }
         self.read_child_store_failure();
-        self.poll_unwanted(cx);
-        // Each slice takes one command and polls the executor before it begins anything, so that executions that
-        // complete at once cannot starve either.
+        self.read_parent_cancel(cx);
+        // One command and one poll of the executor come before anything begins, so that executions that
+        // complete at once starve neither.
         if self.accepts_input() {
             self.read_cancel_note();
             if !self.driver.committer.is_detaching() {
@@ -69,6 +78,7 @@ impl<'a> Slice<'a> {
                 return Progress::Blocked;
             }
             if !self.driver.advance(&mut work) {
+                // The work units are used up. The next slice continues, and nothing begins before.
                 break;
             }
             if self.driver.begin_next(&mut self.left, cx) {
@@ -77,6 +87,7 @@ impl<'a> Slice<'a> {
             if self.has_ended() && self.driver.committer.is_written_out() {
                 return Progress::Ended;
             }
+            // With no effect to begin, the run takes its next input, and then looks at the journal.
             if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
@@ -85,13 +96,14 @@ impl<'a> Slice<'a> {
         Progress::More
     }
 
+    /// Whether the state has ended.
     fn has_ended(&self) -> bool {
         self.driver.committer.state.end().is_some()
     }
 
-    /// Takes in one cancel, due timer, completion or command, in this order; says whether there was one. A run that is
-    /// about to detach takes in only that it is cancelled, and drops other commands: their senders learn that the run
-    /// has ended.
+    /// Handles one cancel, due timer, completion or command, in this order. Returns whether there was one. A
+    /// run that is about to detach handles only a cancel and drops other commands: their senders learn that
+    /// the run has ended.
     fn take_next_input(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.accepts_input() {
             return false;
@@ -102,7 +114,7 @@ impl<'a> Slice<'a> {
         if !self.driver.committer.is_detaching() {
             return self.take_timer() || self.take_completed(cx) || self.poll_mailbox(cx);
         }
-        // Whatever turns the task has left: there may be no later time.
+        // Taken regardless of the task's budget: there may be no later poll.
         let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };
         if matches!(command, Command::Cancel { .. }) {
             self.driver.handle_command(command);
@@ -110,8 +122,8 @@ impl<'a> Slice<'a> {
         true
     }
 
-    /// Whether the run takes anything in: it has not ended, its state has all that follows from what it took before,
-    /// and the store is not too far behind.
+    /// Whether the run takes input: it has not ended, its state has everything that follows from earlier
+    /// input, and the store is not too far behind.
     fn accepts_input(&self) -> bool {
         let Committer { state, journal, .. } = &self.driver.committer;
         state.end().is_none()
@@ -119,12 +131,14 @@ impl<'a> Slice<'a> {
             && !journal.as_deref().is_some_and(Journal::is_full)
     }
 
+    /// Cancels the run if there is an unread cancel signal. Returns whether there was.
     fn read_cancel_note(&mut self) -> bool {
         self.driver.committer.shared.signals.read_cancel().is_some_and(|reason| self.driver.cancel(reason))
     }
 
+    /// Handles one command. Returns whether there was one.
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
-        // Once the task has no turns left, it is woken to have more.
+        // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
         let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };
         turn.made_progress();
@@ -132,8 +146,9 @@ impl<'a> Slice<'a> {
         true
     }
 
+    /// Handles one completion. Returns whether there was one.
     fn take_completed(&mut self, cx: &mut Context<'_>) -> bool {
-        // What was dropped goes first: its futures must not outlive their branches.
+        // Dropped futures go first: they must not outlive their branches.
         if self.driver.executor.is_dropping() {
             self.poll_executor(cx);
         }
@@ -141,7 +156,8 @@ impl<'a> Slice<'a> {
             self.poll_executor(cx);
         }
         let Some(completion) = self.driver.executor.next_completed() else { return false };
-        // The detach may have come during this poll and may have caused this completion: it does not enter the log.
+        // The detach may have come during this poll and may have caused this completion, which then must not
+        // enter the log.
         if self.driver.committer.is_detaching() {
             self.driver.executor.put_back(completion);
             return false;
@@ -150,6 +166,7 @@ impl<'a> Slice<'a> {
         true
     }
 
+    /// Polls the futures in flight once, and queues a completion.
     fn poll_executor(&mut self, cx: &mut Context<'_>) {
         if let Some(completion) = self.driver.executor.poll(cx) {
             self.driver.committer.clock.tick();
@@ -157,7 +174,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Fires the timer that is due, if one is; else sees to it that the run is woken for the next one.
+    /// Fires a due timer, or sets the alarm for the earliest one. Returns whether a timer fired.
     fn take_timer(&mut self) -> bool {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         let state = &mut **state;
@@ -174,18 +191,18 @@ impl<'a> Slice<'a> {
         true
     }
 
-    /// A child that nobody wants any more is cancelled.
-    fn poll_unwanted(&mut self, cx: &mut Context<'_>) {
+    /// Cancels a child whose parent does not want it any more.
+    fn read_parent_cancel(&mut self, cx: &mut Context<'_>) {
         let Some(birth) = self.driver.committer.shared.birth() else { return };
-        // A parent that is detached says so before it says that it does not want its children.
+        // A parent signals the detach before the cancel.
         if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {
             let reason = birth.why_unwanted();
             self.driver.cancel(reason);
         }
     }
 
-    /// Stops as if the store had failed for the run itself, after a failure for a child, once the write that is under way is
-    /// answered.
+    /// After a failure of a child's store, stops the run as if its own store had failed. Waits for the answer
+    /// of the write under way.
     fn read_child_store_failure(&mut self) {
         let Committer { journal, shared, state, .. } = &mut self.driver.committer;
         let (Some(journal), Some(why)) = (journal, shared.signals.child_store_failure()) else { return };

@@ -1,5 +1,4 @@
-//! The `tracing` spans of one run: its own, and those of the executions that have not ended, so that what came of
-//! each can be written on it.
+//! The `tracing` spans of one run: its own, and those of attempts that have not ended.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::error::StepError;
 use crate::id::{ExecutionId, ScopeId};
 use crate::observe::trace_spans::{Ended, execution_span, note_execution, note_retry, note_run, run_span};
 
-/// Nothing, if nobody wants spans.
+/// The open spans of a run. All are disabled if no observer wants spans.
 #[derive(Debug)]
 pub(super) struct Spans {
     run: Span,
@@ -25,7 +24,7 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// Begins the run's span, below the one that is current where the run is started.
+    /// Opens the run's span below the current one.
     pub(super) fn of(run: &RunShared) -> Self {
         if !run.common.observers.wants_spans() {
             return Self::default();
@@ -34,7 +33,7 @@ impl Spans {
         Self { run, executions: FxHashMap::default() }
     }
 
-    /// Begins the span of an attempt.
+    /// Opens the span of an attempt.
     #[inline]
     pub(super) fn begin(&mut self, step: &str, execution: ExecutionId, attempt: u32, scope: ScopeId) -> Span {
         if self.run.is_none() { Span::none() } else { self.begin_below(step, execution, attempt, scope) }
@@ -48,14 +47,14 @@ impl Spans {
         span
     }
 
-    /// Writes on the span of an attempt that it failed and is to be followed by another, and lets go of it.
+    /// Records on the span of an attempt that another one follows, and closes it.
     pub(super) fn retry(&mut self, execution: ExecutionId, error: &StepError, retry_in: Duration) {
         if let Some(span) = self.executions.remove(&execution) {
             note_retry(&span, error, retry_in);
         }
     }
 
-    /// Writes on the span of an execution what came of it.
+    /// Records the outcome on the span of an execution, and closes it.
     #[inline]
     pub(super) fn end(&mut self, execution: ExecutionId, ended: Ended<'_>) {
         if self.executions.is_empty() {
@@ -66,7 +65,7 @@ impl Spans {
         }
     }
 
-    /// Writes on the run's span how it ended, and lets go of all of them.
+    /// Records the end on the run's span, and closes all spans.
     pub(super) fn close(&mut self, finished: &Finished) {
         self.executions.clear();
         let run = std::mem::replace(&mut self.run, Span::none());

@@ -1,19 +1,34 @@
-//! A run's state: everything that follows from its journal, and nothing else. It has no runtime, no clock, no locks and
-//! no I/O, so that a run that is driven, one that is read back from its journal, and one of which somebody asks for a
-//! report come to the same state by the same function.
+//! The state of one run: a pure function of its journal.
+//!
+//! [`RunState`] owns the scheduler, the log in memory, the trace, the timers and the effects that have not
+//! begun. It has no runtime, no clock, no locks and no I/O, and it does not know which batches the store has.
+//! So a live run, a replay and a report reach the same state by the same function.
 //!
 //! ```text
 //! batch ──apply──▶ scheduler ──▶ log, trace, timers
 //!                      │
 //!                   advance        evaluates events, settles branches, gathers fan-outs
 //!                      ▼
-//!                   effects        what to begin, each with the position of the journal that it follows from
+//!                   effects        what begins next, each with the journal position that it follows from
 //! ```
 //!
-//! [`RunState::apply`] lets a batch in, and [`RunState::advance`] logs the gathers that follow from it. Nothing else
-//! appends to a log. What a batch leads to depends on the sequence of batches alone: each takes effect once everything
-//! that follows from those before it is in the state. Whether a store has kept a batch is not known here. The driver
-//! performs an effect once the store has the journal up to its position (S38).
+//! # Invariants
+//! - Only [`RunState::apply`] and [`RunState::advance`] append to the log: `apply` the events of a batch,
+//!   `advance` the gathers that follow from it.
+//! - The state depends on the sequence of batches and their times alone. A batch takes effect after
+//!   everything that follows from the batches before it.
+//! - The driver performs an effect once the store has the journal up to the effect's position (S38).
+//!
+//! # Example
+//! `write` emits a `Draft`; `send` takes it and has a precondition. Positions are those of the journal, which
+//! begins with `RunStarted`.
+//!
+//! ```text
+//! batch                           log              position   effects afterwards
+//! Received Begin                  1 Begin                 2   Execution(write), after 2
+//! Succeeded write -> Draft        1 Begin, 2 Draft        4   Question(send), after 4
+//! Answered send -> true           1 Begin, 2 Draft        5   Execution(send), after 5
+//! ```
 
 #![expect(
     clippy::inline_always,
@@ -61,29 +76,33 @@ use failures::Failures;
 use log::SuspendedLog;
 use trace::SuspendedTrace;
 
-/// The state of a run where its journal has come to.
+/// The state of a run at one position of its journal.
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(super) scheduler: Scheduler,
     pub(super) log: Log,
     pub(super) trace: Trace,
     pub(super) timers: TimerQueue,
+    /// Errors that no step has caught and no gather has taken.
     failures: Failures,
-    /// The children that executions started, in order.
+    /// The children that executions started, oldest first, with the times of their starts.
     pub(super) children: Vec<(ChildRun, SystemTime)>,
+    /// How long the run has been active, for its timeout (S32).
     pub(super) active: ActiveTime,
+    /// The effects that have not begun, oldest first.
     pub(super) effects: Effects,
-    /// The executions that were dropped since the driver asked, none of them where only questions were.
+    /// Executions that the scheduler dropped since the driver last took them. The list is empty if the
+    /// scheduler withdrew only questions to preconditions.
     dropped: Option<Vec<ExecutionId>>,
-    /// Entries that followed from a batch by themselves and that nobody has journaled, oldest first.
+    /// Gathers that `advance` logged and the driver has not journaled yet, oldest first.
     derived: VecDeque<Seq>,
-    /// Where the journal ends that this is the state of.
+    /// The end of the journal that leads to this state.
     position: Position,
-    /// The time of the last batch, from the beginning of the run.
+    /// The time of the last batch, from the beginning of the run. It never goes back.
     now: Duration,
 }
 
-/// The state of a run that waits for nothing but its handles, in little memory.
+/// The compact state of a run that waits only for its handles.
 #[derive(Debug)]
 pub(super) struct SuspendedState {
     scheduler: SuspendedScheduler,
@@ -94,6 +113,7 @@ pub(super) struct SuspendedState {
 }
 
 impl RunState {
+    /// The state before the first event.
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         Self::of(Scheduler::with_limits(Arc::clone(table), limits))
@@ -122,12 +142,12 @@ impl RunState {
         self.scheduler.table()
     }
 
-    /// Where the journal ends that this is the state of.
+    /// The end of the journal that leads to this state.
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// The journal has records that change no state.
+    /// Counts records in the journal that change no state, such as `RunWaiting`.
     pub(super) fn skip(&mut self, records: usize) {
         self.position = self.position.after(records);
     }
@@ -138,14 +158,17 @@ impl RunState {
         self.scheduler.end()
     }
 
-    /// Takes a batch in, at this time from the beginning of the run. What follows from the batches before is completed
-    /// first.
+    /// Applies a batch at a time from the beginning of the run. Completes first the consequences of earlier
+    /// batches.
+    ///
+    /// A refused batch changes neither log nor position.
     pub(super) fn apply(&mut self, batch: Batch, at: Duration) -> Applied {
+        // Earlier batches take full effect first.
         if !self.scheduler.is_settled() {
             self.advance(&mut usize::MAX.clone());
         }
-        // A child's record has the time at which it was started, and not that of a batch.
-        // And a run that waits has nothing to do by it.
+        // The record of a child has the time of the child's start, not the time of a batch. A child's start
+        // gives a waiting run nothing to do, so the run stays inactive.
         if !matches!(batch, Batch::ChildStarted { .. }) {
             self.now = self.now.max(at);
             self.active.resume(self.now);
@@ -169,6 +192,7 @@ impl RunState {
             },
             Batch::Failed { execution, error, not_retried } => self.fail(execution, error, not_retried),
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
+            // The execution was dropped, or the run has ended: nothing is left to try again.
             Batch::Retried { execution, .. }
                 if !self.scheduler.is_running(execution) || self.end().is_some() =>
             {
@@ -179,8 +203,8 @@ impl RunState {
                 self.trace.failed_attempt(execution, self.now, failed);
                 self.note(1)
             }
-            // A child's own journal may name an execution that never was, or one of another step; and a child may join
-            // once the run's end is written.
+            // A child's own journal may name an execution that does not exist, or the wrong step. A child may
+            // also join after the run's end is written.
             Batch::ChildStarted { child, .. } if !self.has_started(&child) || self.has_completed() => {
                 Applied::Refused
             }
@@ -196,20 +220,21 @@ impl RunState {
         }
     }
 
-    /// Whether the child's execution is one of the step that it names.
+    /// Whether the child's execution exists and belongs to the step that the child names.
     fn has_started(&self, child: &ChildRun) -> bool {
         let step = self.step_of(child.execution);
         step.is_some_and(|step| self.table().step(step).name == child.step)
     }
 
-    /// So many records are in the journal and leave no event.
+    /// Counts records that are in the journal and leave no event.
     #[inline]
     fn note(&mut self, records: usize) -> Applied {
         self.position = self.position.after(records);
         Applied::WithoutEvent
     }
 
-    /// One event enters the log, by itself or behind a record of what it follows from.
+    /// Appends one event to the log. If an execution emitted or failed with it, that record stands before the
+    /// event's.
     #[inline(always)]
     fn enter_one(&mut self, cause: Cause, entered: Entered, event: AnyEvent) -> Applied {
         if let Entered::One(entry, _) = entered {
@@ -219,13 +244,15 @@ impl RunState {
         self.enter(entered, caused)
     }
 
-    /// A batch is in the log, behind so many other records.
+    /// Counts the records of a batch whose events are in the log: `before` other records, events, timers and
+    /// the end.
     #[inline(always)]
     fn enter(&mut self, entered: Entered, before: usize) -> Applied {
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
         if let Entered::One(_, Some(next)) = &entered {
+            // The only successor, which the scheduler started without its action queue.
             self.trace.schedule(next.execution, self.now);
         }
         Applied::Entered(entered)
@@ -236,6 +263,7 @@ impl RunState {
         matches!(self.scheduler.end(), Some(End::Completed(_)))
     }
 
+    /// An execution succeeded: its emissions enter the log as one batch (S23).
     #[inline(always)]
     fn succeed(&mut self, execution: ExecutionId, returned: Returned) -> Applied {
         let one;
@@ -252,20 +280,21 @@ impl RunState {
         };
         self.trace.committed(execution, self.now, entered.events());
         match returned {
-            // It is of the scope of its execution.
+            // The event belongs to the scope of its execution.
             Returned::Event(_, event) => self.enter_one(Cause::Execution(execution), entered, event),
             Returned::Nothing => self.enter(entered, 1),
             Returned::Many(many) => self.enter_many(execution, entered, *many),
         }
     }
 
+    /// The general case of a success: several events, timers, or the items of fan-outs.
     fn enter_many(&mut self, execution: ExecutionId, entered: Entered, many: ReturnedBatch) -> Applied {
         let ReturnedBatch { events, timers, .. } = many;
         debug_assert_eq!(events.len(), entered.events().len(), "a batch is logged as it was committed");
         let cause = Cause::Execution(execution);
         let scope = self.scheduler.executions().get(execution).map(|execution| execution.scope);
         for (entry, event) in entered.events().iter().zip(events) {
-            // An entry outside of its execution's scope is the item of a branch.
+            // An entry in another scope than its execution's is the item of a new branch.
             if let Some(parent) = scope.filter(|scope| *scope != entry.scope) {
                 let Entry { seq, scope, .. } = *entry;
                 self.log.branch(BranchRecord { scope, parent, item: seq, opener: execution });
@@ -273,7 +302,7 @@ impl RunState {
             self.log.append(self.scheduler.table(), *entry, event, cause, self.now);
         }
         for (entry, timer) in entered.timers().iter().zip(timers) {
-            // One that is not pending was dropped with its branch, or with the run.
+            // A timer that is not pending was dropped with its branch, or with the run.
             if self.scheduler.board().awaited.timer(entry.timer).is_some() {
                 self.timers.insert(entry.timer, timer, &self.scheduler);
             }
@@ -281,29 +310,31 @@ impl RunState {
         self.enter(entered, 1)
     }
 
+    /// An execution failed for good. If a step catches the failure, it becomes an event. Otherwise the state
+    /// stores the error for the run's end or for a gather, unless the step's policy lets the run continue.
     fn fail(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) -> Applied {
         let Some(step) = self.step_of(execution) else { return Applied::Refused };
         if !self.scheduler.is_running(execution) {
             return Applied::Refused;
         }
-        // One that comes after the end is in the report and in no journal.
+        // A failure after the end is in the report and in no journal.
         if self.end().is_some() {
             self.trace.failed(execution, self.now, &error, not_retried);
             return Applied::Refused;
         }
-        // The attempt that failed had begun, unless it was only waited for.
+        // The failed attempt had begun, unless the clock failed while the execution waited for its retry.
         if not_retried != NotRetried::Clock {
             self.trace.attempted_again(execution);
         }
         self.trace.failed(execution, self.now, &error, not_retried);
         let row = self.table().step(step);
-        let (is_caught, is_kept) = (row.failed.is_some(), !row.policy.continue_on_error);
-        // What a step catches is an event (S29).
+        let (is_caught, is_stored) = (row.failed.is_some(), !row.policy.continue_on_error);
+        // A caught failure is an event (S29).
         let failure = is_caught.then(|| {
             let (step, attempts) = (Arc::clone(&row.name), self.trace.attempts_made(execution));
             AnyEvent::new(StepFailed::new(step, execution, attempts, &error))
         });
-        if is_kept && !is_caught {
+        if is_stored && !is_caught {
             self.failures.insert(execution, error);
         }
         match (self.scheduler.fail(execution), failure) {
@@ -317,6 +348,8 @@ impl RunState {
         }
     }
 
+    /// A precondition answered. `Ok(true)` makes the execution due; `Ok(false)` leaves the step to its next
+    /// trigger (S18); an error ends the run.
     fn answer(
         &mut self,
         candidate: CandidateId,
@@ -329,7 +362,7 @@ impl RunState {
         let (answer, records) = match answer {
             Ok(true) => (Answer::Yes, 1),
             Ok(false) => (Answer::No, 1),
-            // Of it the journal has the end of the run.
+            // The journal has this error in the record of the run's end.
             Err(error) => {
                 self.failures.insert_precondition(candidate, step, error);
                 (Answer::Failed, 0)
@@ -339,8 +372,8 @@ impl RunState {
         self.note(records)
     }
 
-    /// Completes what follows from the batches so far, within so many units of work, each of which is subtracted. Says
-    /// whether all of it is complete.
+    /// Completes the consequences of the batches so far, in at most `work` units, and subtracts the units
+    /// used. Returns whether all of it is complete.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {
@@ -355,48 +388,53 @@ impl RunState {
                     self.trace.dropped(execution, self.now);
                     self.dropped.get_or_insert_default().push(execution);
                 }
+                // The driver compares its questions with the scheduler's when it takes the list.
                 QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.rest(self.now);
                     self.queue_effect(Begins::Wait);
                 }
-                // The driver reads the end from the state, and has what it applied.
+                // The driver reads the end from the state, and knows which batches it applied.
                 QueuedAction::Said(_) => {}
             }
         }
         *work > 0
     }
 
-    /// Queues an effect that begins once the store has the journal up to its present end.
+    /// Queues an effect. It begins once the store has the journal up to the present end.
     pub(super) fn queue_effect(&mut self, begins: Begins) {
         self.effects.push_back(Effect { after: self.position, begins });
     }
 
-    /// What is to be begun next, if the store has the journal that far. What is not wanted any more is left out.
+    /// Takes the oldest effect that is still wanted, if the store has the journal up to its position.
+    /// Discards unwanted effects on the way. `written` is `None` without a store.
     pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<Begins> {
         if self.end().is_some() { None } else { self.effects.next(written, &self.scheduler) }
     }
 
-    /// Whether something is to be begun, be it now or later.
+    /// Whether effects are queued, whether or not the store has what they follow from.
     #[inline]
     pub(super) fn has_effects(&self) -> bool {
         !self.effects.is_empty()
     }
 
+    /// Whether there is still a reason to begin the effect.
     pub(super) fn is_wanted(&self, begins: &Begins) -> bool {
         begins.is_wanted(&self.scheduler)
     }
 
-    /// What was dropped since this was asked last: executions, and whether preconditions may be among it.
+    /// Takes the executions that the scheduler dropped since the last call; `Some` also if it withdrew
+    /// questions only.
     pub(super) fn take_dropped(&mut self) -> Option<Vec<ExecutionId>> {
         self.dropped.take()
     }
 
-    /// Entries that followed by themselves since this was asked last, in order: each is a batch of its own.
+    /// Takes the oldest gather that `advance` logged and the driver has not journaled: a batch of its own.
     pub(super) fn take_derived(&mut self) -> Option<Seq> {
         self.derived.pop_front()
     }
 
+    /// Logs the gather of a settled fan-out: each branch with its item, its events and its failure (S48).
     fn gather(&mut self, entry: Entry, group: &GroupSummary) {
         let mut branches = Vec::with_capacity(group.branches.len());
         for branch in &group.branches {
@@ -410,24 +448,25 @@ impl RunState {
         self.position = self.position.after(1);
     }
 
+    /// The failure of an execution as its gather has it.
     pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
         let step = self.step_of(execution)?;
         let error = self.failure_of(execution)?.clone();
         Some(BranchFailure { step: Arc::clone(&self.table().step(step).name), error })
     }
 
-    /// What an execution failed with, unless the failure was caught or gathered.
+    /// The error of an execution, unless a step caught it or a gather took it.
     pub(super) fn failure_of(&self, execution: ExecutionId) -> Option<&StepError> {
         self.failures.of(execution)
     }
 
-    /// What a precondition failed with.
+    /// The step and the error of a precondition that failed.
     pub(super) fn precondition_failure(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
         self.failures.of_precondition(candidate)
     }
 
-    /// The store did not take what is in the log from this position on, and what these executions committed: the run
-    /// ends before that.
+    /// Removes the log from this sequence number on, and the commits of these executions, because the store
+    /// did not take them. The run ends before them.
     pub(super) fn retract(&mut self, from: Option<Seq>, executions: impl Iterator<Item = ExecutionId>) {
         executions.for_each(|execution| self.trace.retract(execution));
         if let Some(from) = from {
@@ -438,7 +477,8 @@ impl RunState {
         }
     }
 
-    /// The run goes on here at this time, with this much in its journal.
+    /// The run resumes at this time, with its journal ending at `end`. Effects begin once the store has that
+    /// much.
     pub(super) fn restart(&mut self, end: Position, now: Duration) {
         self.position = end;
         self.active.restart(self.now, now);
@@ -446,27 +486,27 @@ impl RunState {
         self.effects.postpone(end);
     }
 
-    /// What bounds the run.
+    /// The limits of the log and of the executions.
     pub(super) fn limits(&self) -> SchedulerLimits {
         self.scheduler.board().progress.limits
     }
 
-    /// From here on these bound the run.
+    /// Replaces the limits.
     pub(super) fn limit(&mut self, limits: SchedulerLimits) {
         self.scheduler.limit(limits);
     }
 
-    /// The execution's step, once it is due.
+    /// The step of an execution that the scheduler has started.
     pub(super) fn step_of(&self, execution: ExecutionId) -> Option<StepIndex> {
         self.scheduler.executions().get(execution).map(|execution| execution.step)
     }
 
-    /// The execution as it was scheduled.
+    /// The start of an execution, as the scheduler decided it.
     pub(super) fn start_of(&self, execution: ExecutionId) -> Option<ExecutionStart> {
         self.scheduler.executions().get(execution).map(|entry| entry.start(execution))
     }
 
-    /// Whether it can be suspended: it waits for its handles and for nothing else. O(1).
+    /// Whether the state fits [`SuspendedState`]: the run waits for its handles alone. O(1).
     pub(super) fn can_suspend(&self) -> bool {
         self.scheduler.can_suspend()
             && self.log.can_suspend()
@@ -478,6 +518,7 @@ impl RunState {
             && self.derived.is_empty()
     }
 
+    /// Moves the state into its compact form. [`can_suspend`](Self::can_suspend) must hold.
     pub(super) fn suspend(&mut self) -> SuspendedState {
         SuspendedState {
             scheduler: SuspendedScheduler::of(&mut self.scheduler),
@@ -488,7 +529,7 @@ impl RunState {
         }
     }
 
-    /// Gives back the memory that it needs only while there is something to do.
+    /// Frees memory that the run needs only while there is something to do.
     pub(super) fn shrink(&mut self) {
         self.scheduler.shrink();
         self.effects.shrink();
@@ -496,7 +537,7 @@ impl RunState {
 }
 
 impl SuspendedState {
-    /// The state as it was.
+    /// The state as it was before it was suspended.
     pub(super) fn restore(self, table: Arc<DependencyTable>) -> RunState {
         let Self { scheduler, log, trace, now, position } = self;
         RunState {

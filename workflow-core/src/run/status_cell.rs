@@ -1,4 +1,4 @@
-//! Where a run stands, for its handles to look at and to wait for.
+//! The status of a run, which handles read and wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -7,12 +7,12 @@ use tokio::task::coop;
 
 use crate::id::RunStatus;
 
-/// The status of a run. A waiter sees the latest, and not all that were between.
+/// The current status. A waiter may miss a status that another one follows at once.
 #[derive(Debug)]
 pub(crate) struct StatusCell {
-    /// The place of the status among all.
+    /// The status as an index into `ALL`.
     now: AtomicU8,
-    /// Whether the run began here, as far as anybody was told.
+    /// Whether the run was announced as started or resumed in this process.
     begun: AtomicBool,
     changed: Notify,
 }
@@ -28,7 +28,7 @@ const ALL: [RunStatus; 7] = [
 ];
 
 impl StatusCell {
-    /// That of a run that runs.
+    /// The status of a running run that was not announced.
     pub(crate) fn new() -> Self {
         Self {
             now: AtomicU8::new(RunStatus::Running as u8),
@@ -41,13 +41,14 @@ impl StatusCell {
         ALL[usize::from(self.now.load(Ordering::Acquire))]
     }
 
+    /// Sets the status and wakes all waiters.
     pub(super) fn set(&self, status: RunStatus) {
         self.now.store(status as u8, Ordering::Release);
         self.changed.notify_waiters();
     }
 
-    /// Notes that the run began here; whether that is new. Wakes nobody: it goes with a status that does, or with
-    /// `look_again`.
+    /// Notes that the run is announced. Returns whether it was not before. Wakes no waiter: `set` or
+    /// `look_again` follows.
     pub(super) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
@@ -56,23 +57,23 @@ impl StatusCell {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Waits until the run began here or ended; whether it began.
+    /// Waits until the run is announced or has ended. Returns whether it was announced.
     pub(crate) async fn begun(&self) -> bool {
         self.wait_for(|status| self.has_begun() || status.is_ended()).await;
         self.has_begun()
     }
 
-    /// Lets those who wait look again, at what they wait for beside the status.
+    /// Wakes all waiters, to check a condition beside the status.
     pub(super) fn look_again(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Waits until that is so of the status, and answers it.
+    /// Waits until the status fulfils the condition, and returns the status.
     pub(super) async fn wait_for(&self, is_due: impl Fn(RunStatus) -> bool) -> RunStatus {
-        // A caller that asks over and over leaves turns to others, also where the answer is there.
+        // A caller that asks in a loop yields to other tasks, even if the answer is there.
         std::future::poll_fn(coop::poll_proceed).await.made_progress();
         loop {
-            // It hears of every change from here on.
+            // This waiter receives every change from here on.
             let changed = self.changed.notified();
             let now = self.now();
             if is_due(now) {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_is_where_it_is_looked_for() {
+    fn each_status_is_read_as_it_was_set() {
         let status_cell = StatusCell::new();
         assert_eq!(status_cell.now(), RunStatus::Running);
         for status in ALL {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_begins_once_and_who_waits_for_that_looks_again() {
+    fn a_run_is_announced_once_and_its_waiters_look_again() {
         let status_cell = StatusCell::new();
         let mut begun = pin!(status_cell.begun());
         assert_eq!(begun.as_mut().now_or_never(), None);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_of_the_latest_status_when_it_is_due() {
+    fn a_waiter_receives_the_latest_status_once_it_fulfils_the_condition() {
         let status_cell = StatusCell::new();
         let mut ends = pin!(status_cell.wait_for(RunStatus::is_ended));
         assert_eq!(ends.as_mut().now_or_never(), None);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_change_is_missed_however_it_coincides_with_a_wait() {
+    async fn a_waiter_misses_no_change_that_coincides_with_its_wait() {
         for _ in 0..1_000 {
             let status_cell = Arc::new(StatusCell::new());
             let waits = tokio::spawn({

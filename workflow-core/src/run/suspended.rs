@@ -1,4 +1,13 @@
-//! A run that waits in memory, suspended: there may be very many. It is restored as soon as there is something to do.
+//! A suspended run: the compact form of a run that waits only for its handles. There may be very many of
+//! them.
+//!
+//! ```text
+//! Run ──suspend──▶ Suspended ──news (command, cancel)──▶ restore ──▶ Run
+//! ```
+//!
+//! Only a run without a journal is suspended; one with a journal is [unloaded](super::release). Nothing may
+//! be in flight, pending, deferred or timed, so the compact form needs no executor, no alarms and no effects.
+//! The task of the run stays.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,14 +26,14 @@ use super::shared::RunShared;
 use super::state::SuspendedState;
 use super::telemetry::Telemetry;
 
-/// Up to how many events in its log a run gives back what it may need again soon. What one that waits over and over has to
-/// allocate anew each time is bounded by that, and of one with a long log the rest is little.
+/// A run with at most this many events in its log keeps memory that it may need again soon. A run that waits
+/// again and again then does not allocate each time; for a longer log the rest is small beside the log.
 const SHORT: u64 = 16;
 
-/// The run; none once it is restored.
+/// A suspended run; empty once it is restored.
 pub(super) struct Suspended(Option<Box<Parts>>);
 
-/// What is left of it while nothing runs, is pending or is waited for but news from its handles.
+/// The parts of a run that waits only for its handles.
 struct Parts {
     shared: Arc<RunShared>,
     host: Arc<Host>,
@@ -36,21 +45,25 @@ struct Parts {
 }
 
 impl Run {
-    /// Whether it can be suspended: it waits for its handles and for nothing else, and has no more than it takes for that.
-    /// A long log would be moved each time that something comes in. O(1).
+    /// Whether the run fits [`Suspended`]: it waits for its handles alone and has no journal, parent,
+    /// children or alarms. A long log does not qualify, because each suspension moves it. O(1).
     pub(super) fn can_suspend(&self) -> bool {
+        // Every field is named, so that a new one cannot be forgotten here.
         let Self { driver, phase } = self;
         let Driver { host: _, executor, admission, alarms, committer, cancel_reason } = driver;
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
+        // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
         let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
         let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
+        // No parent and no children, whose ends the run would have to handle.
         let is_alone = shared.birth().is_none() && shared.children.get().is_none();
+        // Spans would be lost, and unread signals need the run.
         let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
     }
 
-    /// Suspends the run, which [can be](Self::can_suspend).
+    /// Suspends a run that [`can_suspend`](Self::can_suspend).
     pub(super) fn suspend(mut self: Box<Self>) -> Suspended {
         self.phase = Phase::Suspended;
         let Driver { host, admission, committer, .. } = &mut self.driver;
@@ -68,7 +81,7 @@ impl Run {
 }
 
 impl Driver {
-    /// The run waits: it gives back what it may not need soon.
+    /// Frees memory that a waiting run may not need soon.
     pub(super) fn give_back(&mut self) {
         let Committer { shared, state, .. } = &mut self.committer;
         shared.signals.mailbox.shrink();
@@ -80,12 +93,12 @@ impl Driver {
 }
 
 impl Suspended {
-    /// The run as it was.
+    /// The run as it was before it was suspended; `None` if it was restored before.
     pub(super) fn restore(mut self) -> Option<Box<Run>> {
         self.0.take().map(Parts::restore)
     }
 
-    /// Ready when there is something for the run to do.
+    /// Ready when a handle has something for the run.
     pub(super) fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(parts) = &self.0 else { return Poll::Ready(()) };
         parts.shared.signals.register(cx.waker());
@@ -94,6 +107,7 @@ impl Suspended {
 }
 
 impl Parts {
+    /// Builds the run again, with a new executor and new alarms.
     fn restore(self: Box<Self>) -> Box<Run> {
         let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
@@ -104,7 +118,7 @@ impl Parts {
 }
 
 impl Drop for Suspended {
-    /// The task of the run is gone: it ends as any other then.
+    /// The task of the run is dropped: the run ends as any other would.
     fn drop(&mut self) {
         drop(self.0.take().map(Parts::restore));
     }

@@ -1,4 +1,4 @@
-//! What observers, spans, metrics and viewers learn of a run. This part reports; it decides nothing.
+//! The reports of a run to observers, spans, metrics and viewers. This module decides nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::scheduler::{Cause, ExecutionStart};
 use crate::store::Record;
 use crate::table::EventIndex;
 
-/// The spans and metrics of one run, and what checks its journal in tests.
+/// The spans and metrics of one run, and its replay check in tests.
 pub(super) struct Telemetry {
     pub(super) spans: Spans,
     pub(super) meter: Meter,
@@ -27,17 +27,17 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Of a run that begins, or resumes.
+    /// The telemetry of a run that starts or resumes.
     pub(super) fn new(shared: &RunShared, meter: Meter) -> Self {
         Self { spans: Spans::of(shared), meter, check: None }
     }
 
-    /// Without spans: of a run that is restored.
+    /// The telemetry of a restored run, without spans.
     pub(super) fn unspanned(meter: Meter, check: Option<Box<ReplayCheck>>) -> Self {
         Self { spans: Spans::default(), meter, check }
     }
 
-    /// Compares the state with that of the journal, where that is checked.
+    /// Compares the state with the replayed one, if the replay check is on.
     #[inline]
     pub(super) fn compare(&mut self, state: &RunState) {
         if let Some(check) = &mut self.check {
@@ -45,14 +45,14 @@ impl Telemetry {
         }
     }
 
-    /// These records enter the journal, where that is checked.
+    /// Passes records to the replay check, if it is on.
     pub(super) fn journaled(&mut self, records: &[Record]) {
         if let Some(check) = &mut self.check {
             check.take(records);
         }
     }
 
-    /// An execution begins.
+    /// Reports that an execution begins. Returns the span of its first attempt.
     #[inline]
     pub(super) fn began(&mut self, shared: &RunShared, state: &RunState, start: &ExecutionStart) -> Span {
         let name = &state.table().step(start.step).name;
@@ -61,7 +61,7 @@ impl Telemetry {
         self.spans.begin(name, execution, 1, scope)
     }
 
-    /// Another attempt of an execution begins.
+    /// Reports that another attempt begins. Returns its span.
     pub(super) fn began_again(
         &mut self,
         shared: &RunShared,
@@ -75,7 +75,7 @@ impl Telemetry {
         self.spans.begin(name, execution, attempt, scope)
     }
 
-    /// An attempt failed, and another one follows.
+    /// Reports a failed attempt that another one follows.
     pub(super) fn retries(
         &mut self,
         shared: &RunShared,
@@ -98,7 +98,7 @@ impl Telemetry {
         });
     }
 
-    /// An execution is over.
+    /// Closes the span of an execution and counts its end.
     #[inline]
     fn ended(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>) {
         self.spans.end(execution, ended);
@@ -120,7 +120,7 @@ impl Telemetry {
         }
     }
 
-    /// What an execution committed is in the log.
+    /// Reports an execution whose batch is in the log.
     #[inline]
     pub(super) fn succeeded(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
         self.ended(state, execution, Ended::Succeeded);
@@ -155,7 +155,7 @@ impl Telemetry {
         shared.tell(|| Observed::ExecutionDropped { execution, step: name_of(state, execution) });
     }
 
-    /// What an execution returned was refused (S28).
+    /// Reports an execution whose events the run refused (S28).
     pub(super) fn refused(
         &mut self,
         shared: &RunShared,
@@ -168,7 +168,7 @@ impl Telemetry {
         shared.tell(|| Observed::CommitRefused { execution, step, events });
     }
 
-    /// A precondition answered, or failed.
+    /// Reports an answer of a precondition; `None` if it failed.
     pub(super) fn answered(
         shared: &RunShared,
         state: &RunState,
@@ -186,7 +186,8 @@ impl Telemetry {
         }
     }
 
-    /// An event is in the log, and the store has it. One that is both control and display is shown then (S2).
+    /// Reports an event that is in the log for good. An event that is both control and display is displayed
+    /// now (S2).
     #[inline]
     pub(super) fn logged(&self, shared: &RunShared, state: &RunState, seq: Seq, event: EventIndex) {
         self.meter.logged();
@@ -212,7 +213,7 @@ impl Telemetry {
         }
     }
 
-    /// The run is over after this time.
+    /// Reports the end of the run, at this time from its beginning.
     pub(super) fn close(&mut self, finished: &super::Finished, now: Duration) {
         self.spans.close(finished);
         self.meter.ended(finished.status, now);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_of_steps_with_a_precondition_are_told() {
+    fn only_steps_with_a_precondition_report_answers() {
         let run = Alone::begun();
         for step in ["write", "send"] {
             Telemetry::answered(&run.shared, &run.state, (run.step(step), Seq(1)), Some(true));

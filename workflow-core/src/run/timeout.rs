@@ -1,4 +1,4 @@
-//! The time that an attempt may take.
+//! The timeout of an attempt.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use crate::clock::EngineClock;
 use crate::error::TimedOut;
 use crate::panics::caught;
 
-/// How long one attempt may take, and by which clock.
+/// The most time that one attempt may take, by this clock.
 pub(super) struct Timeout {
     after: Duration,
     clock: EngineClock,
@@ -23,15 +23,16 @@ impl Timeout {
         Self { after, clock: clock.clone() }
     }
 
-    /// The attempt, which is dropped when its time is over; with it goes what it had shown and emitted (S23, S25).
+    /// Runs the attempt, and drops it when its time is over. The drop also discards what the attempt has
+    /// shown and emitted (S23, S25).
     pub(super) async fn around(self, attempt: impl Future<Output = StepResult> + Send) -> StepResult {
         let over = self.clock.sleep(self.after);
         let mut attempt = pin!(attempt.fuse());
-        // One that ends at that very moment has ended.
+        // An attempt that ends at that very moment has ended.
         if let Either::Left((result, _)) = select(attempt.as_mut(), over).await {
             return result;
         }
-        // What it panics with while it is dropped is nobody's failure.
+        // A panic in the drop of an attempt that timed out has no consequence.
         let _ = caught(|| attempt.set(Fuse::terminated()));
         Err(TimedOut::after(self.after))
     }

@@ -1,5 +1,5 @@
-//! What a run did, as reports and explanations see it: made from its state when somebody asks, so that a run nobody asks
-//! about pays nothing for it.
+//! Reports and explanations of a run, made from its state on request. A run that nobody asks about pays
+//! nothing for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use crate::report::{
 use crate::scheduler::{Bound, Cause, Execution};
 use crate::table::StepIndex;
 
-/// What is kept of an ended run.
+/// The state of an ended run, with its report and explanation once someone asked for them.
 #[derive(Debug)]
 pub(crate) struct Kept {
     past: Past,
@@ -55,12 +55,12 @@ impl Past {
     }
 }
 
-/// A look at a run, be it ended or not.
+/// A run at one moment, running or ended.
 pub(super) struct View<'a> {
     pub(super) run: &'a RunShared,
     pub(super) status: RunStatus,
     pub(super) state: &'a RunState,
-    /// What is due and has not begun; none of a run that has ended.
+    /// The executions that have not begun; `None` once the run has ended.
     pub(super) deferred: Option<Deferred<'a>>,
     pub(super) began_at: SystemTime,
 }
@@ -106,7 +106,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether the execution has begun, be it over or not.
+    /// Whether the execution has begun; it may have ended.
     fn has_begun(&self, execution: ExecutionId) -> bool {
         self.deferred.as_ref().is_none_or(|deferred| !deferred.has(execution))
     }
@@ -157,7 +157,7 @@ impl View<'_> {
         traced.collect()
     }
 
-    /// Per failure that is an event the executions that it triggered or was handed to. O(executions).
+    /// The executions that took each caught failure as trigger or single input. O(executions).
     fn takers_of_failures(&self) -> HashMap<Seq, Vec<ExecutionId>> {
         let failures = self.state.trace.caught_failures().map(|seq| (seq, Vec::new()));
         let mut takers: HashMap<Seq, Vec<ExecutionId>> = failures.collect();
@@ -178,7 +178,7 @@ impl View<'_> {
         takers
     }
 
-    /// The branches with what ran in them. O(executions + branches).
+    /// The branches, with the executions in them. O(executions + branches).
     fn branches(&self) -> Vec<BranchReport> {
         let branches = self.state.log.branches().filter_map(|record| self.branch(record));
         let mut branches: Vec<BranchReport> = branches.collect();
@@ -210,7 +210,7 @@ impl View<'_> {
         violations.collect()
     }
 
-    /// The timers that are pending, in the order in which they fire.
+    /// The pending timers, in the order in which they fire.
     pub(super) fn timers(&self) -> Vec<PendingTimer> {
         if self.deferred.is_none() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Executions that are due and have not begun, and what they wait for (S21). Nothing is kept for them here: what the
-//! scheduler and the run hold back is looked at when somebody asks.
+//! Executions that are due and have not begun, and the limits that they wait for (S21). Nothing is stored for
+//! them: a report looks at the scheduler and at [admission](super::admission) when it is made.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::report::{WaitingExecution, WaitsFor};
 use crate::scheduler::{ExecutionStart, Unbegun};
 use crate::table::DependencyTable;
 
-/// What is due in a run and has not begun, and what it waits for.
+/// The executions of a run that have not begun, and the limits that they wait for.
 #[derive(Default)]
 pub(super) struct Deferred<'a> {
-    /// The most executions of the run at a time, if that is reached.
+    /// The limit on executions of the run, if it is reached.
     full: Option<usize>,
-    /// Where the run itself waits for a permit, if it does.
+    /// The limit at which the run waits for a permit, if it does.
     gate: Option<&'a Gate>,
     unbegun: FxHashSet<ExecutionId>,
     due: Vec<ExecutionStart>,
@@ -32,12 +32,12 @@ impl<'a> Deferred<'a> {
         Self { full: admission.full(), gate: admission.gate(), unbegun, due }
     }
 
-    /// Whether the execution runs by the state of its run and has not begun.
+    /// Whether the state has the execution as running although it has not begun.
     pub(super) fn has(&self, execution: ExecutionId) -> bool {
         self.unbegun.contains(&execution)
     }
 
-    /// The executions that have not begun, in the order in which they became due.
+    /// The executions that have not begun, by their ids.
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
         let table = state.table();
         let due = self.due.iter().map(|start| Unbegun { start: start.clone(), full: None });
@@ -47,6 +47,7 @@ impl<'a> Deferred<'a> {
         waiting
     }
 
+    /// The execution with the first limit on its way: its step's, its run's, then those of runs.
     fn waiting(&self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
         let start = &unbegun.start;
         let row = table.step(start.step);

@@ -278,10 +278,10 @@ async fn what_waits_for_a_place_among_the_children_says_so() {
             - no `Done` has ended the run yet
                 `end` did not run
             - `list` has not run yet
-                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 place for child runs
+                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs
             - `work` did not run
                 it needs `Item`
-                    `list` waits for its turn: the engine has 1 place for child runs
+                    `list` waits for its turn: the engine has 1 permit for child runs
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -296,7 +296,7 @@ async fn what_waits_for_a_place_among_the_children_says_so() {
             list           0      0.000 ms
             work           0      0.000 ms
             end            0      0.000 ms
-            1 execution of list waits for its turn: the engine has 1 place for child runs
+            1 execution of list waits for its turn: the engine has 1 permit for child runs
         "#]],
     )
     .await;
@@ -326,10 +326,10 @@ async fn what_waits_for_a_place_among_the_children_says_so() {
             - no `Done` has ended the run yet
                 `end` did not run
             - `list` has not run yet
-                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 place for child runs
+                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs
             - `work` did not run
                 it needs `Item`
-                    `list` waits for its turn: the engine has 1 place for child runs
+                    `list` waits for its turn: the engine has 1 permit for child runs
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -376,11 +376,11 @@ async fn what_is_woken_and_waits_for_a_place_among_the_runs_says_so() {
         &expect![[r#"
             run `other` of `Woken`: running
             - no `Done` has ended the run yet
-                `end` waits for its turn: the engine has 1 place for runs
+                `end` waits for its turn: the engine has 1 permit for runs
             - `begin` ran once
                 x1, triggered by #1 `Begin`
             - `end` has not run yet
-                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 place for runs"#]],
+                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs"#]],
     )
     .await;
     woken(
@@ -389,11 +389,11 @@ async fn what_is_woken_and_waits_for_a_place_among_the_runs_says_so() {
         &expect![[r#"
             run `other` of `Woken`: running
             - no `Done` has ended the run yet
-                `end` waits for its turn: the engine has 1 place for runs of `Woken`
+                `end` waits for its turn: the engine has 1 permit for runs of `Woken`
             - `begin` ran once
                 x1, triggered by #1 `Begin`
             - `end` has not run yet
-                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 place for runs of `Woken`"#]],
+                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs of `Woken`"#]],
     )
     .await;
 }

@@ -80,7 +80,7 @@ fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
     assert!(queue.runs().is_empty() && second.gate().is_none());
     assert_eq!(admit(&mut first, &first_woken), Admit::Waits);
 
-    // One that gives up its wait keeps nobody waiting.
+    // A run that stops waiting for its permit does not block the queue.
     first.give_up_permit();
     assert!(queue.runs().is_empty());
     second.give_up_permit();

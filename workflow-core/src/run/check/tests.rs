@@ -1,5 +1,5 @@
-//! Mistakes of a run that are planted, one each, between its state and its journal: the replay check finds every one of
-//! them, and says which record, where, and what either side has.
+//! Each test plants one fault between a run and its journal. The replay check must find it, and must name the
+//! record and the values on both sides.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Pages {
     }
 }
 
-/// Asks before it takes a note.
+/// Has a precondition for a note.
 struct Asks;
 
 #[workflow(crate = crate)]
@@ -98,7 +98,7 @@ impl Rings {
     }
 }
 
-/// Takes two notes, and has no use for more.
+/// Takes two notes; more are surplus.
 struct Pairs;
 
 #[workflow(crate = crate)]
@@ -109,7 +109,7 @@ impl Pairs {
     }
 }
 
-/// A run that a test drives, batch by batch, and the check that follows it.
+/// A run that a test drives batch by batch, and its replay check.
 struct Driven {
     state: RunState,
     clock: RunClock,
@@ -118,7 +118,7 @@ struct Driven {
 }
 
 impl Driven {
-    /// One that has its start event.
+    /// A run that has its start event.
     fn begin<W: Workflow>(workflow: W) -> Self {
         let (host, error) = Host::new(Unhosted::new(workflow));
         assert!(error.is_none(), "{error:?}");
@@ -149,7 +149,7 @@ impl Driven {
         Batch::Succeeded { execution: ExecutionId(execution), returned }
     }
 
-    /// An execution opens a branch for each of so many pages.
+    /// An execution opens a branch for each of this many pages.
     fn split(&self, execution: u64, items: u8) -> Batch {
         let gathers = (0..self.state.table().events().len()).map(EventIndex::at);
         let fan_out = gathers.into_iter().find_map(|event| self.state.table().event(event).gathers).unwrap();
@@ -158,7 +158,7 @@ impl Driven {
         returned(execution, vec![emission], events, vec![])
     }
 
-    /// Completes what follows; what followed by itself is journaled.
+    /// Completes the consequences of the batches, and journals the entries that followed by themselves.
     fn advance(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
         let _ = self.state.take_dropped();
@@ -172,7 +172,7 @@ impl Driven {
         logged(seq, &self.state, self.clock.stamp()).unwrap()
     }
 
-    /// A batch enters the state; what its records are.
+    /// Applies a batch, and returns its records without journaling them.
     fn apply(&mut self, batch: Batch) -> Records {
         self.advance();
         self.check.compare(&self.state);
@@ -182,21 +182,21 @@ impl Driven {
         noted.records(&applied, &self.state)
     }
 
-    /// The same, and its records the journal.
+    /// Applies a batch and journals its records.
     fn enter(&mut self, batch: Batch) {
         let records = self.apply(batch);
         self.check.take(&records);
     }
 
-    /// A note enters although a branch of the batch before is still to be settled: the mistake of a run that tells its
-    /// scheduler of a fact too early.
+    /// Lets a note in while a branch of the batch before is still to be settled. This plants the fault of a
+    /// run that gives its scheduler a fact too early.
     fn enter_early(&mut self, note: Note) -> Record {
         let applied = self.state.receive_early(AnyEvent::new(note), self.event::<Note>());
         let Applied::Entered(entered) = applied else { panic!("the run takes it") };
         self.logged(entered.events()[0].seq)
     }
 
-    /// What the check says of the run as it is now.
+    /// The finding of a comparison with the run as it is now.
     fn compared(mut self) -> Option<String> {
         self.advance();
         let _ = catch_unwind(AssertUnwindSafe(|| {
@@ -206,13 +206,13 @@ impl Driven {
         self.failures.first()
     }
 
-    /// What the check says of more of the journal.
+    /// The finding when the journal gets these records.
     fn taken(mut self, records: &[Record]) -> Option<String> {
         let _ = catch_unwind(AssertUnwindSafe(|| self.check.take(records)));
         self.failures.first()
     }
 
-    /// The executions of this step that run.
+    /// The running executions of this step.
     fn running(&self, step: &str) -> Vec<u64> {
         let of = self.step(step);
         let executions = (1..=20).map(ExecutionId).filter(|id| self.state.scheduler.is_running(*id));
@@ -220,7 +220,7 @@ impl Driven {
     }
 }
 
-/// The check has found something, and says all of this.
+/// Asserts that the check has found something and that its text has all these parts.
 #[track_caller]
 fn assert_found(found: Option<String>, says: &[&str]) {
     let found = found.expect("the check finds the mistake");
@@ -229,7 +229,7 @@ fn assert_found(found: Option<String>, says: &[&str]) {
     }
 }
 
-/// A run of which two pages are to be read.
+/// A run with two pages to read.
 fn two_pages() -> Driven {
     let mut run = Driven::begin(Pages);
     run.advance();
@@ -296,13 +296,13 @@ fn an_event_that_enters_between_a_batch_and_the_gather_that_follows_from_it_is_f
     );
 }
 
-/// An execution returned this.
+/// The batch of an execution with these emissions.
 fn returned(execution: u64, emissions: Vec<Emission>, events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Batch {
     let returned = Returned::Many(Box::new(ReturnedBatch { emissions, events, timers }));
     Batch::Succeeded { execution: ExecutionId(execution), returned }
 }
 
-/// A run whose precondition has answered yes; and the record of the answer, which the journal does not have.
+/// A run whose precondition has answered yes, and the record of that answer, which its journal lacks.
 fn answered() -> (Driven, Records) {
     let mut run = Driven::begin(Asks);
     run.enter(run.received(Note(1)));
@@ -355,19 +355,19 @@ fn the_answer_of_a_precondition_that_is_in_no_record_is_found_by_what_follows_fr
     );
 }
 
-/// A run that sets a timer for this long after its own reckoning.
+/// The batch that sets a timer, due this much later than by the run's own reckoning.
 fn set_timer(run: &Driven, later: Duration) -> Batch {
     let due = run.clock.began_at + Duration::from_mins(1) + later;
     let timers = vec![DueEvent { due, event: AnyEvent::new(Rang) }];
     returned(1, vec![Emission::Timer(run.event::<Rang>())], vec![], timers)
 }
 
-/// What the check says if the run has its timer so much later than the journal.
+/// The finding if the state has its timer this much later than the journal.
 fn with_timer(later: Duration) -> Option<String> {
     let mut run = Driven::begin(Rings);
     run.advance();
     run.check.compare(&run.state);
-    // The record is of the one reading, and the state of the other.
+    // The record has the one due time, and the state the other.
     let noted = Noted::of(&set_timer(&run, Duration::ZERO), &run.state, &run.clock);
     let batch = set_timer(&run, later);
     let applied = run.state.apply(batch, run.clock.now);
@@ -391,7 +391,7 @@ fn a_timer_that_is_due_by_another_reading_of_the_clock_than_its_record_is_found(
     );
 }
 
-/// A run that has a pair of notes, and one more.
+/// A run that has a pair of notes and a surplus one.
 fn three_notes() -> Driven {
     let mut run = Driven::begin(Pairs);
     for note in 1..=3 {

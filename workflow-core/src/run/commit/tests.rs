@@ -7,7 +7,7 @@ use crate::scheduler::Candidate;
 use crate::store::{MemoryStore, RunSummary};
 use crate::table::StepIndex;
 
-/// What enters a run of `Letters` here, and what observers see of it.
+/// A run of `Letters`, the batches that enter it, and the observations of it.
 struct Commits {
     committer: Committer,
     seen: Arc<Seen>,
@@ -16,7 +16,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// A run that has nothing in its log, over a store or without.
+    /// A run with an empty log, with or without a journal.
     fn of(journal: Option<Journal>) -> Self {
         let run = Alone::new();
         let batches = vec![run.received(), run.returned(WRITE, Draft)].into_iter();
@@ -39,7 +39,8 @@ impl Commits {
         Self::of(Some(Journal::begin(Arc::new(MemoryStore::default()), first, run)))
     }
 
-    /// The next batch enters: the start event, and then what `write` returned. What its sender hears.
+    /// Commits the next batch: the start event, then the result of `write`. Returns the direct execution and
+    /// the sender's receiver.
     fn commit(&mut self) -> (Option<ExecutionStart>, oneshot::Receiver<Result<(), SendError>>) {
         let (done, hears) = oneshot::channel();
         let next = self.committer.commit(self.batches.next().expect("there are two"), Some(done));
@@ -47,13 +48,13 @@ impl Commits {
         (next, hears)
     }
 
-    /// One write, if something is to be written.
+    /// One write, if anything is queued.
     fn write(&mut self) -> Option<Answer> {
         self.committer.write();
         self.committer.poll_answer(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// What may begin now.
+    /// The next effect that may begin.
     fn due(&mut self) -> Option<Begins> {
         let written = self.committer.journal.as_deref().map(Journal::written);
         self.committer.state.next_effect(written)
@@ -61,7 +62,7 @@ impl Commits {
 }
 
 #[test]
-fn without_a_store_everybody_learns_of_a_batch_at_once_and_one_follower_needs_no_queue() {
+fn without_a_store_a_batch_is_reported_at_once_and_its_only_successor_needs_no_queue() {
     let mut run = Commits::in_memory();
     let (next, mut hears) = run.commit();
     assert_eq!(next.map(|start| start.execution), Some(WRITE));
@@ -76,7 +77,7 @@ fn without_a_store_everybody_learns_of_a_batch_at_once_and_one_follower_needs_no
 
 // S38
 #[test]
-fn with_a_store_they_learn_of_it_and_something_follows_once_the_store_has_it() {
+fn with_a_store_a_batch_is_reported_and_has_effects_once_the_store_has_it() {
     let mut run = Commits::with_store();
     let (next, mut hears) = run.commit();
     assert!(next.is_none() && run.due().is_none() && hears.try_recv().is_err());
@@ -89,7 +90,7 @@ fn with_a_store_they_learn_of_it_and_something_follows_once_the_store_has_it() {
 }
 
 #[test]
-fn a_question_about_the_state_has_its_answer_once_the_store_has_what_it_is_about() {
+fn a_question_about_the_state_is_answered_once_the_store_has_the_state() {
     let mut run = Commits::with_store();
     let _ = run.commit();
     let again = |done| super::super::Command::Timers { done };
@@ -105,7 +106,7 @@ fn a_question_about_the_state_has_its_answer_once_the_store_has_what_it_is_about
 
 // S28, S38
 #[test]
-fn what_the_store_did_not_take_is_in_no_log_and_nobody_saw_it() {
+fn a_batch_that_the_store_did_not_take_is_in_no_log_and_no_observer_saw_it() {
     let mut run = Commits::with_store();
     let _ = run.commit();
     run.write();
@@ -124,7 +125,7 @@ fn what_the_store_did_not_take_is_in_no_log_and_nobody_saw_it() {
 
 // S40
 #[test]
-fn a_journal_that_somebody_else_writes_is_a_conflict() {
+fn a_journal_that_another_process_writes_is_a_conflict() {
     let mut run = Commits::with_store();
     let (expected, found) = (crate::store::Position(0), crate::store::Position(1));
     let why = StoreError::Conflict { expected, found };
@@ -133,7 +134,7 @@ fn a_journal_that_somebody_else_writes_is_a_conflict() {
 }
 
 #[test]
-fn what_came_too_late_is_refused_and_an_execution_that_returned_nothing_succeeded() {
+fn late_events_are_refused_and_an_execution_that_returned_nothing_succeeded() {
     let mut run = Commits::in_memory();
     let _ = run.commit();
     run.seen.take();
@@ -143,7 +144,7 @@ fn what_came_too_late_is_refused_and_an_execution_that_returned_nothing_succeede
 }
 
 #[test]
-fn a_run_that_waited_is_woken_by_what_enters() {
+fn a_waiting_run_is_running_once_a_batch_enters() {
     let mut run = Commits::in_memory();
     assert!(!run.committer.note_running(), "it runs");
     run.committer.rest();
@@ -165,7 +166,7 @@ fn the_display_of_an_execution_stays_with_its_batch_until_the_store_has_it() {
     assert!(!shown(&run), "it is another's");
     run.committer.note_shown(WRITE, display(&run));
     assert!(shown(&run));
-    // An answer leaves no event, and has to be applied again too if a batch before it is refused.
+    // An answer leaves no event, but has to be applied again too if an earlier batch is refused.
     let asked = |run: &Commits| {
         (0..9)
             .map(crate::scheduler::CandidateId)

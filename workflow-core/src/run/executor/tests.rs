@@ -9,12 +9,12 @@ fn poll(executor: &mut Executor) -> Option<Arrived> {
     executor.poll(&mut Context::from_waker(std::task::Waker::noop()))
 }
 
-/// What completes in one poll after the other, until nothing does.
+/// The completions of repeated polls, until there are none.
 fn all(executor: &mut Executor) -> Vec<Arrived> {
     std::iter::from_fn(|| poll(executor)).collect()
 }
 
-/// The step that is asked for.
+/// The step of every precondition here.
 fn step() -> StepIndex {
     StepIndex::at(3)
 }
@@ -45,7 +45,7 @@ fn a_precondition_that_panics_answers_with_an_error() {
 }
 
 #[test]
-fn questions_that_nobody_wants_answered_are_dropped_and_the_others_are_not() {
+fn unwanted_preconditions_are_dropped_and_the_others_are_not() {
     let mut executor = Executor::default();
     for candidate in 1..=3 {
         executor.ask(CandidateId(candidate), step(), Box::pin(pending()));
@@ -98,7 +98,7 @@ fn an_execution_that_waits_for_its_next_attempt_counts_until_it_is_due_or_droppe
 }
 
 #[test]
-fn what_completed_has_its_turn_in_order_and_comes_first_again_if_it_was_not_its_turn() {
+fn completions_have_their_turns_in_order_and_one_that_is_put_back_comes_first() {
     let mut executor = Executor::default();
     for execution in 1..=3 {
         executor.returned(ExecutionId(execution), Err(StepError::permanent("enough")));
@@ -106,7 +106,7 @@ fn what_completed_has_its_turn_in_order_and_comes_first_again_if_it_was_not_its_
     assert!(executor.has_completed() && !executor.is_empty());
     let first = executor.next_completed().unwrap();
     executor.put_back(first);
-    // Memory is given back only once nothing waits.
+    // Memory is freed only once nothing waits.
     executor.shrink();
     let turns = std::iter::from_fn(|| executor.next_completed()).map(|completion| match completion {
         Arrived::Execution(execution, Err(_)) => execution.0,

@@ -1,14 +1,19 @@
-//! What waits to be written to the journal of a run: records, the batches that they are of, and how many of these one write
-//! takes. Nothing here calls a store.
+//! The part of a journal that waits for the store: records, their batches, and how much one write takes.
+//! Calls no store.
+//!
+//! ```text
+//! records  r1 r2 | r3 | r4 r5 r6 | r7        batches of 2, 1, 3 and 1 records
+//!          ╰──── next write ────╯            as many whole batches as fit, at least one
+//! ```
 
 use std::collections::VecDeque;
 
 use crate::store::{Batch, Position, Record, RunSummary};
 
-/// How many batches wait for the store before the run takes no more news.
+/// The most batches that wait for the store before the run stops taking input.
 const MOST_QUEUED: usize = 256;
 
-/// How many records may wait to be written before the run takes no more news.
+/// The most records that wait for the store before the run stops taking input.
 const MOST_RECORDS: usize = 4 * MOST_QUEUED;
 
 /// The most records of one write, unless a single batch has more.
@@ -17,42 +22,44 @@ const WRITE_RECORDS: usize = 1_000;
 /// The most bytes of one write, unless a single batch has more.
 const WRITE_BYTES: usize = 16 << 20;
 
-/// The part of a journal that the store does not have.
+/// The records that the store does not have, in batches.
 pub(super) struct WriteQueue {
-    /// In order. Those of the write that is under way come first.
+    /// Oldest first. The records of the write under way come first.
     records: VecDeque<Record>,
-    /// The batches of `records`, oldest first.
+    /// The batches in `records`, oldest first.
     batches: VecDeque<QueuedBatch>,
-    /// Where the journal ends with everything that is queued.
+    /// The end of the journal with everything queued.
     end: Position,
-    /// How many of the next batches are written one at a time, because the store refused a write with them.
+    /// How many of the next batches go into a write of their own, because the store refused a write with
+    /// them.
     write_singly: usize,
-    /// Whether the end of the run was queued: nothing follows it.
+    /// Whether the end of the run is queued: nothing is queued behind it.
     ended: bool,
     next: NextBatch,
 }
 
-/// How the next batch is queued.
+/// How the next batch joins the queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum NextBatch {
     #[default]
     Plain,
-    /// As part of the first batch, which so far has only the record `RunStarted`.
+    /// As a part of the first batch, which has only `RunStarted` so far. The journal thus never has a run
+    /// without its start event.
     JoinsFirst,
-    /// With a summary that says that the run is no longer waiting.
+    /// With a summary that says that the run no longer waits.
     Resumes,
 }
 
-/// Records that enter the journal at once.
+/// The records of one batch.
 struct QueuedBatch {
     records: usize,
-    /// About how many bytes they have where the store keeps bytes.
+    /// Their approximate size in a store that keeps bytes.
     bytes: usize,
-    /// How the run stands with them, if that has changed.
+    /// The run's summary with this batch, if the batch changes it.
     run: Option<RunSummary>,
 }
 
-/// How much a write takes.
+/// How much of the queue a write takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) batches: usize,
@@ -60,7 +67,7 @@ pub(super) struct Taken {
 }
 
 impl WriteQueue {
-    /// Of a journal that ends there.
+    /// An empty queue of a journal that ends there.
     pub(super) fn behind(end: Position) -> Self {
         Self {
             records: VecDeque::new(),
@@ -72,29 +79,29 @@ impl WriteQueue {
         }
     }
 
-    /// How many records are queued.
+    /// How many records the queue has.
     pub(super) fn records(&self) -> usize {
         self.records.len()
     }
 
-    /// Where the journal ends with everything that is queued.
+    /// The end of the journal with everything queued.
     pub(super) fn end(&self) -> Position {
         self.end
     }
 
-    /// Whether the end of the run was queued.
+    /// Whether the end of the run is queued.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether no more is to be queued. What the write under way has taken does not count.
+    /// Whether the run must take in nothing more. The part that the write under way has taken does not count.
     pub(super) fn is_full(&self, taken: Taken) -> bool {
         self.batches.len() - taken.batches >= MOST_QUEUED
             || self.records.len() - taken.records >= MOST_RECORDS
     }
 
-    /// Queues one batch, unless the end is queued. `run` is the summary with this batch, if the batch changes it;
-    /// `before` is the summary that the store has.
+    /// Queues one batch, unless the end is queued. `run` is the summary with this batch, if the batch changes
+    /// it. `before` is the summary in the store.
     pub(super) fn push(
         &mut self,
         records: impl IntoIterator<Item = Record>,
@@ -122,22 +129,23 @@ impl WriteQueue {
         }
     }
 
-    /// The last batch ends the run: nothing follows it.
+    /// Marks the last batch as the end of the run.
     pub(super) fn close(&mut self) {
         self.ended = true;
     }
 
-    /// The next batch is one with the only one that is queued.
+    /// Lets the next batch become a part of the first one.
     pub(super) fn join_first(&mut self) {
         self.next = NextBatch::JoinsFirst;
     }
 
-    /// The next batch says that the run goes on.
+    /// Lets the next batch carry a summary that says that the run runs again.
     pub(super) fn note_going_on(&mut self) {
         self.next = NextBatch::Resumes;
     }
 
-    /// The next write with its summary: that of its last batch that has one, else `before`. None if nothing is queued.
+    /// The next write. Its summary is that of its last batch that has one, else `before`. `None` if the queue
+    /// is empty.
     pub(super) fn next_write(&self, before: &RunSummary) -> Option<(Taken, Batch)> {
         if self.batches.is_empty() {
             return None;
@@ -148,6 +156,7 @@ impl WriteQueue {
         Some((taken, Batch { records: self.records.iter().take(taken.records).cloned().collect(), run }))
     }
 
+    /// How much the next write takes.
     fn taken_next(&self) -> Taken {
         let most = if self.write_singly > 0 { 1 } else { usize::MAX };
         let (mut taken, mut bytes) = (Taken::default(), 0_usize);
@@ -164,25 +173,26 @@ impl WriteQueue {
         taken
     }
 
-    /// The store has what a write took.
+    /// Removes the records that the store has taken with a write.
     pub(super) fn wrote(&mut self, taken: Taken) {
         self.batches.drain(..taken.batches);
         self.records.drain(..taken.records);
         self.write_singly = self.write_singly.saturating_sub(taken.batches);
     }
 
-    /// So many batches are written one by one from here on.
+    /// Gives each of the next batches a write of its own.
     pub(super) fn write_singly(&mut self, batches: usize) {
         self.write_singly = batches;
     }
 
-    /// Nothing of it will be written.
+    /// Removes everything.
     pub(super) fn clear(&mut self) {
         self.records.clear();
         self.batches.clear();
     }
 
-    /// Removes the records behind that position, which the store does not have, and returns them.
+    /// Empties the queue and returns its records. The journal then ends at `written`, and may be queued to
+    /// again.
     pub(super) fn rewind(&mut self, written: Position) -> Vec<Record> {
         self.batches.clear();
         (self.end, self.ended, self.next) = (written, false, NextBatch::Plain);
@@ -203,7 +213,7 @@ mod tests {
         RunSummary::running("W", AT)
     }
 
-    /// A queue with a batch of so many records each.
+    /// A queue with batches of these numbers of records.
     fn queue(batches: &[usize]) -> WriteQueue {
         let mut queue = WriteQueue::behind(Position(10));
         for records in batches {
@@ -241,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_by_batches_or_records_behind_those_that_a_write_has_taken() {
+    fn a_queue_is_full_by_batches_or_records_beyond_the_write_under_way() {
         let many = queue(&[1; MOST_QUEUED]);
         assert!(many.is_full(Taken::default()));
         assert!(!many.is_full(Taken { batches: 1, records: 1 }));
@@ -251,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_leaves_the_run_as_its_last_batch_that_says_so() {
+    fn a_write_has_the_summary_of_its_last_batch_with_one() {
         let mut queue = queue(&[1]);
         let status = |queue: &WriteQueue, before: RunSummary| {
             queue.next_write(&before).map(|(_, batch)| batch.run.status)
@@ -270,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_can_be_queued_again_also_behind_an_end() {
+    fn removed_records_can_be_queued_again_also_behind_an_end() {
         let mut queue = queue(&[1, 2]);
         queue.close();
         assert_eq!(queue.rewind(Position(10)).len(), 3);

@@ -15,13 +15,13 @@ use crate::store::{Batch, MemoryStore, RecordedEvent, Retention, RunQuery, Store
 #[event(crate = crate)]
 struct Text(String);
 
-/// Refuses writes with a text that begins with `bad`, and notes all writes.
+/// Refuses writes with a text that begins with `bad`, and notes every write.
 #[derive(Default)]
 struct Picky {
     kept: MemoryStore,
-    /// Where each write was to be, how many records it had, and whether it was taken.
+    /// The expected position, the number of records, and whether the store took the write.
     writes: Mutex<Vec<(u64, usize, bool)>>,
-    /// The answer to every write, if it is set.
+    /// The error for every write, if set.
     answers: Mutex<Option<StoreError>>,
 }
 
@@ -84,7 +84,7 @@ fn record(text: &str) -> Record {
     Record::EventLogged { seq: Seq(1), scope: ScopeId::ROOT, cause, event, at: AT }
 }
 
-/// So many records.
+/// A batch of this many records.
 fn batch(records: usize) -> Vec<Record> {
     vec![Record::RunKept { at: AT }; records]
 }
@@ -99,7 +99,7 @@ fn journal(store: &Arc<Picky>) -> Journal {
     journal
 }
 
-/// An answer that is there at once.
+/// The result of a future that is ready at once.
 fn now<T>(answer: impl Future<Output = T>) -> T {
     answer.now_or_never().expect("the store answers at once")
 }
@@ -108,7 +108,7 @@ fn run() -> RunId {
     "r".into()
 }
 
-/// One write, and its answer.
+/// Makes one write and returns its answer.
 fn write(journal: &mut Journal) -> Option<Answer> {
     journal.write(&run());
     let mut cx = Context::from_waker(Waker::noop());
@@ -116,7 +116,7 @@ fn write(journal: &mut Journal) -> Option<Answer> {
     answer
 }
 
-/// Writes until nothing is left: how many records each write had.
+/// Writes until nothing is left. Returns how many records each write had.
 fn writes(journal: &mut Journal, store: &Picky) -> Vec<usize> {
     store.take_writes();
     while !journal.is_written() {
@@ -185,7 +185,7 @@ fn a_write_that_is_refused_for_its_content_is_repeated_batch_by_batch() {
 fn batches_behind_a_refused_write_are_written_together_again() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
-    // The store takes each of them, and not both at once.
+    // The store takes each of them, but not both together.
     *store.answers.lock().unwrap() = Some(StoreError::unserialisable(std::fmt::Error));
     journal.queue([record("one")]);
     journal.queue([record("two")]);
@@ -198,7 +198,7 @@ fn batches_behind_a_refused_write_are_written_together_again() {
 }
 
 #[test]
-fn a_store_that_lets_the_run_down_is_not_asked_again() {
+fn a_store_that_failed_is_not_asked_again() {
     let conflict = || StoreError::Conflict { expected: Position(2), found: Position(3) };
     for error in [conflict(), StoreError::unavailable(std::fmt::Error), StoreError::ShutDown] {
         let store = Arc::new(Picky::default());
@@ -215,7 +215,7 @@ fn a_store_that_lets_the_run_down_is_not_asked_again() {
 }
 
 #[test]
-fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
+fn a_rewound_journal_ends_where_the_store_has_it_and_continues_there() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     journal.queue([record("good")]);
@@ -241,7 +241,7 @@ fn a_rewound_journal_ends_where_the_store_has_it_and_goes_on_from_there() {
 }
 
 #[test]
-fn a_journal_that_is_not_there_any_more_cannot_be_read_back() {
+fn a_journal_that_was_removed_cannot_be_read_back() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     journal.queue([record("bad")]);
@@ -256,7 +256,7 @@ fn a_journal_that_is_not_there_any_more_cannot_be_read_back() {
 }
 
 #[test]
-fn a_run_that_goes_on_says_so_with_its_next_batch() {
+fn the_next_batch_of_a_woken_run_sets_its_status_to_running() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     let status = || now(store.kept.runs(&RunQuery::new())).unwrap()[0].run.status;

@@ -1,41 +1,42 @@
-//! How long a run has been active (S32): the time from the batch that left it something to do to the one after which it
-//! waits. It goes by the times of batches, so that a journal says it.
+//! The active time of a run (S32). A period begins with the batch that gives the run something to do, and
+//! ends with the batch after which it waits. Only the times of batches count, so a journal determines the
+//! active time.
 
 use std::time::Duration;
 
-/// The active time of a run. Times are from the beginning of the run's clock.
+/// The time a run has been active. Times are from the beginning of the run's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ActiveTime {
-    /// Of the periods that are over.
+    /// The sum of the periods that are over.
     used: Duration,
-    /// Since when the run is active; none while it waits.
+    /// The begin of the current period; `None` while the run waits.
     since: Option<Duration>,
 }
 
 impl ActiveTime {
-    /// Something entered the journal at this time.
+    /// Begins a period with a batch at this time, unless one is under way.
     #[inline]
     pub(crate) fn resume(&mut self, at: Duration) {
         self.since.get_or_insert(at);
     }
 
-    /// The run waits since this time.
+    /// Ends the period: the run waits since this time.
     pub(crate) fn rest(&mut self, at: Duration) {
         if let Some(since) = self.since.take() {
             self.used = self.used.saturating_add(at.saturating_sub(since));
         }
     }
 
-    /// When a run that is active will have been for that long; none while it waits.
+    /// When an active run will have been active for `limit`; `None` while it waits.
     pub(crate) fn runs_out(&self, limit: Duration) -> Option<Duration> {
         self.since?.checked_add(limit.saturating_sub(self.used))
     }
 
-    /// Nobody drove the run between these times.
+    /// No process drove the run between these times: they do not count.
     pub(crate) fn restart(&mut self, from: Duration, to: Duration) {
         if self.since.is_some() {
             self.rest(from);
-            // Where the clock was set back meanwhile, no time counts twice.
+            // If the clock was set back meanwhile, no time counts twice.
             self.since = Some(to.max(from));
         }
     }

@@ -1,4 +1,7 @@
-//! What enters a run's journal at once: what came from outside, and what executions leave behind.
+//! The batch: everything that one fact adds to a run, applied to the state and journaled at once.
+//!
+//! A fact comes from outside (an event, a reply, a timer, a stop) or from an execution or a precondition.
+//! This module has the data only; [`RunState::apply`](super::RunState::apply) gives it its meaning.
 
 use std::time::SystemTime;
 
@@ -10,57 +13,57 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, Entered, Fact};
 use crate::table::{EventIndex, StepIndex};
 
-/// What enters a run's journal at once.
+/// One change of a run's state, which the state takes or refuses as a whole.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Batch {
     /// An event came from outside.
     Received { event: AnyEvent, index: EventIndex },
-    /// A reply came from outside.
+    /// A reply to this request came from outside.
     Replied { request: Seq, event: AnyEvent },
-    /// The time of a timer has come.
+    /// A timer fell due.
     Fired { timer: TimerId, event: AnyEvent },
     /// A precondition answered, or failed.
     Answered { candidate: CandidateId, step: StepIndex, answer: Result<bool, StepError> },
-    /// An execution succeeded, and leaves this behind (S23).
+    /// An execution succeeded and emitted this (S23).
     Succeeded { execution: ExecutionId, returned: Returned },
-    /// An attempt failed and another one follows.
+    /// An attempt failed, and the policy has another.
     Retried { execution: ExecutionId, failed: FailedAttempt },
     /// An execution failed for good.
     Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
     /// An execution started a child.
     ChildStarted { child: ChildRun, at: SystemTime },
-    /// The run is to end, whatever is left to do in it.
+    /// The run ends before it has nothing left to do.
     Stopped(Stop),
 }
 
 impl Batch {
-    /// The execution whose batch it is, if one succeeded with it.
+    /// The execution that succeeded with this batch, if one did.
     pub(in crate::run) fn succeeded_execution(&self) -> Option<ExecutionId> {
         if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
     }
 }
 
-/// What an execution returned.
+/// The emissions of an execution.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Returned {
     Nothing,
     /// One event, as nearly every execution does.
     Event(EventIndex, AnyEvent),
-    /// Anything else. Boxed: batches are handed on.
+    /// Anything else. Boxed, because batches are moved often.
     Many(Box<ReturnedBatch>),
 }
 
-/// What an execution returned, in order.
+/// Emissions of any number, with the events and timers in the order in which the step returned them.
 #[derive(Debug, Default, Clone)]
 pub(in crate::run) struct ReturnedBatch {
     pub(in crate::run) emissions: Vec<Emission>,
-    /// What enters the log, the items of fan-outs among it.
+    /// The events for the log, with the items of fan-outs among them.
     pub(in crate::run) events: Vec<AnyEvent>,
     pub(in crate::run) timers: Vec<DueEvent>,
 }
 
 impl Returned {
-    /// What a journal has of it.
+    /// The smallest form for these emissions. `events` are those that enter the log.
     pub(super) fn of(emissions: Vec<Emission>, mut events: Vec<AnyEvent>, timers: Vec<DueEvent>) -> Self {
         match (emissions.as_slice(), events.pop()) {
             ([Emission::Event(index)], Some(event)) if events.is_empty() => Self::Event(*index, event),
@@ -72,7 +75,7 @@ impl Returned {
         }
     }
 
-    /// What enters the log, in order.
+    /// The events for the log, in order.
     pub(in crate::run) fn events(&self) -> &[AnyEvent] {
         match self {
             Self::Nothing => &[],
@@ -96,7 +99,7 @@ impl Returned {
         }
     }
 
-    /// The timers that are set, in order.
+    /// The timers to set, in order.
     pub(in crate::run) fn timers(&self) -> &[DueEvent] {
         match self {
             Self::Nothing | Self::Event(..) => &[],
@@ -104,7 +107,8 @@ impl Returned {
         }
     }
 
-    /// The same in the scheduler's terms, unless it is one event.
+    /// The emissions in the scheduler's terms. Empty also for a single event, whose type stands in
+    /// `Self::Event`.
     pub(in crate::run) fn emissions(&self) -> &[Emission] {
         match self {
             Self::Nothing | Self::Event(..) => &[],
@@ -113,12 +117,12 @@ impl Returned {
     }
 }
 
-/// Why a run ends that would go on.
+/// Why a run ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Stop {
     Cancelled,
     TimedOut,
-    /// Nothing more enters its journal: the store failed, or the run is detached.
+    /// The journal takes nothing more: the store failed, or the run is detached.
     Unkept,
 }
 
@@ -132,15 +136,15 @@ impl From<Stop> for Fact {
     }
 }
 
-/// What became of a batch.
+/// The state's answer to a batch.
 #[derive(Debug)]
 pub(in crate::run) enum Applied {
-    /// Its events are in the log. It names the execution that may begin directly, if one may.
+    /// The batch's events are in the log. `Entered` names the execution that may begin directly, if one may.
     Entered(Entered),
-    /// It changed the state and left no event. It has a record, unless it stopped the run or is the failure of a
-    /// precondition.
+    /// The batch changed the state and left no event. It has a record, unless it stopped the run or is the
+    /// failure of a precondition.
     WithoutEvent,
-    /// The run takes nothing more, or what it is for is over: it is in no journal.
+    /// The run has ended, or the batch's execution, request or timer is gone. No journal has the batch.
     Refused,
 }
 

@@ -1,5 +1,9 @@
-//! The effects of a run's state that have not begun, oldest first. Most runs have one at a time, which needs no memory of
-//! its own.
+//! The queue of effects that have not begun, oldest first.
+//!
+//! An effect is an attempt, a precondition or the begin of waiting. It names the journal position that it
+//! follows from, and begins once the store has that position (S38). An effect may lose its reason while it
+//! waits: the execution was dropped, say. The queue checks this when the effect's turn comes. Most runs have
+//! one effect at a time, which takes no memory of its own.
 
 use std::collections::VecDeque;
 
@@ -9,33 +13,33 @@ use crate::id::ExecutionId;
 use crate::scheduler::{CandidateId, ExecutionStart, Scheduler};
 use crate::store::Position;
 
-/// Something to be begun once the store has the journal up to a position.
+/// Something that begins once the store has the journal up to a position.
 #[derive(Debug)]
 pub(in crate::run) struct Effect {
     pub(in crate::run) after: Position,
     pub(in crate::run) begins: Begins,
 }
 
-/// What begins.
+/// The kind of an effect.
 #[derive(Debug)]
 pub(in crate::run) enum Begins {
     /// The first attempt of an execution.
     Execution(ExecutionStart),
-    /// Another attempt of an execution, or the one that an earlier process was at.
+    /// A later attempt of an execution, or the one that an earlier process may have begun.
     Attempt(ExecutionId),
-    /// A precondition.
+    /// The question to a precondition.
     Question(CandidateId),
-    /// The run waits: nothing can happen before something arrives.
+    /// The run waits: nothing happens before something arrives.
     Wait,
 }
 
 impl Begins {
-    /// The same after another process may have begun it.
+    /// The effect after an earlier process may have begun it: a first attempt becomes another attempt.
     pub(super) fn again(self) -> Self {
         if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
     }
 
-    /// Whether it is still to begin.
+    /// Whether there is still a reason to begin it.
     #[inline]
     pub(super) fn is_wanted(&self, scheduler: &Scheduler) -> bool {
         match self {
@@ -56,10 +60,10 @@ impl Begins {
     }
 }
 
-/// A queue of effects.
+/// Effects in the order in which they begin.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Effects {
-    /// The oldest; none if it has begun, or if there are none.
+    /// The oldest; `None` if there are no effects, or if the oldest was taken and `rest` has the next.
     first: Option<Effect>,
     rest: VecDeque<Effect>,
 }
@@ -75,6 +79,7 @@ impl Effects {
         self.first.is_none() && self.rest.is_empty()
     }
 
+    /// Adds an effect behind all others.
     pub(super) fn push_back(&mut self, effect: Effect) {
         if self.is_empty() {
             self.first = Some(effect);
@@ -83,12 +88,14 @@ impl Effects {
         }
     }
 
+    /// Adds an effect before all others.
     pub(super) fn push_front(&mut self, effect: Effect) {
         if let Some(second) = self.first.replace(effect) {
             self.rest.push_front(second);
         }
     }
 
+    /// Takes the oldest effect, whether or not it may begin.
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<Effect> {
         self.first.take().or_else(|| self.rest.pop_front())
@@ -98,7 +105,8 @@ impl Effects {
         self.first.iter().chain(&self.rest)
     }
 
-    /// The oldest that is wanted, if the store has the journal that far. What is not wanted any more is left out.
+    /// Takes the oldest wanted effect, if the store has the journal up to its position. Discards unwanted
+    /// ones before it. `written` is `None` without a store.
     #[inline]
     pub(super) fn next(&mut self, written: Option<Position>, scheduler: &Scheduler) -> Option<Begins> {
         while let Some(effect) = self.pop_front() {
@@ -114,33 +122,34 @@ impl Effects {
         None
     }
 
-    /// Puts an effect back that cannot be begun now.
+    /// Puts back an effect that may not begin now. It stays first, and the store has what it follows from.
     pub(in crate::run) fn put_back(&mut self, begins: Begins) {
         self.push_front(Effect { after: Position(0), begins });
     }
 
-    /// All of them begin once the store has the journal up to its new end.
+    /// Delays all effects until the store has the journal up to `end`.
     pub(super) fn postpone(&mut self, end: Position) {
         self.first.iter_mut().chain(&mut self.rest).for_each(|effect| effect.after = end);
     }
 
-    /// Everybody knows that the run waits.
+    /// Removes the begin of waiting: the run is already known to wait.
     pub(in crate::run) fn is_known_to_wait(&mut self) {
         self.retain(|effect| !matches!(effect.begins, Begins::Wait));
     }
 
-    /// Somebody else sees to it when the next attempts of these executions begin.
+    /// Removes the attempts of these executions, because a retry timer begins them.
     pub(in crate::run) fn begun_before(&mut self, executions: impl Iterator<Item = ExecutionId>) {
         let waiting: FxHashSet<ExecutionId> = executions.collect();
         self.retain(|effect| effect.begins.execution().is_none_or(|execution| !waiting.contains(&execution)));
     }
 
+    /// Removes the effects for which `stays` is false.
     fn retain(&mut self, mut stays: impl FnMut(&Effect) -> bool) {
         self.first.take_if(|effect| !stays(effect));
         self.rest.retain(stays);
     }
 
-    /// Those behind the first so many begin before them.
+    /// Moves the first `first` effects behind all others.
     pub(in crate::run) fn prefer_behind(&mut self, first: usize) {
         if first > 0 && first < self.len() {
             if let Some(oldest) = self.first.take() {
@@ -150,7 +159,7 @@ impl Effects {
         }
     }
 
-    /// Gives memory back that nothing needs now.
+    /// Frees memory that no effect needs now.
     pub(super) fn shrink(&mut self) {
         if self.rest.is_empty() {
             self.rest = VecDeque::new();
@@ -181,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_a_queue_at_both_ends() {
+    fn effects_are_a_queue_at_both_ends() {
         let mut effects = filled(1..4);
         effects.push_front(effect(0));
         assert_eq!((effects.len(), numbers(&effects)), (4, vec![0, 1, 2, 3]));
@@ -197,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn some_are_taken_out_and_some_come_first() {
+    fn effects_can_be_removed_and_moved_to_the_front() {
         for popped in [false, true] {
             let mut effects = filled(0..6);
             effects.retain(|effect| !matches!(effect.begins, Begins::Attempt(ExecutionId(0 | 3))));
@@ -217,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_journal_stays_first() {
+    fn an_effect_that_was_put_back_stays_first() {
         let mut effects = filled(1..4);
         effects.is_known_to_wait();
         effects.begun_before([ExecutionId(2)].into_iter());

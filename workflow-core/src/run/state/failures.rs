@@ -1,4 +1,4 @@
-//! What executions and preconditions failed with, as long as the run or a gather may need it.
+//! Errors of executions and preconditions, as long as the run's end or a gather may need them.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use crate::id::ExecutionId;
 use crate::scheduler::CandidateId;
 use crate::table::StepIndex;
 
-/// The failures of a run that nobody has caught or gathered.
+/// The failures that no step caught and no gather took.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     executions: FxHashMap<ExecutionId, StepError>,
@@ -27,7 +27,7 @@ impl Failures {
         self.executions.get(&execution)
     }
 
-    /// A gather has what these executions failed with.
+    /// Removes the errors of these executions, because a gather has them.
     pub(super) fn forget(&mut self, executions: &[ExecutionId]) {
         for execution in executions {
             self.executions.remove(execution);
@@ -42,7 +42,7 @@ impl Failures {
         self.preconditions.get(&candidate)
     }
 
-    /// Those of executions.
+    /// The errors of executions.
     pub(super) fn executions(&self) -> &FxHashMap<ExecutionId, StepError> {
         &self.executions
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_precondition_failed_with_is_found_by_its_question() {
+    fn the_error_of_a_precondition_is_found_by_its_candidate() {
         let mut failures = failed(&[]);
         assert!(failures.is_empty());
         failures.insert_precondition(CandidateId(4), StepIndex::at(1), StepError::permanent("no"));

@@ -1,11 +1,13 @@
-//! A state that takes the place of a later one of the same run, whose last batches are in no journal.
+//! A rewound state takes over from the later state of the same run, whose last batches are in no journal.
+//! See [`rewind`](crate::run::rewind).
 
 use super::{Begins, Effect, RunState};
 use crate::store::Position;
 
 impl RunState {
-    /// Takes from the later state what no journal says. The journal ends here with what follows from this state; nothing
-    /// begins before it is written.
+    /// Takes from the later state what no journal has: limits, start times, active time. `end` is the end of
+    /// the journal with the entries that follow from this state. No effect begins before the store has that
+    /// much.
     pub(in crate::run) fn inherit(&mut self, later: &Self, end: Position) {
         self.limit(later.limits());
         self.trace.inherit(&later.trace);
@@ -14,7 +16,7 @@ impl RunState {
         self.effects.postpone(end);
     }
 
-    /// Puts something in the place of each effect, or leaves it out.
+    /// Replaces each effect by what `change` returns, or removes it.
     pub(in crate::run) fn change_effects(&mut self, mut change: impl FnMut(&Self, Begins) -> Option<Begins>) {
         let mut effects = std::mem::take(&mut self.effects);
         while let Some(Effect { after, begins }) = effects.pop_front() {

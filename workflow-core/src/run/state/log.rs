@@ -1,5 +1,9 @@
-//! A run's log in memory: every event with its position, scope and cause, and the lists that inputs take
-//! prefixes of.
+//! A run's log in memory, and the lists that inputs take prefixes of.
+//!
+//! The log has each event with its sequence number, scope and cause. Sequence numbers begin at 1 and have no
+//! gaps. A list has the events of one topic in one scope; taking a prefix of it costs O(1) (S16), because
+//! readers share its storage. Branches of one fan-out have consecutive scopes and consecutive items, so a run
+//! of them is stored as its first branch and a count.
 
 #![expect(
     clippy::inline_always,
@@ -21,48 +25,49 @@ use crate::report::BoundInput;
 use crate::scheduler::{Binding, Bound, BranchSummary, Cause, Entry, ExecutionStart, Prefixes};
 use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 
-/// One event of the log.
+/// One event in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogRecord {
     pub(crate) event: AnyEvent,
     pub(crate) index: EventIndex,
     pub(crate) scope: ScopeId,
     pub(crate) cause: Cause,
-    /// When it entered the log, from the beginning of the run's clock.
+    /// The time of its batch, from the beginning of the run's clock.
     pub(crate) at: Duration,
 }
 
+/// The events of one run, its lists and its branches.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// The event at position n is at n - 1.
+    /// The event with sequence number n is at n - 1.
     records: Paged<LogRecord>,
-    /// Those of the root, each at the place of its topic.
+    /// Lists of the root scope, by topic.
     lists: Vec<Option<List>>,
-    /// Those of open branches.
+    /// Lists of open branches. `free` removes those of a settled branch.
     lists_of_branches: FxHashMap<ScopeId, SmallVec<[(TopicIndex, List); 1]>>,
-    /// In order: scopes are numbered in the order in which their items enter the log.
+    /// All branches, in the order of their scopes, which is the order of their items in the log.
     branches: Vec<Branches>,
-    /// How many branches these are.
+    /// How many branches `branches` stands for: the highest scope so far.
     branched: u32,
 }
 
 type List = Appender<LogEntry>;
 
-/// Branches one after the other, whose items are one after the other too.
+/// Branches with consecutive scopes and consecutive items.
 #[derive(Debug)]
 struct Branches {
     first: BranchRecord,
     count: u32,
 }
 
-/// The log of a run that waits.
+/// The log of a suspended run, which has no branches.
 #[derive(Debug)]
 pub(super) struct SuspendedLog {
     records: Box<[LogRecord]>,
     lists: Box<[Option<List>]>,
 }
 
-/// Where a branch came from.
+/// Where a branch came from: its parent scope, its item, and the execution that opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BranchRecord {
     pub(crate) scope: ScopeId,
@@ -72,7 +77,7 @@ pub(crate) struct BranchRecord {
 }
 
 impl Log {
-    /// Whether it can be suspended: it has no branches.
+    /// Whether the log fits [`SuspendedLog`]: it has no branches.
     pub(super) fn can_suspend(&self) -> bool {
         self.branches.is_empty() && self.lists_of_branches.is_empty()
     }
@@ -86,6 +91,7 @@ impl Log {
         Self { records: records.into_iter().collect(), lists: lists.into(), ..Self::default() }
     }
 
+    /// Appends an event, and adds it to the lists of its topics in its scope. O(topics of the event).
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -106,6 +112,7 @@ impl Log {
         self.records.push(LogRecord { event, index: entry.event, scope: entry.scope, cause, at });
     }
 
+    /// The list of a topic in a scope; adds it if it is missing.
     fn list_mut(&mut self, scope: ScopeId, topic: TopicIndex) -> &mut List {
         if scope != ScopeId::ROOT {
             return list_of(self.lists_of_branches.entry(scope).or_default(), topic);
@@ -116,6 +123,7 @@ impl Log {
         self.lists[topic.get()].get_or_insert_default()
     }
 
+    /// The list of a topic in a scope, if an event has entered it.
     fn list(&self, scope: ScopeId, topic: TopicIndex) -> Option<&List> {
         if scope == ScopeId::ROOT {
             return self.lists.get(topic.get())?.as_ref();
@@ -124,7 +132,7 @@ impl Log {
         lists.iter().find_map(|(of, list)| (*of == topic).then_some(list))
     }
 
-    /// The item of a branch is in the log.
+    /// Notes the branch whose item enters the log next.
     pub(super) fn branch(&mut self, branch: BranchRecord) {
         debug_assert_eq!(branch.scope.0, self.branched + 1, "branches have no gaps");
         self.branched += 1;
@@ -134,47 +142,50 @@ impl Log {
         }
     }
 
-    /// By their numbers.
+    /// All branches, by their scopes.
     pub(crate) fn branches(&self) -> impl Iterator<Item = BranchRecord> {
         self.branches.iter().flat_map(|branches| (0..branches.count).map(|place| branches.at(place)))
     }
 
-    /// How many branches there are.
+    /// How many branches the run has opened.
     pub(crate) fn branched(&self) -> u32 {
         self.branched
     }
 
+    /// The entry with this sequence number.
     #[inline]
     pub(crate) fn get(&self, seq: Seq) -> Option<&LogRecord> {
         self.records.get(usize::try_from(seq.0.checked_sub(1)?).ok()?)
     }
 
-    /// So many events from this position, with their types.
+    /// `count` entries from this sequence number on, with their types.
     pub(crate) fn indexes(&self, from: Seq, count: u64) -> impl Iterator<Item = (Seq, EventIndex)> {
         let seqs = (from.0..).map(Seq).take(usize::try_from(count).unwrap_or(usize::MAX));
         seqs.map_while(|seq| Some((seq, self.get(seq)?.index)))
     }
 
-    /// Everything behind a position.
+    /// The entries behind this sequence number.
     pub(crate) fn since(&self, seq: Seq) -> impl Iterator<Item = &LogRecord> {
         self.records.iter_from(usize::try_from(seq.0).unwrap_or(usize::MAX))
     }
 
-    /// When the first event entered it, from the beginning of the run's clock.
+    /// When the first event entered the log, from the beginning of the run's clock.
     pub(crate) fn began(&self) -> Duration {
         self.records.get(0).map_or(Duration::ZERO, |record| record.at)
     }
 
+    /// All entries, in order.
     pub(crate) fn records(&self) -> impl Iterator<Item = (Seq, &LogRecord)> {
         self.records.iter().enumerate().map(|(i, record)| (Seq(i as u64 + 1), record))
     }
 
-    /// What the slots of an execution hold.
+    /// The slot values of an execution.
     #[inline]
     pub(crate) fn slots_of(&self, step: &StepRow, start: &ExecutionStart) -> SlotValues {
         if let Some(binding) = start.inputs.others() {
             return (0..step.inputs.len()).map(|slot| self.slot_of(step, binding, slot)).collect();
         }
+        // No other binding: every input that takes events is bound to the trigger.
         let triggered = |topic: Option<TopicIndex>| match topic {
             Some(_) => self.one(start.trigger),
             None => SlotValue::Empty,
@@ -185,7 +196,7 @@ impl Log {
         }
     }
 
-    /// A branch as a gather has it, unless its item is in no log.
+    /// A branch as a gather has it; `None` if its item is in no log.
     pub(super) fn gathered(
         &self,
         branch: &BranchSummary,
@@ -197,16 +208,18 @@ impl Log {
         Some(GatheredBranch { scope: branch.scope, item, events, failure })
     }
 
+    /// The value of a slot that is bound to one event.
     #[inline]
     fn one(&self, seq: Seq) -> SlotValue {
         self.get(seq).map_or(SlotValue::Empty, |record| SlotValue::One(seq, record.event.clone()))
     }
 
-    /// What one slot of a step holds, by what the scheduler bound it to.
+    /// The value of one slot, by the scheduler's binding.
     pub(crate) fn slot_of(&self, step: &StepRow, binding: &Binding, slot: usize) -> SlotValue {
         self.slot(&binding[slot], step.inputs[slot].topic)
     }
 
+    /// The value of a slot with this binding.
     fn slot(&self, bound: &Bound, topic: Option<TopicIndex>) -> SlotValue {
         match bound {
             Bound::Nothing => SlotValue::Empty,
@@ -215,6 +228,7 @@ impl Log {
         }
     }
 
+    /// The prefix of a list input: one segment for each scope from the root inwards.
     fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
         let list = |scope: ScopeId| topic.and_then(|topic| self.list(scope, topic));
         let segments = prefixes
@@ -223,7 +237,8 @@ impl Log {
         Prefix { segments: segments.collect() }
     }
 
-    /// What is at this position and behind it is in no log after all. Nobody takes lists any more.
+    /// Removes the entries from this sequence number on. The lists keep them: the run has ended, and no step
+    /// takes a list.
     pub(super) fn retract(&mut self, from: Seq) {
         self.records.truncate(usize::try_from(from.0.saturating_sub(1)).unwrap_or(usize::MAX));
         while self.branches.last().is_some_and(|last| last.first.item >= from) {
@@ -231,7 +246,7 @@ impl Log {
         }
     }
 
-    /// Frees the lists of a settled scope; executions that hold prefixes keep theirs.
+    /// Frees the lists of a settled scope. Executions that hold prefixes still read them.
     pub(super) fn free(&mut self, scope: ScopeId) {
         if !self.lists_of_branches.is_empty() {
             self.lists_of_branches.remove(&scope);
@@ -247,7 +262,7 @@ impl Branches {
     }
 }
 
-/// The list of a topic, which begins here if it is not there.
+/// The list of a topic in a branch; adds it if it is missing.
 fn list_of(lists: &mut SmallVec<[(TopicIndex, List); 1]>, topic: TopicIndex) -> &mut List {
     let place = lists.iter().position(|(of, _)| *of == topic).unwrap_or_else(|| {
         lists.push((topic, List::default()));
@@ -256,7 +271,7 @@ fn list_of(lists: &mut SmallVec<[(TopicIndex, List); 1]>, topic: TopicIndex) -> 
     &mut lists[place].1
 }
 
-/// What a parameter is bound to, for reports.
+/// The binding of a parameter, for reports.
 pub(crate) fn bound_input(bound: &Bound) -> BoundInput {
     match bound {
         Bound::Nothing => BoundInput::Nothing,
@@ -312,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retracted_is_in_no_log() {
+    fn retracted_events_and_branches_are_in_no_log() {
         let mut log = filled(&[0, 1, 0, 2]);
         log.branch(branch(1, 2));
         log.branch(branch(2, 4));

@@ -1,6 +1,27 @@
-//! A state out of a journal (S39): records become the batches that they were, and these are applied as they were when the
-//! run was driven. Entries that follow from a batch by themselves have to stand behind it in the journal; what does not
-//! agree is a contradiction, with its position.
+//! Replay: the state that a journal leads to (S39).
+//!
+//! [`Replay`] reads records in order, makes of each the batch that it was, and applies the batch with the
+//! same [`RunState::apply`] that drove the run. It performs no effect and knows no store. At the end,
+//! [`Replayed`] has the state and the work that is left: effects, retries, and entries that the journal
+//! lacks.
+//!
+//! ```text
+//! records                                    batch                      the state has now
+//! RunStarted                                 -
+//! EventLogged 1 Begin (outside)              Received Begin             log 1, effect: write
+//! ExecutionSucceeded write  ┐
+//! EventLogged 2 Draft       ┘ (one batch)    Succeeded write -> Draft   log 2, effect: send's precondition
+//! PreconditionAnswered send                  Answered send -> true      effect: send
+//! FanOutGathered, EventLogged (a failure)    -                          logged already: only compared
+//! ```
+//!
+//! # Invariants
+//! - Every record follows from those before it. A record that does not is a [`Contradiction`] with its
+//!   position: the table changed incompatibly, or the journal is damaged.
+//! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
+//!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
+//! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
+//!   turns its first attempt into [`Begins::Attempt`], which is *another* attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,37 +42,40 @@ use crate::table::{DependencyTable, EventIndex, StepIndex};
 mod committed;
 mod logged;
 
-/// A run's state that follows a journal, record by record.
+/// Follows a journal record by record with a state.
 pub(crate) struct Replay {
     host: Arc<Host>,
     pub(super) state: RunState,
     began_at: SystemTime,
-    /// Where the record is that is being read.
+    /// The position of the record that is being read.
     position: Position,
-    /// Entries that follow from the batches so far and that the journal has not come to, oldest first.
+    /// Entries that the state has logged by itself and the journal has not reached, oldest first.
     derived: VecDeque<Seq>,
-    /// What is to be begun, oldest first: most of it was, and is not wanted any more.
+    /// Effects of the records so far, oldest first. Later records answer most of them, which are then
+    /// unwanted.
     effects: VecDeque<Effect>,
-    /// What was asked and is not answered.
+    /// Preconditions without an answer so far, by step, scope and trigger: a record names these, not the
+    /// candidate.
     questions: FxHashMap<Evaluated, CandidateId>,
-    /// When the next attempts of executions are due that failed.
+    /// The due times of next attempts, of executions whose last attempt failed.
     retries: FxHashMap<ExecutionId, SystemTime>,
-    /// What executions failed with, where the errors are there and not only their texts.
+    /// Errors of a live run's executions, which replace the texts in the records. Empty on resume from a
+    /// store.
     failures: FxHashMap<ExecutionId, StepError>,
-    /// How the run ended by its last record, if that has it.
+    /// The status in `RunEnded`, once that record was read: no record follows it.
     ended: Option<RunStatus>,
 }
 
-/// A state where its journal ends, and what is left to do in it.
+/// The state at the end of a journal, and the work that is left.
 pub(crate) struct Replayed {
     pub(crate) state: RunState,
-    /// The next attempts that are waited for.
+    /// Executions that wait for their next attempts, with the times at which these are due.
     pub(crate) retries: Vec<(ExecutionId, SystemTime)>,
-    /// Entries that follow from the journal and that it does not have, in order.
+    /// Entries that follow from the journal and that the journal lacks, in order.
     pub(crate) derived: VecDeque<Seq>,
 }
 
-/// Why a record cannot be what follows from those before it.
+/// A record that does not follow from the records before it.
 #[derive(Debug)]
 pub(crate) struct Contradiction {
     pub(crate) position: Position,
@@ -61,7 +85,7 @@ pub(crate) struct Contradiction {
 type Taken<T = ()> = Result<T, String>;
 
 impl Replay {
-    /// Of a run that began then, in this state before its first event.
+    /// A replay of a run that began at this time, in its state before the first event.
     pub(crate) fn new(host: Arc<Host>, state: RunState, began_at: SystemTime) -> Self {
         Self {
             host,
@@ -77,21 +101,22 @@ impl Replay {
         }
     }
 
-    /// Gives executions the numbers that the records have: a journal of an earlier version may have numbered them in
-    /// another order.
+    /// Tells the scheduler the execution numbers of the records. An earlier version may have numbered
+    /// executions in another order.
     pub(crate) fn recall(&mut self, records: &[Record]) {
         self.state.scheduler.recall(numbers(&self.host.table, records));
     }
 
-    /// Takes the errors of executions from a state that the journal is of, which has more than their texts.
+    /// Takes the errors of executions from the live state of the same run, because a record has only their
+    /// texts.
     pub(crate) fn know_failures_of(&mut self, live: &RunState) {
         self.failures.clone_from(live.failures.executions());
     }
 
-    /// Takes in the records behind those before.
+    /// Reads the records behind those already read.
     ///
     /// # Errors
-    /// If one does not follow from those before it.
+    /// A [`Contradiction`] if a record does not follow from those before it.
     pub(crate) fn take(&mut self, records: &[Record]) -> Result<(), Contradiction> {
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
@@ -103,10 +128,12 @@ impl Replay {
         Ok(())
     }
 
-    /// The state where the records end.
+    /// The state at the end of the records, with the work that is left.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
-        // Whatever followed from records before the last batch may have begun before.
+        // An effect that follows from records before the last batch may have begun in the earlier process.
+        // During replay, positions of effects count only the records of batches. The journal has all of them,
+        // so afterwards each effect may begin at once.
         let last = std::mem::replace(&mut self.state.position, self.position);
         let effects = std::mem::take(&mut self.effects);
         for Effect { after, begins } in effects {
@@ -116,30 +143,34 @@ impl Replay {
             let begins = if after < last { begins.again() } else { begins };
             self.state.effects.push_back(Effect { after: Position(0), begins });
         }
+        // `take_results` left it out on the way: the run waits only if it waits at the end.
         if self.state.scheduler.waits() {
             self.state.effects.push_back(Effect { after: Position(0), begins: Begins::Wait });
         }
+        // An execution that ended since, or whose next attempt began, waits for none.
         let running = self.retries.into_iter().filter(|(id, _)| self.state.scheduler.is_running(*id));
         let retries = running.filter(|(id, _)| self.state.trace.next_attempt(*id).is_some()).collect();
         Replayed { state: self.state, retries, derived: self.derived }
     }
 
-    /// Takes a record in, with those behind it that belong to it; says how many these were.
+    /// Reads one record, with the records behind it that belong to its batch. Returns how many records these
+    /// were.
     fn take_one(&mut self, record: &Record, behind: &[Record]) -> Taken<usize> {
         if self.ended.is_some() {
             return Err("the run had ended".into());
         }
         match record {
             Record::RunStarted { .. } if self.position == Position(0) => {}
-            Record::RunStarted { .. } => return Err("the run begins once more".into()),
+            Record::RunStarted { .. } => return Err("the run starts a second time".into()),
             Record::RunResumed { at, .. } => self.resumed(*at),
+            // Neither changes the state: waiting follows from the batches, and `RunKept` is about the lease.
             Record::RunWaiting { .. } | Record::RunKept { .. } => {}
             Record::EventLogged { seq, scope, cause, event, at } => {
                 self.logged(*cause, (*seq, *scope), event, *at)?;
             }
-            Record::TimerSet { .. } => return Err("a timer is set by nobody".into()),
+            Record::TimerSet { .. } => return Err("the timer has no execution that set it".into()),
             Record::FanOutGathered { seq, scope, fan_out, .. } => {
-                self.follows(*seq, *scope, fan_out)?;
+                self.check_derived(*seq, *scope, fan_out)?;
             }
             Record::PreconditionAnswered { step, scope, trigger, answer, at } => {
                 self.answered((self.step(step)?, *scope, *trigger), *answer, *at)?;
@@ -168,6 +199,7 @@ impl Replay {
             }
             Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at } => {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
+                // The live error, if there is one, has more than the text.
                 let known = self.failures.remove(execution);
                 let error = known.unwrap_or_else(|| StepError::new(*class, error.clone()));
                 self.failed(*execution, error, *not_retried, *at)?;
@@ -182,18 +214,20 @@ impl Replay {
         Ok(1)
     }
 
-    /// The time from the beginning of the run.
+    /// A time of a record, from the beginning of the run.
     fn since_began(&self, at: SystemTime) -> Duration {
         at.duration_since(self.began_at).unwrap_or_default()
     }
 
-    /// Completes what follows from the batches so far.
+    /// Completes the consequences of the batches so far, and takes the results out of the state.
     fn complete(&mut self) {
         self.state.advance(&mut usize::MAX.clone());
-        self.note_derived();
+        self.take_results();
     }
 
-    fn note_derived(&mut self) {
+    /// Takes derived entries and effects out of the state. Dropped executions need nothing: no future is in
+    /// flight here.
+    fn take_results(&mut self) {
         while let Some(seq) = self.state.take_derived() {
             self.derived.push_back(seq);
         }
@@ -202,7 +236,7 @@ impl Replay {
             if matches!(effect.begins, Begins::Wait) {
                 continue;
             }
-            // What was asked is found by what it is about.
+            // A record names a question by its step, scope and trigger.
             if let Begins::Question(id) = effect.begins
                 && let Some(candidate) = self.state.scheduler.asked(id)
             {
@@ -215,7 +249,7 @@ impl Replay {
         }
     }
 
-    /// Applies a batch behind which the journal has everything that followed from those before.
+    /// Applies a batch. The journal must have every entry that followed from earlier batches.
     fn apply(&mut self, batch: Batch, at: SystemTime) -> Taken<Applied> {
         self.complete();
         if let Some(seq) = self.derived.front().and_then(|seq| self.state.log.get(*seq)) {
@@ -224,8 +258,9 @@ impl Replay {
         }
         let applied = self.state.apply(batch, self.since_began(at));
         if matches!(applied, Applied::Refused) {
-            return Err("it would be refused now".into());
+            return Err("the run would refuse it now".into());
         }
+        // The driver would begin this execution directly. Here it becomes an effect like any other.
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
         {
@@ -235,27 +270,32 @@ impl Replay {
         Ok(applied)
     }
 
-    /// The run went on from here once before. The time in which nobody drove it is not its own.
+    /// `RunResumed`: a later process took the run up here. The run was not active in between (S32), and every
+    /// effect so far may have begun before.
     fn resumed(&mut self, at: SystemTime) {
         self.complete();
         let at = self.since_began(at);
         self.state.active.restart(self.state.now, at);
         self.state.now = self.state.now.max(at);
+        // Each of them may have begun in the process before.
         for effect in std::mem::take(&mut self.effects) {
             self.effects.push_back(Effect { after: effect.after, begins: effect.begins.again() });
         }
     }
 
+    /// The step of that name in the present table.
     fn step(&self, name: &str) -> Taken<StepIndex> {
         let step = self.host.table.step_named(name);
         step.ok_or_else(|| format!("step `{name}` ran, which the workflow does not have any more"))
     }
 
+    /// The event type of that name in the present table.
     fn event_named(&self, name: &str) -> Taken<EventIndex> {
         let event = self.host.table.event_named(name);
         event.ok_or_else(|| format!("event `{name}` was logged, which the workflow does not know any more"))
     }
 
+    /// Decodes an event of the journal. `request` is that of a reply or an expiry.
     fn decoded(&self, event: &RecordedEvent, index: EventIndex, request: Option<Seq>) -> Taken<AnyEvent> {
         let request = request.and_then(|seq| self.state.log.get(seq)).map(|record| &record.event);
         self.host.read(event, index, request).map_err(|error| {
@@ -263,7 +303,7 @@ impl Replay {
         })
     }
 
-    /// The execution runs, as the record says.
+    /// Checks that the execution runs, and that step, scope and trigger are those of the record.
     fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> Taken {
         self.complete();
         let start = self.state.start_of(execution);
@@ -280,6 +320,7 @@ impl Replay {
         ))
     }
 
+    /// `ExecutionFailed`: the event of a caught failure is in the log now, and must be the next record.
     fn failed(
         &mut self,
         execution: ExecutionId,
@@ -305,8 +346,9 @@ impl Replay {
         self.apply(Batch::Failed { execution, error, not_retried }, at)
     }
 
-    /// Of several questions to one precondition, no record says which failed.
-    fn asked_in_vain(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
+    /// A precondition failed and ended the run. The record names the step alone: of several open questions
+    /// the oldest stands for it.
+    fn precondition_error(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
         let Some(candidate) = asked.filter(|id| self.state.scheduler.asked(*id).is_some()).min() else {
@@ -316,17 +358,18 @@ impl Replay {
         self.apply(Batch::Answered { candidate, step, answer }, at).map(|_| ())
     }
 
+    /// `PreconditionAnswered`: an error has no such record, as it ends the run.
     fn answered(&mut self, question: Evaluated, answer: bool, at: SystemTime) -> Taken {
         self.complete();
         let Some(candidate) = self.questions.remove(&question) else {
             let name = &self.host.table.step(question.0).name;
-            return Err(format!("the precondition of `{name}` was asked, and would not be any more"));
+            return Err(format!("the precondition of `{name}` answered, and would not be asked now"));
         };
         let (step, ..) = question;
         self.apply(Batch::Answered { candidate, step, answer: Ok(answer) }, at).map(|_| ())
     }
 
-    /// The run ended; if by a precondition that failed, by that of this step with this error.
+    /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
     fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> Taken {
         self.complete();
         self.ended = Some(status);
@@ -335,7 +378,7 @@ impl Replay {
         }
         if let Some((step, error)) = failed {
             let step = self.step(step)?;
-            return self.asked_in_vain(step, error, at);
+            return self.precondition_error(step, error, at);
         }
         match status {
             RunStatus::Cancelled => drop(self.apply(Batch::Stopped(Stop::Cancelled), at)?),
@@ -345,11 +388,11 @@ impl Replay {
         Ok(())
     }
 
-    /// An entry that follows from the batches so far is what the journal has next.
-    fn follows(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
+    /// Checks that the next record is the oldest entry that the state has logged by itself.
+    fn check_derived(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
         self.complete();
         let Some(derived) = self.derived.pop_front() else {
-            return Err(format!("`{name}` was logged, and would not be now"));
+            return Err(format!("`{name}` was logged, and would not be logged now"));
         };
         let record = self.state.log.get(derived);
         let is_it = record.is_some_and(|record| record.scope == scope && self.is_named(record.index, name));
@@ -359,30 +402,31 @@ impl Replay {
         Err(format!("`{name}` was logged, and would be logged elsewhere now"))
     }
 
+    /// Whether the event type has this name.
     fn is_named(&self, event: EventIndex, name: &str) -> bool {
         *self.host.table.event(event).name == *name
     }
 }
 
 impl Replay {
-    /// The state so far, with all that follows from it.
+    /// The state so far, with everything that follows from the records read.
     pub(crate) fn state(&mut self) -> &RunState {
         self.complete();
         &self.state
     }
 
-    /// Where the journal has been read to.
+    /// The position up to which the journal is read.
     pub(crate) fn position(&self) -> Position {
         self.position
     }
 
-    /// The timer that closes a request.
+    /// The timer that expires a request.
     fn closes(&self, request: Seq) -> Option<&TimerEntry> {
         self.state.scheduler.timers().find(|timer| timer.request == Some(request))
     }
 }
 
-/// The numbers of the executions that the records have.
+/// The executions that the records name, by step, scope and trigger.
 fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = (Evaluated, ExecutionId)> {
     records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
@@ -397,7 +441,7 @@ fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = 
     })
 }
 
-/// What caused an entry, for a message.
+/// The cause of an entry, for a message.
 fn caused(cause: Cause) -> String {
     match cause {
         Cause::Failure(execution) => format!("the failure of {execution} was caught"),

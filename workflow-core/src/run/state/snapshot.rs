@@ -1,5 +1,5 @@
-//! A state in words, line by line, so that two of them can be compared: what a journal determines, and nothing else. When
-//! an attempt began, whether the next one did, and what a run refused after its end, no journal has.
+//! A state as text, line by line, so that two states can be compared. The text has what a journal determines,
+//! and nothing else: no start times of attempts, and nothing that the run refused after its end.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::{RunState, TraceState};
 use crate::retry::FailedAttempt;
 
 impl RunState {
-    /// Everything that follows from the journal, in an order of its own.
+    /// Everything that follows from the journal, in a fixed order.
     pub(crate) fn snapshot(&self) -> String {
         let mut text = String::new();
         for (seq, record) in self.log.records() {

@@ -1,5 +1,5 @@
-//! The timers of a run by the time at which they are due. Which of them are pending, the scheduler knows; what it has
-//! dropped is removed here when its turn comes.
+//! The timers of a run, by due time. The scheduler knows which are pending. This queue removes a dropped
+//! timer lazily, when its turn comes or when dropped ones pile up.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -8,22 +8,22 @@ use crate::event::AnyEvent;
 use crate::id::TimerId;
 use crate::scheduler::{Scheduler, TimerEntry};
 
-/// How many dropped timers are kept at least before they are looked for.
+/// The queue removes dropped timers once it has more than twice as many timers as are pending, or as this.
 const SLACK: usize = 64;
 
-/// An event with the time at which it is due.
+/// An event and the time at which it is due.
 #[derive(Debug, Clone)]
 pub(crate) struct DueEvent {
     pub(crate) due: SystemTime,
     pub(crate) event: AnyEvent,
 }
 
-/// By due time and then in the order of setting, which is the order in which they fire.
+/// Timers by due time and then by the order of setting, which is the order in which they fire.
 #[derive(Debug, Default)]
 pub(crate) struct TimerQueue(BTreeMap<(SystemTime, TimerId), AnyEvent>);
 
 impl TimerQueue {
-    /// Whether none is set, dropped ones included.
+    /// Whether the queue is empty. Dropped timers that are still in it count.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -35,13 +35,13 @@ impl TimerQueue {
         scheduler: &Scheduler,
     ) {
         self.0.insert((due, timer), event);
-        // Timers that were dropped long before they are due must not pile up.
+        // Timers that were dropped long before they fall due must not pile up.
         if self.0.len() > 2 * scheduler.timers().len().max(SLACK) {
             self.0.retain(|(_, timer), _| scheduler.board().awaited.timer(*timer).is_some());
         }
     }
 
-    /// The earliest that is still pending.
+    /// The earliest pending timer. Removes dropped ones before it.
     pub(crate) fn next(&mut self, scheduler: &Scheduler) -> Option<(SystemTime, TimerId)> {
         while let Some(((due, timer), _)) = self.0.first_key_value() {
             if scheduler.board().awaited.timer(*timer).is_some() {
@@ -57,14 +57,14 @@ impl TimerQueue {
         self.0.get(&(due, timer)).cloned()
     }
 
-    /// The earliest, if it is this one, has fired.
+    /// Removes a timer that has fired, if it is the earliest.
     pub(super) fn fired(&mut self, timer: TimerId) {
         if self.0.first_key_value().is_some_and(|((_, first), _)| *first == timer) {
             self.0.pop_first();
         }
     }
 
-    /// Those that are pending, in the order in which they fire.
+    /// The pending timers, in the order in which they fire.
     pub(crate) fn pending<'a>(
         &'a self,
         scheduler: &'a Scheduler,

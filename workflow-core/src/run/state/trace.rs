@@ -1,5 +1,8 @@
-//! The record of a run's executions beside what the scheduler knows of them: when each began and ended, what it left in
-//! the log, and the attempts that failed. Reports are made of it ([`view`](crate::run::view)).
+//! The trace: when each execution began and ended, what it emitted, and which attempts failed.
+//!
+//! The scheduler knows executions only as far as its decisions need. The trace has the rest, for retries and
+//! for reports ([`view`](crate::run::view)). It decides nothing. There is one small entry for each execution;
+//! failed attempts and failures are apart, because most executions have none.
 
 #![expect(
     clippy::inline_always,
@@ -18,72 +21,77 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::Entry;
 use crate::table::StepIndex;
 
-/// The executions of a run that were scheduled.
+/// The scheduled executions of a run, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    /// Execution n is at n - 1. The scheduler starts those that wait later than others: what is not scheduled stands
-    /// there without a place in the order.
+    /// Execution n is at n - 1. The scheduler may start a higher number first; the entry of an execution that
+    /// is not scheduled yet has order 0.
     entries: Paged<TraceEntry>,
-    /// How many are scheduled.
+    /// How many executions are scheduled: the last `order` given.
     scheduled: u32,
-    /// Of those that were, or are to be, attempted again.
+    /// Failed attempts, of executions that have another attempt or will have one.
     attempts: FxHashMap<ExecutionId, Attempts>,
-    /// Of those that failed for good.
+    /// Failures, of executions that failed for good.
     failures: FxHashMap<ExecutionId, Failure>,
+    /// Events that executions returned after the run had ended (S28).
     pub(crate) violations: Vec<(ExecutionId, StepIndex, Vec<String>)>,
 }
 
-/// The trace of a run that waits, in which nothing has failed.
+/// The trace of a suspended run, in which nothing has failed.
 #[derive(Debug)]
 pub(super) struct SuspendedTrace {
     entries: Box<[TraceEntry]>,
     scheduled: u32,
 }
 
-/// What an execution has behind it besides the attempt that it is at.
+/// The attempts of an execution before its current one.
 #[derive(Debug, Default)]
 struct Attempts {
     failed: Vec<FailedAttempt>,
-    /// When the attempt after the last of these is due; none once it has begun.
+    /// When the next attempt is due; `None` once it has begun.
     next: Option<Duration>,
 }
 
-/// There is one for each execution until the run ends, so it is small. Times are from the beginning of the run's clock.
+/// One execution. Each lives until the run is gone, so it is small. Times are from the beginning of the run's
+/// clock.
 #[derive(Debug)]
 pub(crate) struct TraceEntry {
-    /// The first of the events that it left in the log.
+    /// The sequence number of the first event that it emitted.
     pub(crate) first_emitted: Seq,
-    /// How many there are.
+    /// How many events it emitted.
     pub(crate) emitted: u32,
-    /// Its place in the order in which executions are scheduled, from 1; 0 if it is not.
+    /// Its place in the order in which executions were scheduled, from 1; 0 while it is not scheduled.
     pub(crate) order: u32,
     started: Nanos,
     ended: Nanos,
     pub(crate) state: TraceState,
 }
 
-/// How far an execution is.
+/// How far an execution has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceState {
+    /// It runs, or waits for its turn or its next attempt.
     Running,
+    /// Its batch is in the log.
     Succeeded,
-    /// With what is among the failures.
+    /// The error is in `Trace::failures`.
     Failed,
-    /// It returned when the run had ended (S28).
+    /// The execution returned after the run had ended (S28).
     Refused,
+    /// The run dropped it.
     Dropped,
 }
 
-/// What an execution failed with.
+/// The failure of an execution.
 #[derive(Debug)]
 struct Failure {
-    /// It is an [`ExecutionOutcome::Failed`].
+    /// Always an [`ExecutionOutcome::Failed`].
     outcome: ExecutionOutcome,
-    /// The event that it is, if a step catches it.
+    /// The sequence number of the failure as an event, if a step catches it.
     caught: Option<Seq>,
 }
 
-/// A time in nanoseconds: 580 years at most.
+/// A time in nanoseconds, at most 580 years.
 #[derive(Debug, Clone, Copy)]
 struct Nanos(u64);
 
@@ -101,30 +109,30 @@ impl From<Nanos> for Duration {
 }
 
 impl TraceEntry {
-    /// In the place of one that is not scheduled.
+    /// The entry of an execution that is not scheduled yet.
     fn unscheduled() -> Self {
         let (first_emitted, started, ended) = (Seq(0), Nanos(0), Nanos(0));
         Self { first_emitted, emitted: 0, order: 0, started, ended, state: TraceState::Running }
     }
 
-    /// When it was scheduled, or its first attempt began.
+    /// When the execution was scheduled, or when its first attempt began if that was later.
     pub(crate) fn started(&self) -> Duration {
         self.started.into()
     }
 
-    /// When it ended.
+    /// When the execution ended.
     pub(crate) fn ended(&self) -> Duration {
         self.ended.into()
     }
 
-    /// How long it took; nothing while it runs.
+    /// How long the execution took; zero while it runs.
     pub(crate) fn took(&self) -> Duration {
         Duration::from(self.ended).saturating_sub(self.started.into())
     }
 }
 
 impl Trace {
-    /// Whether it can be suspended: nothing has failed.
+    /// Whether the trace fits [`SuspendedTrace`]: nothing has failed.
     pub(super) fn can_suspend(&self) -> bool {
         let Self { entries: _, scheduled: _, attempts, failures, violations } = self;
         attempts.is_empty() && failures.is_empty() && violations.is_empty()
@@ -139,13 +147,14 @@ impl Trace {
         Self { entries: entries.into_iter().collect(), scheduled, ..Self::default() }
     }
 
-    /// An execution is due.
+    /// The scheduler has started this execution.
     #[inline(always)]
     pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) {
         let Some(place) = place_of(execution) else { return };
         self.scheduled = self.scheduled.saturating_add(1);
         let (order, now) = (self.scheduled, Nanos::from(now));
         let entry = TraceEntry { order, started: now, ended: now, ..TraceEntry::unscheduled() };
+        // Most executions are scheduled in the order of their numbers.
         if place == self.entries.len() {
             return self.entries.push(entry);
         }
@@ -158,7 +167,7 @@ impl Trace {
         }
     }
 
-    /// The first attempt begins, after what it waited for: permits, or the store.
+    /// The first attempt begins, after a wait for permits or for the store.
     #[inline]
     pub(crate) fn begin(&mut self, execution: ExecutionId, now: Duration) {
         if let Some(entry) = self.entry_mut(execution) {
@@ -166,30 +175,31 @@ impl Trace {
         }
     }
 
-    /// Unless it is not scheduled.
+    /// The entry of a scheduled execution.
     #[inline]
     pub(crate) fn entry(&self, execution: ExecutionId) -> Option<&TraceEntry> {
         self.entries.get(place_of(execution)?).filter(|entry| entry.order > 0)
     }
 
+    /// The entry of a scheduled execution.
     #[inline]
     fn entry_mut(&mut self, execution: ExecutionId) -> Option<&mut TraceEntry> {
         self.entries.get_mut(place_of(execution)?).filter(|entry| entry.order > 0)
     }
 
-    /// Those that are scheduled, by their numbers.
+    /// The scheduled executions, by their numbers.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (ExecutionId, &TraceEntry)> {
         (1..).map(ExecutionId).zip(self.entries.iter()).filter(|(_, entry)| entry.order > 0)
     }
 
-    /// Those that are scheduled, in the order in which they were. O(n log n).
+    /// The scheduled executions, in the order in which they were scheduled. O(n log n).
     pub(crate) fn ordered(&self) -> Vec<(ExecutionId, &TraceEntry)> {
         let mut ordered: Vec<_> = self.numbered().collect();
         ordered.sort_unstable_by_key(|(_, entry)| entry.order);
         ordered
     }
 
-    /// The executions that still run, in order.
+    /// The running executions, in the order in which they were scheduled.
     pub(crate) fn running(&self) -> Vec<ExecutionId> {
         let running = self.numbered().filter(|(_, entry)| entry.state == TraceState::Running);
         let mut running: Vec<_> = running.map(|(execution, entry)| (entry.order, execution)).collect();
@@ -197,37 +207,37 @@ impl Trace {
         running.into_iter().map(|(_, execution)| execution).collect()
     }
 
-    /// How long the execution took; nothing while it runs.
+    /// How long the execution took; zero while it runs.
     pub(crate) fn took(&self, execution: ExecutionId) -> Duration {
         self.entry(execution).map_or(Duration::ZERO, TraceEntry::took)
     }
 
-    /// The failed attempts that were, or are to be, followed by another.
+    /// The failed attempts of an execution that were, or are to be, followed by another.
     pub(crate) fn attempts(&self, execution: ExecutionId) -> &[FailedAttempt] {
         self.attempts.get(&execution).map_or(&[], |attempts| &attempts.failed)
     }
 
-    /// When the attempt is, or was, due that the execution waits for, or waited for when it ended.
+    /// When the next attempt is due. Some while the execution waits for it, and after it ended in that wait.
     pub(crate) fn next_attempt(&self, execution: ExecutionId) -> Option<Duration> {
         self.attempts.get(&execution)?.next
     }
 
-    /// How many attempts have begun, of an execution that has.
+    /// How many attempts of a begun execution have begun. A retry counts once it starts.
     pub(crate) fn attempts_made(&self, execution: ExecutionId) -> u32 {
         self.attempt(execution) - u32::from(self.next_attempt(execution).is_some())
     }
 
-    /// Which attempt the current one is, or the next while the execution waits for it, from 1.
+    /// The number of the current attempt from 1, or of the next one while the execution waits for it.
     pub(crate) fn attempt(&self, execution: ExecutionId) -> u32 {
         u32::try_from(self.attempts(execution).len()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    /// How long ago the first attempt began.
+    /// The time since the first attempt began.
     pub(crate) fn elapsed(&self, execution: ExecutionId, now: Duration) -> Duration {
         self.entry(execution).map_or(Duration::ZERO, |entry| now.saturating_sub(entry.started()))
     }
 
-    /// An attempt failed and is to be followed by another.
+    /// An attempt failed, and another follows.
     pub(super) fn failed_attempt(&mut self, execution: ExecutionId, now: Duration, attempt: FailedAttempt) {
         let attempts = self.attempts.entry(execution).or_default();
         attempts.next = Some(now.saturating_add(attempt.retry_in));
@@ -244,7 +254,7 @@ impl Trace {
         }
     }
 
-    /// What the step returned is in the log.
+    /// The execution succeeded, and its emissions are in the log.
     #[inline(always)]
     pub(super) fn committed(&mut self, execution: ExecutionId, now: Duration, entries: &[Entry]) {
         if let Some(entry) = self.entry_mut(execution) {
@@ -257,6 +267,7 @@ impl Trace {
         self.attempted_again(execution);
     }
 
+    /// The execution failed for good.
     pub(super) fn failed(
         &mut self,
         execution: ExecutionId,
@@ -270,7 +281,7 @@ impl Trace {
         self.failures.insert(execution, Failure { outcome, caught: None });
     }
 
-    /// Ends an execution, unless it has ended; says whether it had not.
+    /// Ends an execution; returns false if it had ended before.
     fn end(&mut self, execution: ExecutionId, now: Duration, state: TraceState) -> bool {
         let Some(entry) = self.entry_mut(execution).filter(|entry| entry.state == TraceState::Running) else {
             return false;
@@ -279,11 +290,13 @@ impl Trace {
         true
     }
 
+    /// The run dropped the execution. Returns false if it had ended before.
     pub(crate) fn dropped(&mut self, execution: ExecutionId, now: Duration) -> bool {
         self.end(execution, now, TraceState::Dropped)
     }
 
-    /// What the execution returned was refused. One that returned nothing has succeeded.
+    /// The run refused what the execution returned after the end. An execution that returned no events
+    /// succeeded.
     pub(crate) fn refused(
         &mut self,
         (execution, step): (ExecutionId, StepIndex),
@@ -298,14 +311,14 @@ impl Trace {
         }
     }
 
-    /// What the execution committed is in no log after all: it is over, and whether it is refused is to be noted.
+    /// Takes back a commit that the store refused. The caller then notes the execution as refused.
     pub(super) fn retract(&mut self, execution: ExecutionId) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.state, entry.first_emitted, entry.emitted) = (TraceState::Running, Seq(0), 0);
         }
     }
 
-    /// These executions never were.
+    /// Removes executions whose triggers are in no log.
     pub(super) fn unschedule(&mut self, is_gone: impl Fn(ExecutionId) -> bool) {
         let gone: Vec<_> = self.numbered().map(|(id, _)| id).filter(|id| is_gone(*id)).collect();
         for execution in gone {
@@ -315,7 +328,8 @@ impl Trace {
         }
     }
 
-    /// Takes from a later trace of the same run what no journal says: when executions began, and that attempts did.
+    /// Takes from a later trace of the same run what no journal has: the start times of executions, and which
+    /// attempts have begun.
     pub(super) fn inherit(&mut self, later: &Self) {
         for (execution, known) in later.numbered() {
             let Some(entry) = self.entry_mut(execution) else { continue };
@@ -334,14 +348,14 @@ impl Trace {
         }
     }
 
-    /// The failure of the execution is in the log.
+    /// The failure of the execution is in the log as an event.
     pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
         if let Some(failed) = self.failures.get_mut(&execution) {
             failed.caught = Some(failure);
         }
     }
 
-    /// What became of an execution.
+    /// The outcome of an execution, for reports.
     pub(crate) fn outcome(&self, execution: ExecutionId, entry: &TraceEntry) -> ExecutionOutcome {
         match entry.state {
             TraceState::Succeeded => ExecutionOutcome::Succeeded,
@@ -354,18 +368,18 @@ impl Trace {
         }
     }
 
-    /// The event that the failure of an execution is, if a step catches it.
+    /// The sequence number of an execution's failure as an event, if a step catches it.
     pub(crate) fn caught_failure(&self, execution: ExecutionId) -> Option<Seq> {
         self.failures.get(&execution)?.caught
     }
 
-    /// The failures that are events.
+    /// The failures that are events in the log.
     pub(crate) fn caught_failures(&self) -> impl Iterator<Item = Seq> {
         self.failures.values().filter_map(|failure| failure.caught)
     }
 }
 
-/// The place of an execution among the entries.
+/// The index of an execution among the entries.
 fn place_of(execution: ExecutionId) -> Option<usize> {
     usize::try_from(execution.0).ok()?.checked_sub(1)
 }

@@ -1,5 +1,17 @@
-//! What an execution committed, out of the records of its batch: in the journal they stand apart, events before timers,
-//! and the scheduler has to be told them as the step returned them.
+//! Replay of a successful execution: rebuilds its emissions from the records of its batch.
+//!
+//! The journal has a batch as `ExecutionSucceeded`, then its events, then its timers. The scheduler needs the
+//! emissions in an order that a step could have returned:
+//!
+//! ```text
+//! records                                  emissions
+//! ExecutionSucceeded fan_outs: [Pages x2]  Event Note
+//! EventLogged 5 Note    scope of the run   FanOut Pages x2     (6 and 7 are in new scopes)
+//! EventLogged 6, 7 Page new scopes         Expiring Ask        (its timer names the request)
+//! EventLogged 8 Ask     scope of the run   Timer Remind
+//! TimerSet request: 8
+//! TimerSet Remind
+//! ```
 
 use std::time::SystemTime;
 
@@ -9,20 +21,20 @@ use crate::run::state::{Applied, Batch, DueEvent, Returned};
 use crate::scheduler::{Cause, Emission, Entry};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
-/// The events and timers of an execution's batch.
+/// The events and timers in an execution's batch.
 struct Committed<'a> {
     events: Vec<Logged<'a>>,
     timers: Vec<TimerSet<'a>>,
 }
 
-/// An event that a batch holds, as its records tell of it.
+/// An event of the batch, from its record.
 struct Logged<'a> {
     seq: Seq,
     scope: ScopeId,
     event: &'a RecordedEvent,
 }
 
-/// A timer that a batch sets, as its record tells of it.
+/// A timer of the batch, from its record.
 struct TimerSet<'a> {
     request: Option<Seq>,
     due: SystemTime,
@@ -30,7 +42,7 @@ struct TimerSet<'a> {
 }
 
 impl<'a> Committed<'a> {
-    /// Out of what stands right behind the end of the execution.
+    /// Collects the records behind `ExecutionSucceeded` that belong to this execution.
     fn of(execution: ExecutionId, behind: &'a [Record]) -> Self {
         let (mut events, mut timers) = (Vec::new(), Vec::new());
         for record in behind {
@@ -51,7 +63,8 @@ impl<'a> Committed<'a> {
 }
 
 impl Replay {
-    /// An execution committed what the records behind it have; says how many records these are, with its own.
+    /// Applies the batch of an execution. `behind` are the records after `ExecutionSucceeded`. Returns how
+    /// many records the batch has.
     pub(super) fn succeeded(
         &mut self,
         execution: ExecutionId,
@@ -72,6 +85,7 @@ impl Replay {
         for TimerSet { request, due, event } in &set {
             let index = self.event_named(event.name())?;
             timed.push(index);
+            // An expiry is decoded with the request that expires, which is in the same batch.
             let asked = request.and_then(|seq| logged.iter().position(|logged| logged.seq == seq));
             let asked = asked.and_then(|place| events.get(place));
             let decoded = self.host.read(event, index, asked);
@@ -84,6 +98,7 @@ impl Replay {
         let returned = Returned::of(emissions, events, timers);
         let applied = self.apply(Batch::Succeeded { execution, returned }, at)?;
         let Applied::Entered(entered) = applied else { return Ok(1) };
+        // The state must have given each event the place that the journal has.
         let mut places = entered.events().iter().zip(logged.iter().zip(types));
         let agree = places.all(|(entry, (Logged { seq, scope, .. }, event))| {
             *entry == Entry { seq: *seq, scope: *scope, event }
@@ -97,8 +112,8 @@ impl Replay {
         Ok(1 + logged.len() + set.len())
     }
 
-    /// What an execution committed, in the scheduler's terms. Events and timers are numbered apart, so that only
-    /// their own orders count, and that what expires has its request before it.
+    /// The emissions in an order that leads to the same records. Events and timers have separate numbers, so
+    /// the order between the two is free, except that a request comes before the timer that expires it.
     fn emissions(
         &self,
         fan_outs: &[OpenedFanOut],
@@ -106,13 +121,16 @@ impl Replay {
         timers: &[TimerSet<'_>],
     ) -> Taken<Vec<Emission>> {
         let mut emissions = Vec::new();
+        // `next`: the first event that has no emission yet.
         let (mut next, mut fan_outs) = (0, fan_outs.iter());
         for TimerSet { request, event, .. } in timers {
             match request {
                 None => emissions.push(Emission::Timer(self.event_named(event.name())?)),
                 Some(request) => {
                     let place = events.iter().position(|logged| logged.seq == *request);
-                    let place = place.filter(|place| *place >= next).ok_or("a timer closes no request")?;
+                    let place = place
+                        .filter(|place| *place >= next)
+                        .ok_or("a timer expires no request of its batch")?;
                     self.emit(&events[next..place], &mut fan_outs, &mut emissions)?;
                     emissions.push(Emission::Expiring(self.event_named(events[place].event.name())?));
                     next = place + 1;
@@ -120,7 +138,7 @@ impl Replay {
             }
         }
         self.emit(&events[next..], &mut fan_outs, &mut emissions)?;
-        // Those that are left have no items.
+        // The fan-outs that are left have no items.
         for fan_out in fan_outs {
             if fan_out.items > 0 {
                 return Err("a fan-out lacks items".into());
@@ -130,12 +148,14 @@ impl Replay {
         Ok(emissions)
     }
 
+    /// Adds the emissions of these events: plain events, and fan-outs where a new scope begins.
     fn emit<'a>(
         &self,
         events: &[Logged<'_>],
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
         emissions: &mut Vec<Emission>,
     ) -> Taken {
+        // A scope beyond those that exist so far is opened by this very batch.
         let known = self.state.log.branched();
         let mut rest = events;
         while let Some((logged, behind)) = rest.split_first() {
@@ -144,9 +164,10 @@ impl Replay {
                 rest = behind;
                 continue;
             }
-            // Its scope is new: the items of a fan-out begin here. Those before it that have none opened nothing.
+            // The scope is new, so the items of a fan-out begin here. Fan-outs without items may come before
+            // it.
             let items = loop {
-                let opened = fan_outs.next().ok_or("an event is of a scope that nobody opened")?;
+                let opened = fan_outs.next().ok_or("an event belongs to a scope that no fan-out opened")?;
                 emissions.push(self.fan_out(opened)?);
                 if opened.items > 0 {
                     break opened.items as usize;
@@ -157,6 +178,7 @@ impl Replay {
         Ok(())
     }
 
+    /// The emission that opens a fan-out, if the present table still has it.
     fn fan_out(&self, opened: &OpenedFanOut) -> Taken<Emission> {
         let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
         let gathers = self.host.table.event(self.event_named(name)?).gathers;

@@ -1,5 +1,5 @@
-//! Events that no execution committed: what they came from is applied, and they have to enter the log where the journal
-//! has them.
+//! Replay of events that no execution committed: from outside, replies, timers and caught failures. Each
+//! event must get the sequence number and the scope that the journal has.
 
 use std::time::SystemTime;
 
@@ -11,6 +11,7 @@ use crate::scheduler::Cause;
 use crate::store::RecordedEvent;
 
 impl Replay {
+    /// Applies the batch that an `EventLogged` record stands for, and checks the event's place in the log.
     pub(super) fn logged(
         &mut self,
         cause: Cause,
@@ -21,25 +22,25 @@ impl Replay {
         if let Cause::Failure(_) | Cause::Execution(_) = cause {
             return self.caught(cause, place);
         }
-        // What has followed by itself is complete before anything comes in.
+        // Entries that follow by themselves come before any new event.
         self.complete();
         let index = self.event_named(recorded.name())?;
         let batch = match cause {
             Cause::Reply(request) => {
                 if !self.state.scheduler.open_requests().any(|(seq, _)| seq == request) {
-                    return Err(format!("somebody replied to {request}, which asks nobody any more"));
+                    return Err(format!("{request} got a reply, and would not be open now"));
                 }
                 Batch::Replied { request, event: self.decoded(recorded, index, Some(request))? }
             }
             Cause::Timer { timer, .. } => {
                 if self.state.scheduler.board().awaited.timer(timer).is_none() {
-                    return Err(format!("timer {timer} fired, which nobody has set"));
+                    return Err(format!("timer {timer} fired, and would not be pending now"));
                 }
                 Batch::Fired { timer, event: self.decoded(recorded, index, None)? }
             }
             Cause::Expired(request) => {
                 let timer = self.closes(request).map(|entry| entry.timer);
-                let timer = timer.ok_or_else(|| format!("{request} expired, which never does any more"))?;
+                let timer = timer.ok_or_else(|| format!("{request} expired, and would have no timer now"))?;
                 Batch::Fired { timer, event: self.decoded(recorded, index, Some(request))? }
             }
             _ => {
@@ -55,12 +56,12 @@ impl Replay {
         }
     }
 
-    /// The failure of an execution is an event, which follows from the record of it.
+    /// Checks an event that is the failure of an execution: the state has logged it already.
     fn caught(&mut self, cause: Cause, (seq, scope): (Seq, ScopeId)) -> Taken {
         let derived = self.derived.pop_front().and_then(|seq| Some((seq, self.state.log.get(seq)?)));
         match derived {
             Some((at, record)) if at == seq && record.scope == scope && record.cause == cause => Ok(()),
-            _ => Err(format!("{}, and would not be now", caused(cause))),
+            _ => Err(format!("{}, and would not be logged now", caused(cause))),
         }
     }
 }
