@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::ending::Patience;
 use crate::id::EngineId;
@@ -27,10 +28,12 @@ pub(crate) struct Lease {
     store: Mutex<Option<Arc<dyn EventStore>>>,
     duration: Duration,
     held: watch::Sender<Held>,
-    /// Held while the store is asked, so that no call overtakes another.
+    /// Locked during each call of the store, so that no call overtakes another.
     asking: tokio::sync::Mutex<()>,
-    /// The task that renews it.
-    renewing: Mutex<Option<JoinHandle<()>>>,
+    /// The tasks that make these calls for callers. `give_up` waits for all of them.
+    calls: TaskTracker,
+    /// The task that renews the lease, and the runtime that has it.
+    renewing: Mutex<Option<(JoinHandle<()>, Handle)>>,
 }
 
 /// Until when the lease lasts, and how often it was taken.
@@ -70,6 +73,7 @@ impl Lease {
             duration,
             held: watch::Sender::default(),
             asking: tokio::sync::Mutex::default(),
+            calls: TaskTracker::new(),
             renewing: Mutex::default(),
         }
     }
@@ -105,27 +109,55 @@ impl Lease {
             self.take().await?;
         }
         let mut renewing = locked(&self.renewing);
-        if self.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Without a runtime no run begins or goes on.
+        if self.term().is_some() && renewing.as_ref().is_none_or(|(task, _)| task.is_finished()) {
+            // Without a runtime no run begins or resumes.
             let runtime = Handle::try_current();
-            *renewing = runtime.ok().map(|runtime| runtime.spawn(keep(Arc::clone(self), claims())));
+            *renewing =
+                runtime.ok().map(|runtime| (runtime.spawn(keep(Arc::clone(self), claims())), runtime));
         }
         Ok(())
     }
 
     /// Takes it, unless the engine holds it.
-    async fn take(&self) -> Result<(), StoreError> {
-        let _asking = self.asking.lock().await;
-        if self.term().is_none() {
-            self.ask().await?;
-        }
-        Ok(())
+    async fn take(self: &Arc<Self>) -> Result<(), StoreError> {
+        let lease = Arc::clone(self);
+        let take = async move {
+            let _asking = lease.asking.lock().await;
+            if lease.term().is_none() { lease.ask().await.map(drop) } else { Ok(()) }
+        };
+        self.call(take).await
     }
 
-    /// Takes or renews it; answers the engines that hold one, or none if it was given up for good.
-    pub(super) async fn renew(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
+    /// Takes or renews it for a caller; answers the engines that hold one, or none if it was given up for good.
+    pub(super) async fn renew(self: &Arc<Self>) -> Result<Option<Vec<EngineId>>, StoreError> {
+        let lease = Arc::clone(self);
+        self.call(async move { lease.renew_here().await }).await
+    }
+
+    /// The same in the task that polls this: a caller that stops polling would block every other call.
+    async fn renew_here(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let _asking = self.asking.lock().await;
         self.ask().await
+    }
+
+    /// Makes a call of the store in a task of its own, so that a caller that is not polled does not stop the renewals.
+    /// Dropping the future aborts the call. Without any runtime no task renews the lease, and the caller polls the call.
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(runtime) = Handle::try_current().ok().or_else(|| self.renewed_on()) else {
+            return call.await;
+        };
+        let task = AbortOnDropHandle::new(runtime.spawn(self.calls.track_future(call)));
+        // A task without a result was dropped with its runtime.
+        task.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
+    }
+
+    /// The runtime of the task that renews the lease, if there is one.
+    fn renewed_on(&self) -> Option<Handle> {
+        let renewing = locked(&self.renewing);
+        renewing.as_ref().filter(|(task, _)| !task.is_finished()).map(|(_, runtime)| runtime.clone())
     }
 
     async fn ask(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
@@ -147,8 +179,11 @@ impl Lease {
             // It may have the store until it is gone.
             drop(task.await);
         }
-        // Nobody takes it again. Who asks the store at this moment may not be polled.
+        // From here on no call gets the store. The calls that have it end: the engine bounds each by its patience.
         let store = locked(&self.store).take();
+        self.calls.close();
+        self.calls.wait().await;
+        // A caller without a runtime may have the lock and not be polled.
         let asking = patience.wait(self.asking.lock()).await;
         if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
@@ -164,7 +199,9 @@ impl Lease {
 
     /// Nobody renews it any more, once the task that did is gone.
     fn stop(&self) -> Option<JoinHandle<()>> {
-        locked(&self.renewing).take().inspect(JoinHandle::abort)
+        let (task, _) = locked(&self.renewing).take()?;
+        task.abort();
+        Some(task)
     }
 }
 
@@ -198,7 +235,7 @@ async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     loop {
         tokio::time::sleep(lease.duration / 3).await;
         // A call that fails is repeated at the next third. Nothing begins once the lease has run out.
-        match lease.renew().await {
+        match lease.renew_here().await {
             Ok(Some(_)) => {}
             Ok(None) => return,
             Err(_) => continue,
@@ -220,13 +257,45 @@ impl fmt::Debug for Lease {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::ending::Ending;
+    use super::super::guarded::Guarded;
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::id::RunId;
+    use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
 
     const DURATION: Duration = Duration::from_mins(1);
+
+    /// Never answers.
+    struct Silent;
+
+    impl EventStore for Silent {
+        fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+            StoreFuture::new(std::future::pending())
+        }
+    }
 
     fn lease_in(store: &Arc<MemoryStore>) -> Arc<Lease> {
         let store = Arc::clone(store) as Arc<dyn EventStore>;
@@ -277,6 +346,23 @@ mod tests {
             assert_eq!(claims.load(Ordering::SeqCst), renewals);
         }
         lease.give_up(&Ending::default().patience()).await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_given_up_leaves_no_handle_on_a_store_that_never_answers() {
+        let (store, ending) = (Arc::new(Silent), Ending::default());
+        let guarded = Arc::new(Guarded::new(Arc::clone(&store) as Arc<dyn EventStore>, ending.patience()));
+        let lease = Arc::new(Lease::new(EngineId::generate(), guarded, DURATION));
+        let mut asks = pin!(lease.renew());
+        assert!(futures::poll!(asks.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+        let patience = ending.patience();
+        let mut gives_up = pin!(lease.give_up(&patience));
+        assert!(futures::poll!(gives_up.as_mut()).is_pending(), "a call still has the store");
+        ending.give_up();
+        gives_up.await;
+        assert_eq!(Arc::strong_count(&store), 1, "nobody polls the caller");
+        assert!(matches!(asks.await, Err(StoreError::ShutDown)));
     }
 
     #[tokio::test]
