@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::journals::{Journals, Pages};
 use super::load::{Loaded, Resumes};
 use super::owner::Owner;
-use super::registry::RunRegistry;
+use super::registry::{Lookup, RunRegistry};
 use crate::error::ResumeError;
 use crate::id::RunId;
 use crate::panics::locked;
@@ -64,12 +64,22 @@ impl<R: Resumes> Claim<'_, R> {
                 if owner == Owner::Orphan && self.may_claim(&run).await {
                     self.claim(&run).await;
                 }
-                if !self.runs.has(&run.id) {
+                if !self.is_here(&run.id) {
                     self.found.not_here.insert(run.id);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether this engine has the run. A run whose first append the store has not answered may still be lost to another
+    /// engine.
+    fn is_here(&self, run: &RunId) -> bool {
+        match self.runs.find(run) {
+            Some(Lookup::Driven(run)) => run.upgrade().is_none_or(|run| run.has_begun()),
+            Some(Lookup::Unloaded(_)) => true,
+            None => false,
+        }
     }
 
     /// Whether the orphan can be resumed here, and belongs here: a child belongs where its parent is.
@@ -96,8 +106,11 @@ impl<R: Resumes> Claim<'_, R> {
     async fn claim(&mut self, run: &StoredRun) {
         match self.resumes.load(&run.id, Some(run.end)).await {
             Ok(Loaded::Resumed(shared)) => {
-                // Whether its children are resumed here too depends on it.
-                shared.status.begun().await;
+                // Its children are resumed here only if it began here. If the store does not answer in time, the search
+                // continues: this run keeps waiting in its own task, and its children wait for a later search.
+                if let Some(lease) = self.journals.lease() {
+                    lease.wait(shared.status.begun()).await;
+                }
             }
             Ok(Loaded::Awaited) => self.found.awaited.push(run.id.clone()),
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
@@ -121,7 +134,7 @@ impl Inner {
             found: Found::default(),
         };
         if let Some(awaited) = claim.all().await {
-            self.orphans().end_among(awaited).await;
+            self.orphans().end_among(awaited, self.journals.lease()).await;
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::ResumeError;
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, RunId, ScopeId, Seq};
 use crate::prelude::*;
-use crate::run::{Host, RunStatus, Unhosted};
+use crate::run::{Host, RunShared, RunStatus, Unhosted};
 use crate::scheduler::Cause;
 use crate::store::{
     Batch, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
@@ -177,8 +177,8 @@ impl Resumes for Resumer {
         }
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.note(format!("end {run} of {parent}"));
-        Ok(())
+        Ok(None)
     }
 }

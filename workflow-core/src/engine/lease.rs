@@ -173,6 +173,16 @@ impl Lease {
         Ok(Some(holders))
     }
 
+    /// Waits for something, at most as long as from one renewal to the next; `None` if it takes longer.
+    pub(super) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(self.interval(), waits).await.ok()
+    }
+
+    /// The time from one renewal to the next.
+    fn interval(&self) -> Duration {
+        self.duration / 3
+    }
+
     /// Gives it up for good. What the store does not hear of runs out by itself.
     pub(super) async fn give_up(&self, patience: &Patience) {
         if let Some(task) = self.stop() {
@@ -233,7 +243,7 @@ pub(super) type Renewed = ControlFlow<(), Option<BoxFuture<'static, ()>>>;
 async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
-        tokio::time::sleep(lease.duration / 3).await;
+        tokio::time::sleep(lease.interval()).await;
         // A call that fails is repeated at the next third. Nothing begins once the lease has run out.
         match lease.renew_here().await {
             Ok(Some(_)) => {}

@@ -47,8 +47,13 @@ pub(super) trait Resumes: Sync {
         end: Option<Position>,
     ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
-    /// Cancels a run, if it is a child that an execution of that one waited for, and waits for its end.
-    fn end_child(&self, run: &RunId, parent: &RunId) -> impl Future<Output = Result<(), ResumeError>> + Send;
+    /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
+    /// awaited, if there is one.
+    fn end_child(
+        &self,
+        run: &RunId,
+        parent: &RunId,
+    ) -> impl Future<Output = Result<Option<Arc<RunShared>>, ResumeError>> + Send;
 }
 
 impl Resumes for Arc<Inner> {
@@ -56,7 +61,7 @@ impl Resumes for Arc<Inner> {
         Inner::load(self, run, None, end).await
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.end_orphan(run, parent).await
     }
 }

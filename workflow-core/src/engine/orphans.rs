@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::Inner;
 use super::beginning::Beginning;
 use super::journals::{Journals, Pages};
+use super::lease::Lease;
 use super::load::{Loaded, ResumeAs, Resumes};
 use super::owner::Availability;
 use super::registry::RunRegistry;
 use crate::error::ResumeError;
 use crate::id::RunId;
+use crate::run::RunShared;
 use crate::store::{Position, RunQuery};
 
 /// Finds the orphans among the children of a store, and ends them.
@@ -28,20 +30,26 @@ impl<R: Resumes> Orphans<'_, R> {
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
         while let Ok(Some(page)) = pages.next().await {
             for run in page {
-                let _ = self.resumes.end_child(&run.id, parent).await;
+                if let Ok(Some(child)) = self.resumes.end_child(&run.id, parent).await {
+                    child.ended().await;
+                }
             }
         }
     }
 
     /// Ends those of these runs whose parents have ended. Those that the store does not tell of are left to the next
-    /// restart.
-    pub(super) async fn end_among(&self, awaited: Vec<RunId>) {
+    /// restart. With a lease, an end that the store does not confirm in time delays no other.
+    pub(super) async fn end_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
         for run in awaited {
             let Ok(records) = self.journals.read(&run).await else { continue };
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
             if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let _ = self.resumes.end_child(&run, &parent.run).await;
+                let Ok(Some(child)) = self.resumes.end_child(&run, &parent.run).await else { continue };
+                match lease {
+                    Some(lease) => drop(lease.wait(child.ended()).await),
+                    None => child.ended().await,
+                }
             }
         }
     }
@@ -52,29 +60,31 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that does not run here, if it was begun for an execution of that one, which waited for it; and waits
-    /// for its end.
-    pub(super) async fn end_orphan(self: &Arc<Self>, id: &RunId, parent: &RunId) -> Result<(), ResumeError> {
-        let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+    /// Cancels a run that does not run here, if an execution of `parent` began it and waited for it. Returns the run,
+    /// which ends in a task of its own.
+    pub(super) async fn end_orphan(
+        self: &Arc<Self>,
+        id: &RunId,
+        parent: &RunId,
+    ) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        let _loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         if self.runs.driven(id).is_some() {
-            return Ok(());
+            return Ok(None);
         }
         // One that another engine drives is that engine's to end.
         let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
-        let Availability::Free(end) = available else { return Ok(()) };
+        let Availability::Free(end) = available else { return Ok(None) };
         let records = self.journals.read(id).await.map_err(ResumeError::Store)?;
         if end.is_some_and(|end| end != Position::default().after(records.len())) {
-            return Ok(());
+            return Ok(None);
         }
         let beginning = Beginning::of(id, &records)?;
-        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else { return Ok(()) };
+        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
+            return Ok(None);
+        };
         let how = ResumeAs { cancelled: Some(&names.why_unwanted(true)), unloaded: None };
         let loaded = self.resume(id, &records, how)?;
-        drop(loading);
-        if let Loaded::Resumed(run) = loaded {
-            run.ended().await;
-        }
-        Ok(())
+        Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }
 }
 
@@ -102,7 +112,7 @@ mod tests {
         let runs = RunRegistry::new(Ending::default().patience());
         let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
         let awaited = ["a/greet-x1.1", "b/greet-x1.1", "c/greet-x1.1"].map(RunId::from);
-        now(orphans.end_among(awaited.into()));
+        now(orphans.end_among(awaited.into(), None));
         assert_eq!(resumer.asked(), ["end a/greet-x1.1 of a"]);
     }
 

@@ -66,7 +66,7 @@ impl Engine {
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
-        inner.orphans().end_among(awaited).await;
+        inner.orphans().end_among(awaited, None).await;
         if resumed.error.is_none()
             && let Err(error) = inner.removal().clear_left_contexts().await
         {
