@@ -1,4 +1,22 @@
-//! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
+//! The lease of an engine: the engine takes it, renews it, and gives it up. Another file, `claim`, decides which
+//! orphans the engine then claims; `owner` says whose run a run is.
+//!
+//! A lease is the right to drive runs until a point in time. The engine takes its lease before it writes to its first
+//! run, and renews it at every third of its duration:
+//!
+//! ```text
+//! time      0 ──────── 1/3 ─────── 2/3 ──────── 1 ──────
+//! engine    take       renew       renew        renew
+//!                      └ claim orphans (one search at a time)
+//! lost      take       fails       fails        term() is None: no execution begins
+//!           … renew ──▶ the next term: each run writes `RunKept` before it begins anything
+//! ```
+//!
+//! Invariant: the engine's own view ends no later than the store's. The engine counts from the start of a call, and the
+//! store from a later moment. So `term` never returns a lease that the store has already given to others.
+//!
+//! One call of the store is made at a time (`asking`). A call for a caller runs in a task of its own, because a caller
+//! may stop polling its future and would block the renewals.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -18,13 +36,13 @@ use crate::id::EngineId;
 use crate::panics::{caught, caught_in, locked};
 use crate::store::{EventStore, StoreError};
 
-/// The shortest lease: renewals come at a third of it.
+/// The shortest lease. Renewals come at a third of it.
 pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The lease of one engine, as it knows of it itself.
+/// The lease of one engine, in the engine's own view.
 pub(crate) struct Lease {
     engine: EngineId,
-    /// None once it was given up for good: runs that have ended know the lease, and do not keep the store.
+    /// `None` once the engine has given the lease up for good. Ended runs keep the lease, and must not keep the store.
     store: Mutex<Option<Arc<dyn EventStore>>>,
     duration: Duration,
     held: watch::Sender<Held>,
@@ -36,16 +54,16 @@ pub(crate) struct Lease {
     renewing: Mutex<Option<(JoinHandle<()>, Handle)>>,
 }
 
-/// Until when the lease lasts, and how often it was taken.
+/// When the lease was last renewed, and how often the engine has taken it.
 #[derive(Default)]
 struct Held {
     since: Option<Moment>,
-    /// Renewals of a lease that had not run out do not count.
+    /// Counts the times that the engine took the lease without holding it. A renewal in time does not change it.
     term: u64,
 }
 
-/// When a renewal was begun. A monotonic clock may stand still while the machine sleeps, and one that people set may be
-/// set back: whichever says that more time has passed is believed.
+/// When a renewal began. A monotonic clock may stand still while the machine sleeps, and a system clock may be set
+/// back. The larger of both elapsed times counts.
 #[derive(Clone, Copy)]
 struct Moment(Instant, SystemTime);
 
@@ -78,21 +96,22 @@ impl Lease {
         }
     }
 
-    /// The engine that has it.
+    /// The engine that holds the lease.
     pub(crate) fn engine(&self) -> &EngineId {
         &self.engine
     }
 
-    /// How often the engine has taken it, if it holds it: another number says that it had run out in between. O(1).
+    /// The current term, or `None` if the engine does not hold the lease. A different term means that the lease ran out
+    /// in between. O(1).
     pub(crate) fn term(&self) -> Option<u64> {
         let held = self.held.borrow();
         held.lasts(self.duration).then_some(held.term)
     }
 
-    /// Ends when it was renewed after this call.
+    /// Completes at the first renewal after this call.
     pub(crate) fn renewed(&self) -> BoxFuture<'static, ()> {
         let mut held = self.held.subscribe();
-        // An error says that the engine is gone: nothing is renewed any more.
+        // An error means that the engine is gone, and no renewal will follow.
         Box::pin(async move {
             if held.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -100,7 +119,8 @@ impl Lease {
         })
     }
 
-    /// Takes it, and keeps it from then on: `claims` makes what claims orphans after each renewal.
+    /// Takes the lease if the engine does not hold it, and starts the task that renews it. `claims` makes the function
+    /// that the task calls after each renewal.
     pub(super) async fn hold<C>(self: &Arc<Self>, claims: impl FnOnce() -> C) -> Result<(), StoreError>
     where
         C: Fn() -> Renewed + Send + 'static,
@@ -118,7 +138,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Takes it, unless the engine holds it.
+    /// Takes the lease, unless the engine holds it.
     async fn take(self: &Arc<Self>) -> Result<(), StoreError> {
         let lease = Arc::clone(self);
         let take = async move {
@@ -128,20 +148,22 @@ impl Lease {
         self.call(take).await
     }
 
-    /// Takes or renews it for a caller; answers the engines that hold one, or none if it was given up for good.
+    /// Takes or renews the lease for a caller. Returns all engines that hold one, or `None` if this engine has given
+    /// its lease up for good.
     pub(super) async fn renew(self: &Arc<Self>) -> Result<Option<Vec<EngineId>>, StoreError> {
         let lease = Arc::clone(self);
         self.call(async move { lease.renew_here().await }).await
     }
 
-    /// The same in the task that polls this: a caller that stops polling would block every other call.
+    /// The same in the polling task. Only the renewing task, which is always polled, may call it.
     async fn renew_here(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let _asking = self.asking.lock().await;
         self.ask().await
     }
 
     /// Makes a call of the store in a task of its own, so that a caller that is not polled does not stop the renewals.
-    /// Dropping the future aborts the call. Without any runtime no task renews the lease, and the caller polls the call.
+    /// Dropping the future aborts the call. Without any runtime no task renews the lease, and the caller polls the
+    /// call.
     async fn call<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -166,7 +188,7 @@ impl Lease {
         let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
         self.held.send_modify(|held| {
-            // The store took the call before this answer: if it had not run out by now, it never had.
+            // The store took the call before it answered. If the lease had not run out by now, it never had.
             held.term += u64::from(!held.lasts(self.duration));
             held.since = Some(begun);
         });
@@ -183,10 +205,10 @@ impl Lease {
         self.duration / 3
     }
 
-    /// Gives it up for good. What the store does not hear of runs out by itself.
+    /// Gives the lease up for good. A lease whose end the store does not learn runs out by itself.
     pub(super) async fn give_up(&self, patience: &Patience) {
         if let Some(task) = self.stop() {
-            // It may have the store until it is gone.
+            // The task may hold the store until it has ended.
             drop(task.await);
         }
         // From here on no call gets the store. The calls that have it end: the engine bounds each by its patience.
@@ -195,19 +217,19 @@ impl Lease {
         self.calls.wait().await;
         // A caller without a runtime may have the lock and not be polled.
         let asking = patience.wait(self.asking.lock()).await;
-        if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
+        if let (Ok(_asking), true, Some(store)) = (asking, self.clear(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
         }
     }
 
-    /// The engine has no lease any more, as far as it knows; whether it had taken one.
-    fn let_go(&self) -> bool {
+    /// Notes that the engine holds no lease. Returns whether it held one.
+    fn clear(&self) -> bool {
         let mut had_taken = false;
         self.held.send_modify(|held| had_taken = held.since.take().is_some());
         had_taken
     }
 
-    /// Nobody renews it any more, once the task that did is gone.
+    /// Aborts the renewing task and returns it, so that the caller can wait for its end.
     fn stop(&self) -> Option<JoinHandle<()>> {
         let (task, _) = locked(&self.renewing).take()?;
         task.abort();
@@ -215,19 +237,19 @@ impl Lease {
     }
 }
 
-/// The lease as the engine has it: it ends with the engine.
+/// The engine's own handle on its lease. Dropping it gives the lease up.
 pub(super) struct Leased(pub(super) Arc<Lease>);
 
 impl Drop for Leased {
-    /// Nothing runs any more: others may have its runs at once.
+    /// No run is left, so other engines may claim at once.
     fn drop(&mut self) {
         let lease = &self.0;
         drop(lease.stop());
         let store = locked(&lease.store).take();
-        let (Some(store), true) = (store, lease.let_go()) else { return };
+        let (Some(store), true) = (store, lease.clear()) else { return };
         let engine = lease.engine.clone();
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
-        // Where nobody can wait for the store, the lease runs out by itself.
+        // Without a runtime no task can wait for the store, and the lease runs out by itself.
         let polled = caught(|| (&mut asked).now_or_never().is_some());
         if let (Ok(false), Ok(runtime)) = (polled, Handle::try_current()) {
             runtime.spawn(asked);
@@ -235,16 +257,16 @@ impl Drop for Leased {
     }
 }
 
-/// The answer to a renewal: a task that claims orphans, none if the engine ends, a break if it is gone.
+/// The answer to a renewal: the next claim, `None` while the engine ends, or a break once the engine is gone.
 pub(super) type Renewed = ControlFlow<(), Option<BoxFuture<'static, ()>>>;
 
-/// Renews the lease at every third of it, and has orphans claimed, as long as the engine is there. A claim that takes
-/// long holds up no renewal.
+/// Renews the lease at every third of its duration and starts a claim after each renewal, until the engine is gone. A
+/// slow claim delays no renewal, and at most one claim runs at a time.
 async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
         tokio::time::sleep(lease.interval()).await;
-        // A call that fails is repeated at the next third. Nothing begins once the lease has run out.
+        // A failed call is repeated at the next third. Once the lease has run out, no run begins anything.
         match lease.renew_here().await {
             Ok(Some(_)) => {}
             Ok(None) => return,

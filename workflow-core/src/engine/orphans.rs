@@ -1,5 +1,5 @@
-//! Orphaned children: open child runs that an execution waited for in an earlier process and whose parent does not ask
-//! for them again. The engine cancels them (S31).
+//! Orphaned children: open child runs that an execution of an earlier process waited for, and that the resumed parent
+//! does not ask for. The engine cancels them (S31).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::id::RunId;
 use crate::run::RunShared;
 use crate::store::{Position, RunQuery};
 
-/// Finds the orphans among the children of a store, and ends them.
+/// Finds orphaned children in the store and cancels them.
 pub(super) struct Orphans<'a, R> {
     pub(super) journals: &'a Journals,
     pub(super) runs: &'a RunRegistry,
@@ -23,8 +23,9 @@ pub(super) struct Orphans<'a, R> {
 }
 
 impl<R: Resumes> Orphans<'_, R> {
-    /// Ends the children that a run waited for in an earlier process and has not asked for again: it is about to end
-    /// itself. Those that the store does not tell of are left to the next restart.
+    /// Cancels the children that a run waited for in an earlier process and has not asked for again, and waits for
+    /// their ends. The caller is about to end the parent. Children whose records cannot be read stay until the next
+    /// restart.
     pub(super) async fn end_children_of(&self, parent: &RunId) {
         let Ok(store) = self.journals.store() else { return };
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
@@ -37,8 +38,9 @@ impl<R: Resumes> Orphans<'_, R> {
         }
     }
 
-    /// Ends those of these runs whose parents have ended. Those that the store does not tell of are left to the next
-    /// restart. With a lease, an end that the store does not confirm in time delays no other.
+    /// Cancels those of these runs whose parents have ended, and waits for their ends. Runs whose records cannot be
+    /// read stay until the next restart. With a lease, the wait for one end is bounded, so that it delays no other run
+    /// for long.
     pub(super) async fn end_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
         for run in awaited {
             let Ok(records) = self.journals.read(&run).await else { continue };
@@ -60,8 +62,8 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that does not run here, if an execution of `parent` began it and waited for it. Returns the run,
-    /// which ends in a task of its own.
+    /// Cancels a run that this engine does not drive, if an execution of `parent` began it and waited for it. Returns
+    /// the run, which ends in a task of its own.
     pub(super) async fn end_orphan(
         self: &Arc<Self>,
         id: &RunId,
@@ -71,7 +73,7 @@ impl Inner {
         if self.runs.driven(id).is_some() {
             return Ok(None);
         }
-        // One that another engine drives is that engine's to end.
+        // Only its owner ends a run.
         let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
         let Availability::Free(end) = available else { return Ok(None) };
         let records = self.journals.read(id).await.map_err(ResumeError::Store)?;
@@ -94,7 +96,7 @@ mod tests {
     use super::super::fixtures::{Began, Resumer, Written, now};
     use super::*;
 
-    /// A parent that has ended, one that has not, and a child of each that they waited for.
+    /// A parent that has ended, a parent that is open, and an awaited child of each.
     fn written() -> Written {
         let written = Written::default();
         for run in ["a", "b"] {
