@@ -1,4 +1,9 @@
-//! How an engine ends: which of its tasks are left, and until when it waits for its store.
+//! The end of an engine: its remaining tasks, and how long it waits for its stores.
+//!
+//! ```text
+//! begin ──▶ nothing begins ──▶ runs end ──▶ is_over (no task is left) ──▶ the lease is given up
+//!               time is up ──▶ give_up: every wait for a store ends with `StoreError::ShutDown`
+//! ```
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,15 +23,15 @@ use crate::store::StoreError;
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     begun: AtomicBool,
-    /// Wakes those who wait for a permit, for a timer of a run, or to try again.
+    /// Wakes tasks that wait for a permit, for a run's timer, or for another try.
     closing: CancellationToken,
     patience: Patience,
-    /// The tasks of the engine. Each has dropped all that it held before it is counted out.
+    /// The engine's tasks. A task has dropped everything it held before it is counted out.
     tasks: TaskTracker,
 }
 
 impl Ending {
-    /// Refuses what begins from here on. O(those who wait).
+    /// Begins the end: no task and no run begins from here on. O(waiting tasks).
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::SeqCst);
         self.tasks.close();
@@ -42,19 +47,20 @@ impl Ending {
         self.closing.cancelled().await;
     }
 
-    /// For a task that is about to be spawned; none if the engine ends. The engine's end waits for it from here on.
+    /// Admits a task that is about to be spawned, or returns `None` if the engine ends. The engine's end waits for the
+    /// token.
     pub(super) fn enter(&self) -> Option<TaskTrackerToken> {
-        // Counted before it is asked: either it is refused here, or the engine's end waits for it.
+        // Counted before the check: either the task is refused here, or the engine's end waits for it.
         let token = self.tasks.token();
         (!self.has_begun()).then_some(token)
     }
 
-    /// The same for what ends the engine's runs.
+    /// Admits a task that ends a run, also while the engine ends.
     pub(super) fn enter_late(&self) -> TaskTrackerToken {
         self.tasks.token()
     }
 
-    /// A task of the engine: its end waits for the task.
+    /// Wraps a task of the engine, so that the engine's end waits for it.
     pub(super) fn track<F: Future>(&self, task: F) -> TrackedFuture<F> {
         self.tasks.track_future(task)
     }
@@ -64,12 +70,12 @@ impl Ending {
         self.tasks.wait().await;
     }
 
-    /// From here on nobody waits for the store.
+    /// Ends all waiting for the stores.
     pub(super) fn give_up(&self) {
         self.patience.0.cancel();
     }
 
-    /// How long everybody waits for the store.
+    /// The bound on waiting for the stores.
     pub(super) fn patience(&self) -> Patience {
         self.patience.clone()
     }
@@ -80,7 +86,7 @@ impl Ending {
 pub(super) struct Patience(CancellationToken);
 
 impl Patience {
-    /// Waits for something that may wait for a store, until the engine gives up. An answer that is there counts.
+    /// Waits for a future that depends on a store, until the engine gives up. An answer that is ready counts.
     pub(super) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
         match select(pin!(waits), pin!(self.0.cancelled())).await {
             Either::Left((answer, _)) => Ok(answer),
@@ -89,7 +95,7 @@ impl Patience {
     }
 }
 
-/// Ends after this time, or never if the engine's clock panics.
+/// Completes after this time, or never if the engine's clock panics.
 pub(super) async fn or_never(clock: EngineClock, time: Duration) {
     if caught_in(async move { clock.sleep(time).await }).await.is_err() {
         std::future::pending::<()>().await;
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_store_waits_until_the_engine_gives_up() {
+    fn a_wait_for_a_store_ends_when_the_engine_gives_up() {
         let ending = Ending::default();
         let patience = ending.patience();
         let mut waits = pin!(patience.wait(pending::<()>()));
@@ -138,7 +144,7 @@ mod tests {
         assert!(matches!(waits.now_or_never(), Some(Err(StoreError::ShutDown))));
         assert!(
             matches!(patience.wait(ready(1)).now_or_never(), Some(Ok(1))),
-            "an answer that is there counts"
+            "an answer that is ready counts"
         );
     }
 }

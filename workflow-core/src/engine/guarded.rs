@@ -1,5 +1,5 @@
-//! The store as an engine calls it: a panic is an error, and what has not answered when the engine gives up waiting for
-//! it is one too.
+//! The store as an engine calls it. A panic of the store is an error, and so is an answer that is missing when the
+//! engine gives up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::{
     Batch, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
-/// An engine's store.
+/// An engine's store, with the two guards.
 pub(super) struct Guarded {
     store: Arc<dyn EventStore>,
     patience: Patience,
@@ -22,7 +22,7 @@ impl Guarded {
         Self { store, patience }
     }
 
-    /// An answer that is there costs nothing more. One that takes time costs an allocation.
+    /// Calls the store. A ready answer costs nothing more, and another one costs an allocation.
     fn call<T: Send + Unpin + 'static>(
         &self,
         call: impl FnOnce(&dyn EventStore) -> StoreFuture<T>,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::store::MemoryStore;
 
-    /// Panics when it is asked for runs, and never answers what it is asked to read.
+    /// Panics when it lists runs or writes, and never answers a read.
     struct Broken;
 
     impl EventStore for Broken {

@@ -46,7 +46,6 @@ impl Engine {
     /// has to make sure that no other engine drives it. O(descendants) calls of the store.
     ///
     /// # Errors
-    ///
     /// [`StoreError::InUse`], with nothing removed, if this engine or another one that holds a lease drives the run, or
     /// a descendant has not ended. Cancel or remove the named run first. [`StoreError::NoStore`], and errors of the
     /// store and of the contexts, after which some descendants may be removed.
@@ -63,7 +62,6 @@ impl Engine {
     /// [`resume_open_runs`](Self::resume_open_runs) does. O(runs of the store) time and memory.
     ///
     /// # Errors
-    ///
     /// [`StoreError::NoStore`], and errors of the store and of the contexts, after which some of the runs may be
     /// removed.
     pub async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
@@ -222,7 +220,7 @@ impl<'a> Removal<'a> {
         }
         let _held = self.runs.lock(run).await?;
         let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
-        // Its id was free until here, for another run to begin.
+        // The id was free until the reservation, so another run may have begun under it.
         if !self.journals.is_listed_as_ended(run).await? {
             return Ok(());
         }
@@ -231,7 +229,7 @@ impl<'a> Removal<'a> {
     }
 }
 
-/// Where a run belongs, as its journal says; nothing of one whose first record cannot be read.
+/// The facts of a run's first record; empty if that cannot be read.
 async fn first_record_of(store: &dyn EventStore, run: &RunId) -> Result<FirstRecord, StoreError> {
     let first = match store.read(run, Position(0), 1).await {
         Ok(first) => first.into_iter().next(),
@@ -246,8 +244,8 @@ async fn first_record_of(store: &dyn EventStore, run: &RunId) -> Result<FirstRec
     })
 }
 
-/// The id of the run that this one is a child of, if its id looks like a child's: `order-17` of `order-17/price-x3.1`.
-/// Names that programs give to children may have slashes too, so that it is a run further down then.
+/// The id of the parent, if the id looks like a child's: `order-17` of `order-17/price-x3.1`. Names that programs give
+/// to children may have slashes too; then this is a run further down.
 fn parent_in(run: &RunId) -> Option<&str> {
     let run = run.as_str();
     run.match_indices('/').rev().find_map(|(at, _)| {
