@@ -194,13 +194,13 @@ impl Cancellations {
         }
     }
 
-    /// What is held is never left half-changed.
+    /// No operation leaves the state half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Wakes who waits: foreign code, which is never run under the lock.
+/// Fires tokens. Wakers are foreign code, so the caller holds no lock.
 fn cancel(tokens: impl IntoIterator<Item = CancellationToken>) {
     tokens.into_iter().for_each(|token| token.cancel());
 }

@@ -232,7 +232,7 @@ impl Family {
         }
     }
 
-    /// Those whose reports are in the parent's and have reports in theirs, which may not have been made yet.
+    /// Awaited, ended children that have children themselves. Their reports may not have been made yet.
     fn unreported(&self) -> Vec<Arc<RunShared>> {
         if self.reported.load(Ordering::Acquire) {
             return Vec::new();
@@ -244,24 +244,24 @@ impl Family {
         ended.filter(|run| run.children.get().is_some()).map(Arc::clone).collect()
     }
 
-    /// Nobody joins a run that has ended, and nobody's report is made twice.
+    /// Notes that the reports were made. A run that has ended gets no further child.
     fn note_reported(&self) {
         self.reported.store(true, Ordering::Release);
     }
 
-    /// Takes the runs out, to be dropped.
+    /// Takes the runs out, so that the caller can drop them.
     fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.members.iter_mut().filter_map(|member| member.run.take()).collect()
     }
 
-    /// How each child stands, in the order in which they joined.
+    /// The report of each child, in the order of joining.
     pub(crate) fn reports(&self) -> Vec<ChildReport> {
         self.make_reports();
         self.lock().members.iter().map(Member::report).collect()
     }
 
-    /// Whether a child that was waited for came to no good end, other than that nobody wanted it any more.
+    /// Whether an awaited child failed, stalled or timed out. A cancelled child is no failure.
     pub(crate) fn has_failures(&self) -> bool {
         let state = self.lock();
         let mut awaited = state.members.iter().filter(|member| member.child.awaited);
@@ -274,7 +274,7 @@ impl Family {
         })
     }
 
-    /// Nothing in it is ever left half-changed.
+    /// No operation leaves the state half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

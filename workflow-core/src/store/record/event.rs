@@ -147,7 +147,7 @@ impl RecordedEvent {
     }
 }
 
-/// What stands in the log of a run that is looked at without its workflow: JSON that nobody reads.
+/// An event in the log of a run that is viewed without its workflow: undecoded JSON.
 struct Undecoded(Arc<Read>);
 
 impl Undecoded {
@@ -193,7 +193,7 @@ impl Serialize for RecordedEvent {
     }
 }
 
-/// As what was [read](Read) is serialised.
+/// Serialises like [`Read`], so that both are read back alike.
 fn serialise<S: Serializer>(event: &AnyEvent, data: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
     let version = event.event_type().version();
     let fields = if is_first(&version) { 2 } else { 3 };
