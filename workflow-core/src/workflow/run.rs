@@ -1,4 +1,4 @@
-//! The one-line form: a workflow, a start event, an output, without an engine of one's own.
+//! The one-line form: a run in memory without an engine of the caller's.
 
 use std::future::Future;
 
